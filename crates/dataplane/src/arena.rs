@@ -224,6 +224,13 @@ impl<K, T> Arena<K, T> {
         slot.content.take()
     }
 
+    /// Makes something else of what the key names, if it is still there. The key names that from now on.
+    pub fn replace(&mut self, key: Key<K>, make: impl FnOnce(T) -> T) {
+        if let Some(slot) = self.slots.get_mut(key.slot as usize).filter(|slot| slot.is_of(key)) {
+            slot.content = slot.content.take().map(make);
+        }
+    }
+
     /// Takes everything out. Keys that were given name nothing any more.
     pub fn clear(&mut self) {
         for at in 0..self.slots.len() {

@@ -126,8 +126,8 @@ impl Sockets {
 
     #[inline]
     pub fn get(&mut self, token: Token) -> Option<&mut Socket> {
-        self.slots
-            .get_mut(token.index as usize)
-            .filter(|slot| slot.generation == token.generation && slot.state != State::Free)
+        self.slots.get_mut(token.index as usize).filter(|slot| {
+            slot.generation == token.generation && !matches!(slot.state, State::Free)
+        })
     }
 }

@@ -88,14 +88,24 @@ impl Timers {
         *entries.entry(index) = Entry::default();
     }
 
-    /// Moves to `now_ms` and appends the sockets whose deadline has passed to `due`. Their
-    /// deadlines are cleared.
-    pub fn advance(&mut self, entries: &mut impl Entries, now_ms: u64, due: &mut Vec<u32>) {
+    /// Moves to `now_ms`, if nothing is due until then; whether something is.
+    #[inline]
+    pub fn is_due(&mut self, now_ms: u64) -> bool {
         let target = now_ms / TICK_MS;
         if target < self.next_tick {
             self.now_tick = self.now_tick.max(target);
+            return false;
+        }
+        true
+    }
+
+    /// Moves to `now_ms` and appends the sockets whose deadline has passed to `due`. Their
+    /// deadlines are cleared.
+    pub fn advance(&mut self, entries: &mut impl Entries, now_ms: u64, due: &mut Vec<u32>) {
+        if !self.is_due(now_ms) {
             return;
         }
+        let target = now_ms / TICK_MS;
         let first = self.next_tick.max(self.now_tick);
         let last = target.min(first + SLOTS as u64 - 1);
         self.now_tick = target;

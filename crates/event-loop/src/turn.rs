@@ -89,33 +89,33 @@ impl EventLoop {
     }
 
     fn handle_events(&mut self, handler: &mut impl Handler) {
+        if let [epoll::Event { flags, data }] = self.events[..] {
+            return self.handle_event(handler, Token::from_data(data), flags);
+        }
         // What members say comes first: a connection that ended, or said something unasked, is
         // not given to a request of the same turn.
         for members in [true, false] {
             for index in 0..self.events.len() {
                 let epoll::Event { flags, data } = self.events[index];
-                self.handle_event(handler, Token::from_data(data), flags, members);
+                let token = Token::from_data(data);
+                let socket = self.sockets.get(token);
+                if socket.is_some_and(|it| matches!(it.owner, Owner::Member(_)) == members) {
+                    self.handle_event(handler, token, flags);
+                }
             }
         }
     }
 
-    fn handle_event(
-        &mut self,
-        handler: &mut impl Handler,
-        token: Token,
-        flags: epoll::EventFlags,
-        members: bool,
-    ) {
-        if let Some(socket) = self.sockets.get(token)
-            && matches!(socket.owner, Owner::Member(_)) == members
-        {
-            let owner = socket.owner;
-            match socket.state {
-                State::Listening => self.accept(handler, token, owner),
-                State::Waking => handler.control(self),
-                State::Connecting => self.finish_connecting(handler, token, flags),
-                _ => self.handle_stream(handler, token, flags),
-            }
+    fn handle_event(&mut self, handler: &mut impl Handler, token: Token, flags: epoll::EventFlags) {
+        let Some(socket) = self.sockets.get(token) else {
+            return;
+        };
+        let owner = socket.owner;
+        match socket.state {
+            State::Listening => self.accept(handler, token, owner),
+            State::Waking => handler.control(self),
+            State::Connecting => self.finish_connecting(handler, token, flags),
+            _ => self.handle_stream(handler, token, flags),
         }
     }
 
@@ -401,6 +401,9 @@ impl EventLoop {
     /// Sockets that want attention without an event: resumed, cut short by their share of the
     /// turn, finished, or broken by a write.
     fn handle_ready(&mut self, handler: &mut impl Handler) {
+        if self.ready.is_empty() {
+            return;
+        }
         let mut ready = std::mem::take(&mut self.ready);
         for token in ready.drain(..) {
             let Some(socket) = self.sockets.slots.get_mut(token.index as usize) else {
@@ -442,6 +445,9 @@ impl EventLoop {
     }
 
     fn handle_deadlines(&mut self, handler: &mut impl Handler) {
+        if !self.timers.is_due(self.clock.now_ms()) {
+            return;
+        }
         let mut due = std::mem::take(&mut self.due);
         self.timers.advance(&mut self.sockets, self.clock.now_ms(), &mut due);
         // Tokens, because one socket's deadline may close another and its slot be used anew.

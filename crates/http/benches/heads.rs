@@ -26,6 +26,24 @@ const BROWSER: &[u8] = b"GET /images/photo.png?size=large HTTP/1.1\r\nHost: www.
     Cookie: session=0123456789abcdef0123456789abcdef; theme=dark\r\nConnection: keep-alive\r\n\
     Upgrade-Insecure-Requests: 1\r\n\r\n";
 
+/// What a load generator asks, and the answer of a plain member.
+const PLAIN: &[u8] =
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1:18080\r\nuser-agent: h2load nghttp2/1.52.0\r\n\
+    accept: */*\r\n\r\n";
+
+const PLAIN_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n\
+    Date: Sat, 21 Nov 2026 12:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 128\r\n\
+    Connection: keep-alive\r\n\r\n";
+
+/// As Chromium asks for a document.
+const CHROMIUM: &[u8] = b"GET /shop/list?page=2&sort=price HTTP/1.1\r\nHost: www.example.com\r\n\
+    Connection: keep-alive\r\nCache-Control: max-age=0\r\nsec-ch-ua-platform: \"Linux\"\r\n\
+    Upgrade-Insecure-Requests: 1\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8\r\n\
+    Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: navigate\r\nAccept-Encoding: gzip, deflate, br\r\n\
+    Accept-Language: en-GB,en;q=0.9\r\nCookie: session=0123456789abcdef0123456789abcdef\r\n\r\n";
+
 const API: &[u8] = b"GET /api/v2/customers/10482/orders/2026-11-21_0007.json HTTP/1.1\r\n\
     Host: www.example.com\r\nAccept: application/json\r\n\r\n";
 
@@ -37,7 +55,10 @@ const RESPONSE_WITHOUT_DATE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\n\
 
 const DATE: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
 
-const CASES: [&str; 8] = [
+const CASES: [&str; 11] = [
+    "forward-plain",
+    "forward-chromium",
+    "forward-plain-response",
     "parse-small",
     "parse-browser",
     "parse-api",
@@ -63,14 +84,22 @@ fn run(case: &str, count: u64) {
             "parse-small" => parse(SMALL, &mut request),
             "parse-browser" => parse(BROWSER, &mut request),
             "parse-api" => parse(API, &mut request),
-            "forward-small" | "forward-browser" => {
-                let input = if case == "forward-small" { SMALL } else { BROWSER };
+            "forward-small" | "forward-browser" | "forward-plain" | "forward-chromium" => {
+                let input = black_box(match case {
+                    "forward-small" => SMALL,
+                    "forward-browser" => BROWSER,
+                    "forward-plain" => PLAIN,
+                    _ => CHROMIUM,
+                });
                 parse(input, &mut request);
                 write_request_head(&request, input, &RequestEdits::NONE, &mut out);
             }
-            "forward-response" | "forward-undated" => {
-                let input =
-                    if case == "forward-response" { RESPONSE } else { RESPONSE_WITHOUT_DATE };
+            "forward-response" | "forward-undated" | "forward-plain-response" => {
+                let input = black_box(match case {
+                    "forward-response" => RESPONSE,
+                    "forward-undated" => RESPONSE_WITHOUT_DATE,
+                    _ => PLAIN_RESPONSE,
+                });
                 let parsed = parse_response_of_member(
                     black_box(input),
                     &LIMITS,

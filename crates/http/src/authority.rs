@@ -11,16 +11,16 @@ use crate::chars::{is_unreserved, run_length};
 /// 65535, no port without a host. The empty authority is sound here; where it may stand is the
 /// caller's question.
 pub(crate) fn check(authority: &[u8]) -> Option<usize> {
-    let host_length = host_length(authority)?;
-    let (host, port) = authority.split_at(host_length);
-    if let Some(literal) = host.strip_prefix(b"[") {
-        let address = std::str::from_utf8(literal.strip_suffix(b"]")?).ok()?;
-        address.parse::<Ipv6Addr>().ok()?;
-    }
-    match port {
+    let host_length = if is_literal(authority) {
+        sound_literal_length(authority)?
+    } else {
+        name_length(authority)
+    };
+    match &authority[host_length..] {
         [] => Some(authority.len()),
-        [b':'] if !host.is_empty() => Some(host_length),
-        [b':', digits @ ..] if !host.is_empty() => is_port(digits).then_some(authority.len()),
+        _ if host_length == 0 => None,
+        [b':'] => Some(host_length),
+        [b':', digits @ ..] => is_port(digits).then_some(authority.len()),
         _ => None,
     }
 }
@@ -32,7 +32,12 @@ pub fn is_authority(text: &[u8]) -> bool {
 
 /// The host of a checked authority, without its port.
 pub(crate) fn host(authority: &[u8]) -> &[u8] {
-    &authority[..host_length(authority).unwrap_or(authority.len())]
+    let length = if is_literal(authority) {
+        memchr::memchr(b']', authority).map_or(authority.len(), |bracket| bracket + 1)
+    } else {
+        name_length(authority)
+    };
+    &authority[..length]
 }
 
 /// Whether two checked authorities name the same host and port, given the scheme's default port.
@@ -46,12 +51,23 @@ pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
     host.eq_ignore_ascii_case(other_host) && port == other_port
 }
 
-fn host_length(authority: &[u8]) -> Option<usize> {
-    if authority.first() == Some(&b'[') {
-        return memchr::memchr(b']', authority).map(|bracket| bracket + 1);
-    }
-    let length = run_length(authority, &NAME, b'.');
-    matches!(authority.get(length), None | Some(b':')).then_some(length)
+/// Whether the host is an address in brackets.
+fn is_literal(authority: &[u8]) -> bool {
+    authority.first() == Some(&b'[')
+}
+
+/// The length of the IPv6 address at the start of `authority`, with its brackets.
+#[inline(never)]
+fn sound_literal_length(authority: &[u8]) -> Option<usize> {
+    let length = memchr::memchr(b']', authority)? + 1;
+    let address = std::str::from_utf8(&authority[1..length - 1]).ok()?;
+    address.parse::<Ipv6Addr>().ok().map(|_| length)
+}
+
+/// The length of what may be a name or an IPv4 address at the start of `authority`.
+#[inline(always)]
+fn name_length(authority: &[u8]) -> usize {
+    run_length(authority, &NAME)
 }
 
 /// Bytes of a registered name, or of an IPv4 address.
@@ -71,10 +87,18 @@ static NAME: [bool; 256] = {
 
 fn is_port(digits: &[u8]) -> bool {
     const PORT_DIGITS_MAX: usize = 5;
-    digits.len() <= PORT_DIGITS_MAX
-        && digits.iter().all(u8::is_ascii_digit)
-        && digits.iter().fold(0, |port, digit| port * 10 + u32::from(digit - b'0'))
-            <= u32::from(u16::MAX)
+    if digits.len() > PORT_DIGITS_MAX {
+        return false;
+    }
+    let mut port = 0;
+    for byte in digits {
+        let digit = u32::from(byte.wrapping_sub(b'0'));
+        if digit > 9 {
+            return false;
+        }
+        port = port * 10 + digit;
+    }
+    port <= u32::from(u16::MAX)
 }
 
 #[cfg(test)]

@@ -40,36 +40,26 @@ static TOKEN: [bool; 256] = {
 /// Length of the token at the start of `bytes`.
 #[inline(always)]
 pub(crate) fn token_length(bytes: &[u8]) -> usize {
-    run_length(bytes, &TOKEN, b'-')
+    run_length(bytes, &TOKEN)
 }
 
-/// How many bytes at the start of `bytes` are in the class. Letters are, and `common` is: those are
-/// looked at eight at a time, what follows the first other byte one by one.
+/// How many bytes at the start of `bytes` are in the class.
 #[inline(always)]
-pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256], common: u8) -> usize {
+pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256]) -> usize {
+    let is_in = |byte: u8| class[usize::from(byte)];
     let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
-        let mask = uncommon_mask(u64::from_le_bytes(*chunk), common);
-        if mask != 0 {
-            rest = &rest[mask.trailing_zeros() as usize / 8..];
-            break;
-        }
+    // Fewer branches than one by one.
+    while let [one, two, three, four, tail @ ..] = rest
+        && is_in(*one) & is_in(*two) & is_in(*three) & is_in(*four)
+    {
         rest = tail;
     }
     while let [byte, tail @ ..] = rest
-        && class[usize::from(*byte)]
+        && is_in(*byte)
     {
         rest = tail;
     }
     bytes.len() - rest.len()
-}
-
-/// The high bit of every byte that is neither a letter nor `common`.
-#[inline(always)]
-fn uncommon_mask(word: u64, common: u8) -> u64 {
-    let low_bits = word & !HIGH_BITS;
-    let not_common = (low_bits ^ (ONES * common as u64)) + !HIGH_BITS;
-    ((not_common & !letter_mask(low_bits)) | word) & HIGH_BITS
 }
 
 /// The high bit of every byte that is a letter; other bits are of no meaning. No byte has its high bit set.
@@ -91,6 +81,9 @@ fn range_mask(low_bits: u64, first: u8, last: u8) -> u64 {
 /// the canonical path: one look at each byte, at eight bytes at a time where they are of the usual kinds.
 #[inline]
 pub(crate) fn scan_path(input: &[u8], start: usize) -> (usize, bool) {
+    if input.get(start + 1) == Some(&b' ') {
+        return (start + 1, false);
+    }
     let mut is_special = false;
     let mut at = start + 1;
     while let Some(bytes) = input[at - 1..].first_chunk::<9>() {
@@ -222,6 +215,20 @@ pub(crate) const fn is_query_byte(byte: u8) -> bool {
     !matches!(PATH[byte as usize], PathByte::Refused | PathByte::End)
 }
 
+/// Length of what may stand in a query at the start of `bytes`.
+pub(crate) fn query_length(bytes: &[u8]) -> usize {
+    static QUERY: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            table[byte] = is_query_byte(byte as u8);
+            byte += 1;
+        }
+        table
+    };
+    run_length(bytes, &QUERY)
+}
+
 /// `ALPHA / DIGIT / "-" / "." / "_" / "~"` (RFC 3986 section 2.3).
 pub(crate) const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
@@ -274,6 +281,21 @@ pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 const ONES: u64 = u64::MAX / 0xff;
 const HIGH_BITS: u64 = ONES * 0x80;
 
+/// The high bit of every byte that is `byte`. Bits above the lowest one set may be wrong (a borrow runs
+/// upwards), so only the lowest may be used.
+#[inline(always)]
+pub(crate) fn byte_mask(word: u64, byte: u8) -> u64 {
+    let difference = word ^ (ONES * u64::from(byte));
+    difference.wrapping_sub(ONES) & !difference & HIGH_BITS
+}
+
+/// The bytes of `word` with its letters in lower case. Digits, hyphens and control characters stay what they
+/// are; of the other bytes some become others, but none of those.
+#[inline(always)]
+pub(crate) const fn letters_to_lower(word: u64) -> u64 {
+    word | ((word & (ONES * 0x40)) >> 1)
+}
+
 /// Index of the first control character (0x00-0x1f but HTAB, 0x7f) at or after `from`.
 #[inline(always)]
 pub(crate) fn find_control(input: &[u8], from: usize) -> Option<usize> {
@@ -299,9 +321,35 @@ pub(crate) fn find_control(input: &[u8], from: usize) -> Option<usize> {
 #[inline]
 fn control_mask(word: u64) -> u64 {
     let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-    let difference = word ^ (ONES * 0x7f);
-    let delete = difference.wrapping_sub(ONES) & !difference;
-    (below_space | delete) & HIGH_BITS
+    (below_space & HIGH_BITS) | byte_mask(word, 0x7f)
+}
+
+/// What follows the first CR LF, when no other control character and no byte beyond ASCII stands before that.
+/// `None` says nothing about the line.
+#[inline(always)]
+pub(crate) fn behind_plain_line(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = bytes;
+    let mask = loop {
+        let Some((chunk, tail)) = rest.split_first_chunk::<8>() else {
+            // What is left is the end of the last eight bytes, and those before it are plain.
+            let last = u64::from_le_bytes(*bytes.last_chunk::<8>()?);
+            break unusual_mask(last).checked_shr(u64::BITS - 8 * rest.len() as u32)?;
+        };
+        let mask = unusual_mask(u64::from_le_bytes(*chunk));
+        if mask != 0 {
+            break mask;
+        }
+        rest = tail;
+    };
+    rest.get(mask.trailing_zeros() as usize / 8..)?.strip_prefix(b"\r\n")
+}
+
+/// The high bit of every byte that is a control character or beyond ASCII. Only the lowest bit set may be
+/// used, as with [`control_mask`].
+#[inline(always)]
+fn unusual_mask(word: u64) -> u64 {
+    // A byte from which the subtraction borrows, or from which the addition carries, has its bit set.
+    (word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES)) & HIGH_BITS
 }
 
 #[cfg(test)]
@@ -339,6 +387,32 @@ mod tests {
         assert_eq!(find_control(b"\t\t\t\t\t\t\t\t\x7f\r", 0), Some(8));
         assert_eq!(find_control(b"\rabc\r", 1), Some(4));
         assert_eq!(find_control(b"\r", 2), None);
+    }
+
+    #[test]
+    fn lines_that_are_plain_end_where_a_plain_search_ends_them() {
+        for byte in 0..=255_u8 {
+            for length in 0..40 {
+                for position in 0..length {
+                    let mut line = vec![b'~'; length];
+                    line[position] = byte;
+                    let is_plain = (b' '..=b'~').contains(&byte);
+                    line.extend_from_slice(b"\r\n");
+                    for behind in [b"".as_slice(), b"\r\n", b"\xff\0a\r\n more of it"] {
+                        let input = [&line, behind].concat();
+                        // Shorter ones are left to others.
+                        let expected = (is_plain && input.len() >= 8).then_some(behind);
+                        assert_eq!(
+                            behind_plain_line(&input),
+                            expected,
+                            "{byte:#x} at {position} of {length}"
+                        );
+                    }
+                    assert_eq!(behind_plain_line(&line[..length]), None);
+                    assert_eq!(behind_plain_line(&line[..=length]), None);
+                }
+            }
+        }
     }
 
     #[test]

@@ -133,6 +133,11 @@ impl Facts {
             self.keep_alive = true;
             return Ok(());
         }
+        self.note_options(value)
+    }
+
+    #[inline(never)]
+    fn note_options(&mut self, value: &[u8]) -> Result<(), FramingError> {
         for option in list(value) {
             if is_word(option, b"close") {
                 self.close = true;
@@ -194,10 +199,15 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }
-    value.iter().try_fold(0_u64, |length, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        length.checked_mul(10)?.checked_add(digit).filter(|length| *length <= CONTENT_LENGTH_MAX)
-    })
+    let mut length = 0;
+    for byte in value {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        if digit > 9 || length > CONTENT_LENGTH_MAX / 10 {
+            return None;
+        }
+        length = length * 10 + digit;
+    }
+    (length <= CONTENT_LENGTH_MAX).then_some(length)
 }
 
 /// The same, or a list of the same number.

@@ -11,6 +11,22 @@ pub(crate) struct Kind {
     pub(crate) forward: bool,
 }
 
+impl Kind {
+    /// That of a field with this id.
+    pub(crate) const fn of(id: FieldId) -> Self {
+        let forward = matches!(
+            id,
+            FieldId::Other
+                | FieldId::Date
+                | FieldId::Expect
+                | FieldId::MaxForwards
+                | FieldId::Proxy
+                | FieldId::Trailer
+        );
+        Self { id, forward }
+    }
+}
+
 /// Tells the fields of [`FieldId`] from all others.
 ///
 /// A name that differs from one of them only by other signs for hyphens is not that field, but it
@@ -32,24 +48,14 @@ pub(crate) fn classify(name: &[u8]) -> Kind {
         (14, b'h') => known(name, b"http2-settings", FieldId::Http2Settings),
         (16, b'p') => known(name, b"proxy-connection", FieldId::ProxyConnection),
         (17, b't') => known(name, b"transfer-encoding", FieldId::TransferEncoding),
-        _ => OTHER,
+        _ => Kind::of(FieldId::Other),
     }
 }
-
-const OTHER: Kind = Kind { id: FieldId::Other, forward: true };
 
 /// `id` when `name` is `spelling`.
 fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
     if is_word(name, spelling) {
-        let forward = matches!(
-            id,
-            FieldId::Date
-                | FieldId::Expect
-                | FieldId::MaxForwards
-                | FieldId::Proxy
-                | FieldId::Trailer
-        );
-        Kind { id, forward }
+        Kind::of(id)
     } else {
         Kind { id: FieldId::Other, forward: !looks_like(name, spelling) }
     }

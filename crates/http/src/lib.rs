@@ -22,6 +22,7 @@ pub mod proxy_protocol;
 pub mod query;
 mod request_facts;
 mod target;
+mod usual_names;
 
 pub use authority::is_authority;
 pub use chars::{is_token, list, trim_ows};

@@ -466,19 +466,57 @@ impl Default for ResponseHead {
     }
 }
 
+/// Digits that a number may have.
+pub(crate) const DIGITS_MAX: usize = 20;
+
+/// Writes a number in decimal digits at the end of `place`, which has room for all that it may have. Where they
+/// start.
+#[inline(always)]
+pub(crate) fn put_number(number: u64, place: &mut [u8]) -> usize {
+    let mut start = place.len();
+    let mut rest = number;
+    while rest >= 10 {
+        start -= 2;
+        place[start..start + 2].copy_from_slice(&DIGIT_PAIRS[(rest % 100) as usize]);
+        rest /= 100;
+    }
+    if rest > 0 || start == place.len() {
+        start -= 1;
+        place[start] = b'0' + rest as u8;
+    }
+    start
+}
+
+/// The numbers below a hundred in two digits.
+static DIGIT_PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
 /// Appends a number in decimal digits.
 pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
-    const DIGITS_MAX: usize = 20;
     let mut digits = [0; DIGITS_MAX];
-    let mut start = DIGITS_MAX;
-    let mut rest = number;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
+    let start = put_number(number, &mut digits);
+    out.extend_from_slice(&digits[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_standard_library_writes_them() {
+        let powers = (0..20).map(|exponent| 10_u64.pow(exponent));
+        let around = powers.flat_map(|power| [power - 1, power, power + 1, power.wrapping_mul(7)]);
+        for number in (0..2000).chain(around).chain([u64::MAX]) {
+            let mut out = b">".to_vec();
+            write_number(number, &mut out);
+            assert_eq!(out, format!(">{number}").as_bytes());
         }
     }
-    out.extend_from_slice(&digits[start..]);
 }

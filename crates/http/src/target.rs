@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::chars::{is_query_byte, scan_path};
+use crate::chars::{query_length, scan_path};
 use crate::h1::RequestError;
 use crate::message::{PathSource, RequestHead, Span};
 use crate::path::{self, PathForm};
@@ -27,8 +27,7 @@ impl Target {
         };
         let path_end = at;
         if !matches!(input.get(at), Some(b' ') | None) {
-            let rest = &input[at..];
-            at += rest.iter().position(|byte| !is_query_byte(*byte)).unwrap_or(rest.len());
+            at += query_length(&input[at..]);
         }
         (Self { span: Span::new(start, at), path_end, needs_canonical }, at)
     }

@@ -141,6 +141,61 @@ fn a_request_tells_what_decisions_need() {
 }
 
 #[test]
+fn heads_leave_in_one_spelling_whatever_they_came_in() {
+    let request = |input: &[u8], edits: &RequestEdits| {
+        let mut out = Vec::new();
+        write_request_head(&parsed(input), input, edits, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    for input in [
+        "GET /a?b HTTP/1.1\r\nHost: c\r\nX: d\r\n\r\n",
+        "GET /a?b HTTP/1.1\r\nhost: c\r\nX: d\r\n\r\n",
+        "GET /a?b HTTP/1.1\r\nHost:c\r\nX: d\r\n\r\n",
+        "GET /a?b HTTP/1.1\r\nHost: c \r\nX: d\r\n\r\n",
+        "GET /a?b HTTP/1.1\r\nHost: c:\r\nX: d\r\n\r\n",
+        "GET /a?b HTTP/1.1\r\nX: d\r\nHost: c\r\n\r\n",
+        "GET /a?b HTTP/1.1\r\nHost: c\r\nX:d\r\n\r\n",
+        "GET /a?b HTTP/1.0\r\nHost: c\r\nX: d\r\n\r\n",
+        "GET /a?b HTTP/1.9\r\nHost: c\r\nX: d\r\n\r\n",
+        "GET /x/../a?b HTTP/1.1\r\nHost: c\r\nX: d\r\n\r\n",
+        "GET http://c/a?b HTTP/1.1\r\nHost: c\r\nX: d\r\n\r\n",
+        "\r\nGET /a?b HTTP/1.1\r\nHost: c\r\nX: d\r\n\r\n",
+    ] {
+        let expected = "GET /a?b HTTP/1.1\r\nHost: c\r\nX: d\r\n\r\n";
+        assert_eq!(request(input.as_bytes(), &RequestEdits::NONE), expected, "{input}");
+    }
+    let input = b"GET /a?b HTTP/1.1\r\nHost: c\r\nX: d\r\n\r\n";
+    let mut edits = RequestEdits::default();
+    edits.authority_mut().push(b'e');
+    assert_eq!(request(input, &edits), "GET /a?b HTTP/1.1\r\nHost: e\r\nX: d\r\n\r\n");
+    edits.query_mut();
+    assert_eq!(request(input, &edits), "GET /a HTTP/1.1\r\nHost: e\r\nX: d\r\n\r\n");
+
+    for (input, status, expected) in [
+        ("HTTP/1.1 201 Ok\r\nX: d\r\n\r\n", 201, "HTTP/1.1 201 Ok"),
+        ("HTTP/1.0 201 Ok\r\nX: d\r\n\r\n", 201, "HTTP/1.1 201 Ok"),
+        ("HTTP/1.9 200 Ok\r\nX: d\r\n\r\n", 200, "HTTP/1.1 200 Ok"),
+        ("HTTP/1.1 201\r\nX: d\r\n\r\n", 201, "HTTP/1.1 201 "),
+        ("HTTP/1.1 200 \r\nX: d\r\n\r\n", 200, "HTTP/1.1 200 "),
+        ("HTTP/1.1 200 OK\r\nX:d\r\n\r\n", 200, "HTTP/1.1 200 OK"),
+        // The caller has changed it.
+        ("HTTP/1.1 200 OK\r\nX: d\r\n\r\n", 404, "HTTP/1.1 404 OK"),
+    ] {
+        let (mut head, mut out) = (ResponseHead::new(), Vec::new());
+        parse_response(input.as_bytes(), &LIMITS, Method::Get, &mut head).unwrap();
+        head.status = status;
+        let forward = ResponseForward {
+            framing: Framing::UntilClose,
+            client_version: Version::Http11,
+            persistence: Persistence::KeepAlive,
+            date: None,
+        };
+        write_response_head(&head, input.as_bytes(), &forward, &FieldEdits::NONE, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected.to_owned() + "\r\nX: d\r\n\r\n");
+    }
+}
+
+#[test]
 fn an_expectation_that_is_nominated_away_is_not_waited_for() {
     let head = parsed(
         b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\nConnection: expect\r\n\r\n",

@@ -21,12 +21,15 @@ use super::client_connection::Client;
 use super::considered::{Considered, Ending};
 use super::early_data;
 use super::end::End;
-use super::exchange::{Begin, Outcome, Phase};
+use super::ends::Outcome;
+use super::exchange::Begin;
 use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::pace::Pace;
+use super::parked::Parked;
 use super::stage::Stage;
 use super::trailers;
+use super::transaction::Transaction;
 use super::websocket::{self, Handshake};
 use super::world::{Desk, World};
 use crate::access_log::Termination;
@@ -140,10 +143,9 @@ impl Worker {
             return self.http2_received(io, key, bytes);
         }
         if let Some(exchange) = client.exchange()
-            && let Some(state) = self.exchanges.get(exchange)
-            && state.phase == Phase::Tunnel
+            && self.exchanges.get(exchange).is_some_and(Transaction::is_tunnel)
         {
-            return self.with(io, exchange, |it, at| it.tunnel_from_client(at, bytes));
+            return self.with_tunnel(io, exchange, |it, at| it.client_sent(at, bytes));
         }
         if client.input.is_empty() {
             let consumed = self.client_input(io, key, bytes);
@@ -166,7 +168,7 @@ impl Worker {
             return;
         };
         if let Some(exchange) = client.exchange() {
-            self.with(io, exchange, |it, at| it.heed_end(at));
+            self.with_tunnel(io, exchange, |it, at| it.heed_end(at));
         }
     }
 
@@ -271,13 +273,17 @@ impl Worker {
                     }
                 }
                 Stage::Exchange(exchange) => {
-                    let Some(state) = self.exchanges.get(exchange) else { break };
-                    if state.phase == Phase::Tunnel {
-                        self.with(io, exchange, |it, at| it.tunnel_from_client(at, rest));
-                        return input.len();
-                    }
+                    let state = match self.exchanges.get(exchange) {
+                        Some(Transaction::Http(state)) => state,
+                        Some(Transaction::Tunnel(_)) => {
+                            self.with_tunnel(io, exchange, |it, at| it.client_sent(at, rest));
+                            return input.len();
+                        }
+                        None => break,
+                    };
                     // What waits for a member is not read on, nor is what comes behind a request.
-                    if state.request_done || state.waits || state.has_lost_its_member() {
+                    if state.upload.is_whole || state.parked.waits() || state.has_lost_its_member()
+                    {
                         if !rest.is_empty() {
                             io.pause(client.token);
                         }
@@ -445,8 +451,10 @@ impl Worker {
         let ending = if is_misdirected { Some(Ending::Misdirected) } else { ending };
         if let Some(ending) = ending {
             if not_before_us > io.clock().now_us() {
-                if let Some(exchange) = self.exchanges.get_mut(exchange) {
-                    exchange.ending = Some((ending, decision));
+                if let Some(exchange) =
+                    self.exchanges.get_mut(exchange).and_then(Transaction::http_mut)
+                {
+                    exchange.parked = Parked::Until(Some((ending, decision)));
                 }
                 return self.with(io, exchange, |it, at| it.hold_back(at, not_before_us));
             }
@@ -468,7 +476,7 @@ impl Worker {
             return self.with(io, exchange, |it, at| it.respond(at, status, Termination::Complete));
         }
         if head.framing.is_empty() {
-            self.with(io, exchange, |it, at| it.clear_client_deadline(at));
+            self.with(io, exchange, |it, at| it.ends.clear_client_deadline(at));
         } else {
             self.with(io, exchange, |it, at| it.await_client(at));
         }
@@ -552,7 +560,7 @@ impl Worker {
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         if pieces.next == Next::Trailers {
             let limits = client.server.limits;
-            let exchange = self.exchanges.get(exchange_key)?;
+            let exchange = self.exchanges.get(exchange_key).and_then(Transaction::http)?;
             let edits = exchange.request_trailers();
             match parse_trailers(&input[consumed..], &limits, edits, &mut fields) {
                 Ok(Parsed::Complete { length }) => {
@@ -573,9 +581,10 @@ impl Worker {
         }
         let done = !matches!(end, End::No);
         let token = client.token;
-        if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-            exchange.bytes_received += pieces.data_bytes as u64;
-            exchange.request_done = done;
+        if let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+        {
+            exchange.ends.account.bytes_received += pieces.data_bytes as u64;
+            exchange.upload.is_whole = done;
         }
         self.with(io, exchange_key, |it, at| it.pass_request_body(at, input, &pieces, end));
         self.inbox.trailers = fields;
@@ -601,7 +610,7 @@ impl Worker {
             Stage::Leaving => {}
             Stage::Preface | Stage::Hello | Stage::Handshake => {}
             Stage::Idle | Stage::Head => self.client_next(io, key),
-            Stage::Exchange(exchange) => self.with(io, exchange, |it, at| it.client_takes_more(at)),
+            Stage::Exchange(exchange) => self.with_any(io, exchange, |it, at| it.client_took(at)),
             Stage::Streams => self.http2_drained(io, key),
         }
     }
@@ -664,7 +673,10 @@ impl Worker {
 
     /// Whether more of a request has to come from its client, and can be used.
     fn is_body_to_come(&self, exchange: ExchangeKey) -> bool {
-        self.exchanges.get(exchange).is_some_and(|it| !it.request_done && !it.waits)
+        self.exchanges
+            .get(exchange)
+            .and_then(Transaction::http)
+            .is_some_and(|it| !it.upload.is_whole && !it.parked.waits())
     }
 
     /// The client's FIN.
@@ -684,14 +696,18 @@ impl Worker {
                 self.desk(io).close_client(key);
             }
             Stage::Exchange(exchange) => {
-                let Some(state) = self.exchanges.get(exchange) else { return };
-                if state.phase == Phase::Tunnel {
-                    self.with(io, exchange, |it, at| it.tunnel_client_ended(at));
-                } else if !state.request_done {
+                let state = match self.exchanges.get(exchange) {
+                    Some(Transaction::Http(state)) => state,
+                    Some(Transaction::Tunnel(_)) => {
+                        return self.with_tunnel(io, exchange, |it, at| it.client_ended(at));
+                    }
+                    None => return,
+                };
+                if !state.upload.is_whole {
                     // A request that is cut short must not look whole to anybody.
                     self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
                 } else if state.gives_up_its_place() {
-                    self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort));
+                    self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort));
                     self.desk(io).close_client(key);
                 }
                 // Else it has only ended its sending; it may well wait for the response.
@@ -706,7 +722,7 @@ impl Worker {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
             Stage::Exchange(exchange) => {
-                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort))
+                self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort))
             }
             Stage::Head => self.desk(io).note_abort_in_head(key),
             Stage::Preface => return self.desk(io).preface_ended(key),
@@ -759,20 +775,25 @@ impl Worker {
                 self.desk(io).refuse(key, 408, Termination::HeaderTimeout);
             }
             Stage::Exchange(exchange) => {
-                let Some(state) = self.exchanges.get(exchange) else { return };
-                if state.phase == Phase::Tunnel {
-                    return self.with(io, exchange, |it, at| it.tunnel_timer(at));
-                }
+                let state = match self.exchanges.get(exchange) {
+                    Some(Transaction::Http(state)) => state,
+                    Some(Transaction::Tunnel(_)) => {
+                        return self.with_tunnel(io, exchange, |it, at| it.timer(at));
+                    }
+                    None => return,
+                };
                 if io.queued(token) > 0 {
                     let timeout_ms = state.client_timeout_ms();
                     if is_taking(io, token, timeout_ms) {
                         return;
                     }
                     counters.body_timeouts.add(1);
-                    self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientTimeout));
+                    self.with_any(io, exchange, |it, at| {
+                        it.abandon(at, Termination::ClientTimeout)
+                    });
                     return self.desk(io).reset_client(key);
                 }
-                if !state.request_done
+                if !state.upload.is_whole
                     && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
                 {
                     counters.body_timeouts.add(1);

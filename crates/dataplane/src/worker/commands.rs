@@ -274,7 +274,7 @@ impl Worker {
             };
             match client.stage {
                 Stage::Exchange(exchange) => {
-                    self.with(io, exchange, |it, at| it.truncate(at, Termination::Stopped))
+                    self.with_any(io, exchange, |it, at| it.truncate(at, Termination::Stopped))
                 }
                 Stage::Streams => self.stop_http2(io, key),
                 _ => self.desk(io).close_client(key),

@@ -71,10 +71,7 @@ impl World {
 impl Exchange {
     /// Where the response of an exchange may be compressed, its member is read in slices from the start.
     pub fn limit_reads(&self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let rules = self.server.settings().compression.as_ref();
+        let rules = self.ends.server.settings().compression.as_ref();
         let coding = self.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
         let bytes =
@@ -89,10 +86,9 @@ impl Exchange {
 
     /// What many exchanges share is read for all of them.
     fn set_read_limit(&self, at: &mut Desk<'_>, bytes: usize) {
-        if self.is_over() {
-            return;
-        }
-        if let (Some(connection), None) = (self.connection, &self.member_stream) {
+        if let (Some(connection), None) =
+            (self.ends.attempt.connection, &self.ends.attempt.member_stream)
+        {
             let Some(connection) = at.world.members.get(connection) else { return };
             at.io.limit_reads(connection.token, bytes);
         }
@@ -114,10 +110,8 @@ impl Exchange {
             at.world.encoders.let_go(std::mem::take(&mut connection.whole_bytes));
             return false;
         }
-        if self.is_over() {
-            return false;
-        }
-        let (Some(codings), Some(rules)) = (&self.codings, &self.server.settings().compression)
+        let (Some(codings), Some(rules)) =
+            (&self.codings, &self.ends.server.settings().compression)
         else {
             return false;
         };
@@ -126,7 +120,7 @@ impl Exchange {
             _ => return false,
         };
         let whole_bytes = length + body_bytes;
-        if !self.request_done || received >= whole_bytes || codings.has(head, input) {
+        if !self.upload.is_whole || received >= whole_bytes || codings.has(head, input) {
             return false;
         }
         // Rules for responses may still change its mind; then it goes as it is, all at once.
@@ -140,7 +134,7 @@ impl Exchange {
             return false;
         }
         connection.whole_bytes = whole_bytes;
-        self.note_first_byte(at.io.clock().now_us());
+        self.ends.attempt.note_first_byte(at.io.clock().now_us());
         at.io.limit_reads(connection.token, READ_BUFFER_BYTES);
         at.io.set_deadline(connection.token, at.io.now_ms() + self.response_body_timeout_ms());
         true
@@ -156,10 +150,7 @@ impl Exchange {
         edits: &mut FieldEdits,
         plain: Framing,
     ) -> Framing {
-        if self.is_over() {
-            return plain;
-        }
-        let Some(rules) = &self.server.settings().compression else {
+        let Some(rules) = &self.ends.server.settings().compression else {
             return plain;
         };
         let Some(request) = self.codings.as_ref().map(|codings| codings.facts) else {
@@ -189,9 +180,6 @@ impl Exchange {
         let mut scratch = at.world.scratch.take();
         edit_response(decision, &request, head, input, edits, &mut scratch);
         at.world.scratch.give(scratch);
-        if self.is_over() {
-            return plain;
-        }
         let mut read_bytes_max = READ_BUFFER_BYTES;
         let framing = match (decision, &encoding) {
             (Decision::Identity { .. }, _) => plain,
@@ -203,11 +191,8 @@ impl Exchange {
             _ => framing(head.framing, self.version),
         };
         self.set_read_limit(at, read_bytes_max);
-        if self.is_over() {
-            return plain;
-        }
         if let Decision::Compress { .. } = decision {
-            self.server.live.counters.of(at.world.id).responses_compressed.add(1);
+            self.ends.server.live.counters.of(at.world.id).responses_compressed.add(1);
         }
         if let Some(encoding) = encoding {
             self.encoding = Some(Box::new(encoding));
@@ -247,10 +232,7 @@ impl Exchange {
         (bytes_in, bytes_out): (usize, usize),
         began_us: u64,
     ) {
-        if self.is_over() {
-            return;
-        }
-        let counters = self.server.live.counters.of(at.world.id);
+        let counters = self.ends.server.live.counters.of(at.world.id);
         counters.compression_bytes_in.add(bytes_in as u64);
         counters.compression_bytes_out.add(bytes_out as u64);
         at.world.budget.note(Clock::new().now_us().saturating_sub(began_us));
@@ -264,9 +246,6 @@ impl Exchange {
         is_done: bool,
         compressed: &mut Message,
     ) -> Encoded {
-        if self.is_over() {
-            return Encoded::Broken;
-        }
         let (encoder, flush, has_more) = match self.encoding.as_deref_mut() {
             None => return Encoded::Broken,
             Some(Encoding::Whole(encoded)) => {
@@ -289,10 +268,11 @@ impl Exchange {
         }
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
-        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
+        let connection =
+            self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));
         let token = connection.map(|connection| connection.token);
         // What else there is to read on a connection that many share says nothing of this response.
-        let is_shared = self.member_stream.is_some();
+        let is_shared = self.ends.attempt.member_stream.is_some();
         let is_dry = may_flush && token.is_none_or(|token| is_shared || !at.io.has_unread(token));
         let flush = match (is_done, is_dry) {
             (true, _) => Flush::Finish,

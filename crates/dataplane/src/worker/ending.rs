@@ -1,30 +1,28 @@
 //! How an exchange ends: with its member's response, with one of weir's own, or without.
 
-use std::rc::Rc;
-
-use weir_config::snapshot::{AccessFormat, Page};
+use weir_config::snapshot::Page;
 use weir_event_loop::clock::Clock;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
 use super::client_connection::Client;
-use super::exchange::{After, Exchange, Outcome, Phase};
+use super::ends::{After, Ends, Outcome};
+use super::exchange::{Exchange, Phase};
 use super::own_response::OwnAnswer;
 use super::relay::count_relay;
+use super::stream::StreamEnd;
 use super::world::{Desk, World};
 use crate::access_log::{Entry, Termination};
 use crate::counters::count_status;
+use crate::pool::LocalPool;
 
 impl Exchange {
     /// The response is whole. The member connection has been dealt with.
     pub fn complete(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             return self.end_delivery(at, Termination::Complete);
         }
-        let request_done = self.request_done;
+        let request_done = self.upload.is_whole;
         let outcome = Outcome {
             keep_alive: self.keep_alive && request_done,
             request_done,
@@ -58,7 +56,7 @@ impl Exchange {
 
     /// The page of an exchange's virtual server for a status.
     pub fn error_page(&self, status: u16) -> Option<Page> {
-        self.server.settings().error_pages.of(status).cloned()
+        self.ends.server.settings().error_pages.of(status).cloned()
     }
 
     /// Answers in place of a member, with these fields and this body (`None`: a line that says the
@@ -71,21 +69,18 @@ impl Exchange {
         fields: &FieldEdits,
         body: Option<&[u8]>,
     ) {
-        self.drop_member(at);
+        self.ends.drop_member(at);
         let draining = at.world.is_draining();
-        if self.is_over() {
-            return;
-        }
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
         }
         // The rest of a request body is not waited for: it may be long, and nobody wants it.
-        let keep_alive = self.keep_alive && self.request_done && !draining;
-        self.status = status;
+        let keep_alive = self.keep_alive && self.upload.is_whole && !draining;
+        self.ends.account.status = status;
         self.keep_alive = keep_alive;
-        count_status!(self.server.live.counters.of(at.world.id), status);
-        let (_client, head_only) = (self.client, self.method == Method::Head);
-        let request_done = self.request_done;
+        count_status!(self.ends.server.live.counters.of(at.world.id), status);
+        let (_client, head_only) = (self.ends.client, self.method == Method::Head);
+        let request_done = self.upload.is_whole;
         let version = self.version;
         let mut edits = std::mem::take(&mut at.world.response_edits);
         let mut head = at.world.own_head.take().unwrap_or_default();
@@ -101,12 +96,9 @@ impl Exchange {
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         let sent = self.send_own_response(at, &own);
         at.world.response_edits = edits;
-        if self.is_over() {
-            return;
-        }
-        self.bytes_sent += sent.bytes;
-        self.head_bytes_sent += sent.head_bytes;
-        if self.stream.is_some() {
+        self.ends.account.bytes_sent += sent.bytes;
+        self.ends.account.head_bytes_sent += sent.head_bytes;
+        if self.ends.stream.is_some() {
             return self.end_delivery(at, termination);
         }
         let client_closes = self.client_closes;
@@ -126,44 +118,21 @@ impl Exchange {
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
     pub fn truncate(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        self.drop_member(at);
-        if self.is_over() {
-            return;
-        }
-        let had_connection = self.stream.is_none();
+        self.ends.drop_member(at);
+        let had_connection = self.ends.stream.is_none();
         // An end by closing would make the part look like the whole.
-        let must_reset = self.response_framing == Framing::UntilClose || self.is_broken_tunnel();
+        let must_reset = self.response_framing == Framing::UntilClose;
         // Its stream is reset with it.
         self.end(at, termination, After::Nothing);
         if had_connection {
-            at.cut_client(self.client, must_reset);
+            at.cut_client(self.ends.client, must_reset);
         }
     }
 
     /// Ends an exchange because its client is gone; the client connection is the caller's to close.
     pub fn abandon(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        self.drop_member(at);
+        self.ends.drop_member(at);
         self.end(at, termination, After::Nothing);
-    }
-
-    /// Closes the member connection of an exchange that will not use it to the end.
-    fn drop_member(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        if self.member_stream.is_some() {
-            self.leave_stream(at);
-        } else if let Some(connection) = self.connection.take() {
-            let token = at.world.members.get(connection).map(|connection| connection.token);
-            // It would take an end for that of the client.
-            if let Some(token) = token.filter(|_| self.is_relay())
-                && !(self.client_ended && at.io.queued(token) == 0)
-            {
-                at.io.reset_on_close(token);
-            }
-            at.close_member(connection);
-        }
-        self.leave_member(at, None, at.io.now_ms());
     }
 
     /// Takes an exchange off the books and logs it.
@@ -171,80 +140,60 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.over = Some(after);
-        if let Some(place) = self.place.take() {
-            let pool = Rc::clone(&self.pool);
-            at.world.leave_line(&pool, place, self.key);
+        let parked = std::mem::take(&mut self.parked);
+        if parked.is_in_queue() {
+            at.world.leave_line(&self.tries.pool, &parked, self.ends.key);
         }
-        if let Some(member) = self.reserved.take() {
-            self.pool.release(member);
-        }
-        let clock = at.io.clock();
-        let now_us = clock.now_us();
-        let total_us = now_us - self.begun_us;
-        let counters = self.server.live.counters.of(at.world.id);
+        self.reserved = None;
         if self.is_relay() {
-            count_relay(counters, termination);
+            count_relay(self.ends.server.live.counters.of(at.world.id), termination);
         } else {
-            counters.requests_active.subtract(1);
-            counters.request_duration.record(total_us);
+            self.ends.count_request(at);
         }
-        if termination == Termination::ClientAbort {
-            counters.client_aborts.add(1);
-        }
-        if let Some(client) = at.world.clients.get_mut(self.client) {
-            client.exchange_ended();
-        }
-        if self.log_format != AccessFormat::Off {
-            if termination != Termination::Complete && self.stream.is_none() {
-                let queued = at.world.clients.get(self.client);
-                let queued = queued.map_or(0, |client| at.io.queued(client.token));
-                self.bytes_sent = self.bytes_sent.saturating_sub(queued as u64);
-            }
-            at.world.log_exchange(self, clock, termination, total_us);
-        }
-        at.io.give_buffer(std::mem::take(&mut self.request));
-        at.io.give_buffer(std::mem::take(&mut self.log_request));
-        let extras = self.extras.take();
-        at.world.give_extras(extras);
+        let stream_end = StreamEnd::of(self, at.world, termination);
+        self.ends.end(at, &self.tries.pool, termination, stream_end);
+        at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
         let encoding = self.encoding.take();
         at.world.give_encoding(encoding);
-        at.end_stream(self, termination);
+        self.ends.over = Some(after);
     }
 }
 
 impl World {
-    fn log_exchange(
+    /// Writes the line of a transaction that is over.
+    pub fn log_transaction(
         &mut self,
-        exchange: &Exchange,
+        ends: &Ends,
+        pool: &LocalPool,
         clock: Clock,
         termination: Termination,
-        total_us: u64,
     ) {
+        let (account, attempt) = (&ends.account, &ends.attempt);
+        let total_us = clock.now_us() - account.begun_us;
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
         let entry = Entry {
-            format: exchange.log_format,
-            request: &exchange.log_request,
-            peer: self.clients.get(exchange.client).and_then(Client::address),
-            server: &exchange.server.live.name,
-            pool: Some(&exchange.pool.live.name),
-            member: exchange.last_member.as_ref().map(|member| &*member.live.label),
-            status: exchange.status,
-            bytes_received: exchange.bytes_received,
-            bytes_sent: exchange.bytes_sent,
-            head_bytes_sent: exchange.head_bytes_sent,
-            retries: exchange.retries,
+            format: account.log_format,
+            request: &account.log_request,
+            peer: self.clients.get(ends.client).and_then(Client::address),
+            server: &ends.server.live.name,
+            pool: Some(&pool.live.name),
+            member: account.last_member.as_ref().map(|member| &*member.live.label),
+            status: account.status,
+            bytes_received: account.bytes_received,
+            bytes_sent: account.bytes_sent,
+            head_bytes_sent: account.head_bytes_sent,
+            retries: account.retries,
             // Who got no member has waited all the time.
-            queue_us: match exchange.tried_us {
+            queue_us: match account.tried_us {
                 0 => total_us,
-                tried_us => tried_us.saturating_sub(exchange.begun_us),
+                tried_us => tried_us.saturating_sub(account.begun_us),
             },
-            connect_us: span(exchange.tried_us, exchange.connected_us),
-            first_byte_us: span(exchange.connected_us, exchange.first_byte_us),
+            connect_us: span(account.tried_us, attempt.connected_us),
+            first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
             total_us,
-            marks: exchange.extras.as_ref().map(|extras| &extras.marks),
+            marks: ends.extras.as_ref().map(|extras| &extras.marks),
             termination,
         };
         self.log.write(&entry, clock, self.counters.of(self.id));

@@ -7,8 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::AccessFormat;
-use weir_core::policy::Decision;
-use weir_core::queue::Ticket;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_event_loop::EventLoop;
 use weir_event_loop::clock::Clock;
@@ -16,16 +14,22 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method, Version};
 
 use super::Worker;
-use super::considered::Ending;
+use super::account::Account;
+use super::attempt::Attempt;
 use super::encoding::{Codings, Encoding};
+use super::ends::Ends;
 use super::extras::Extras;
 use super::pace::Pace;
+use super::parked::Parked;
+use super::transaction::Transaction;
+use super::tries::{Lease, Tries};
+use super::upload::Upload;
 use super::websocket::Handshake;
 use super::world::Desk;
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ConnectionKey, ExchangeKey, MemberStreamKey, StreamKey};
+use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 use crate::counters::count_status;
-use crate::pool::{LocalMember, LocalPool, NoMember, TRIES_MAX, Wish};
+use crate::pool::{LocalPool, NoMember, Wish};
 use crate::table::LocalServer;
 
 /// A request is kept for sending it again as long as it is not larger than this.
@@ -45,39 +49,14 @@ pub enum Phase {
     Respond,
     /// The response has come to its end, and the client has yet to let the rest of it out (HTTP/2).
     Deliver,
-    /// Bytes pass both ways.
-    Tunnel,
-}
-
-/// Where a request waits for a member.
-#[derive(Debug, Clone, Copy)]
-pub enum Place {
-    /// In line.
-    InLine(Ticket),
-    /// Beside it: a member has failed it already.
-    Again,
 }
 
 /// One transaction.
 pub struct Exchange {
-    /// What it is called.
-    pub key: ExchangeKey,
-    /// It has ended, and this is what becomes of its client connection.
-    pub over: Option<After>,
-    /// The client connection that it belongs to.
-    pub client: ClientKey,
-    /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub stream: Option<StreamKey>,
-    /// The member connection that serves it now.
-    pub connection: Option<ConnectionKey>,
-    /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub member_stream: Option<MemberStreamKey>,
-    /// The member that it occupies now.
-    pub member: Option<u32>,
-    /// Where it may go.
-    pub pool: Rc<LocalPool>,
-    /// Where it came in.
-    pub server: Rc<LocalServer>,
+    /// The two connections that it is between.
+    pub ends: Ends,
+    /// Where it may go, and what came of trying.
+    pub tries: Tries,
     /// The client's method.
     pub method: Method,
     /// The client's version.
@@ -90,97 +69,27 @@ pub struct Exchange {
     pub websocket: Option<Handshake>,
     /// The client said that this is its last request.
     pub client_closes: bool,
-    /// Why the last member that was tried did not serve it.
-    pub failure: Option<MemberFailure>,
     /// How far it has come.
     pub phase: Phase,
     /// How steadily its bodies come.
     pub pace: Pace,
-    /// The request as HTTP/1 sends it to a member; whole as long as `replayable`. On a stream the body behind
-    /// the head is bare.
-    pub request: Vec<u8>,
-    /// Length of its head.
-    pub head_bytes: usize,
-    /// `request` has been handed to the member connection.
-    pub request_sent: bool,
-    /// Everything that was sent so far is in `request`.
-    pub replayable: bool,
-    /// How the request body is framed towards the member.
-    pub request_framing: Framing,
-    /// The whole request has been passed on.
-    pub request_done: bool,
+    /// The request on its way.
+    pub upload: Upload,
     /// How the response body is framed towards the client.
     pub response_framing: Framing,
-    /// Status sent to the client; 0: none yet.
-    pub status: u16,
-    /// A byte of a response has come from a member, an interim one included.
-    pub response_seen: bool,
-    /// The client ended its half of the tunnel.
+    /// The client of a stream has ended its half, which counts if this becomes a tunnel.
     pub client_ended: bool,
-    /// The member ended its half of the tunnel.
-    pub member_ended: bool,
-    /// Which member it shall get.
-    pub wish: Wish,
-    /// What is remembered of it, where policies or persistence want that.
-    pub extras: Option<Box<Extras>>,
     /// What the client takes, where responses are compressed.
     pub codings: Option<Codings>,
     /// What compresses the response, or drops it.
     pub encoding: Option<Box<Encoding>>,
-    /// It has no member yet: it waits for one, or for its time.
-    pub waits: bool,
-    /// How it ends when its time has come, where that was decided before it had to wait.
-    pub ending: Option<(Ending, Box<Decision>)>,
-    /// Its place in the line of its pool.
-    pub place: Option<Place>,
-    /// It has waited in line, and its turn has come.
-    pub had_its_turn: bool,
-    /// The member that was occupied for it then.
-    pub reserved: Option<u32>,
-    /// Members that did not serve it.
-    tried: [u32; TRIES_MAX],
-    tried_count: u8,
-    /// The member that it had last, for the log.
-    pub last_member: Option<Rc<LocalMember>>,
-    /// How often it got a member.
-    tries: u8,
-    pub retries: u32,
-    /// `sent_bytes` of the member connection when it was taken.
-    pub sent_before: u64,
-    /// The connection had served a request before.
-    pub reused_connection: bool,
-    /// A member has said of its stream that it did not read it.
-    pub was_unread: bool,
-    /// Body bytes of the request.
-    pub bytes_received: u64,
-    /// Bytes of the response.
-    pub bytes_sent: u64,
-    /// Those of its heads, interim ones included.
-    pub head_bytes_sent: u64,
-    /// When it began.
-    pub begun_us: u64,
-    /// When it got its first member; 0: not yet.
-    pub tried_us: u64,
-    /// When it got the member that it has now.
-    try_us: u64,
-    /// When the member connection was there; 0: not yet.
-    pub connected_us: u64,
-    /// When the whole request was handed over on it; 0: not yet.
-    pub asked_us: u64,
-    /// When the first byte of a response came; 0: not yet.
-    pub first_byte_us: u64,
-    /// The form of its access log line.
-    pub log_format: AccessFormat,
-    /// The request's part of that line.
-    pub log_request: Vec<u8>,
+    /// What it waits for.
+    pub parked: Parked,
+    /// The place that was taken for it when its turn came.
+    pub reserved: Option<Lease>,
 }
 
 impl Exchange {
-    /// The members tried so far.
-    pub fn tried(&self) -> &[u32] {
-        &self.tried[..self.tried_count as usize]
-    }
-
     /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
     /// client at a member was numbered by the table before, and is only known further if nothing changed.
     pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
@@ -190,36 +99,31 @@ impl Exchange {
         if !self.may_go_to(pool) {
             return;
         }
-        let (old, new) = (labels(&self.pool), labels(pool));
-        self.pool = Rc::clone(pool);
+        let (old, new) = (labels(&self.tries.pool), labels(pool));
+        self.tries.pool = Rc::clone(pool);
         if old == new {
             return;
         }
         let moved = |member: u32| pool.member(&old[member as usize]);
-        if let Wish::Member(member) = self.wish {
-            self.wish = moved(member).map_or(Wish::Any, Wish::Member);
-        }
-        let tried: Vec<u32> = self.tried().iter().filter_map(|member| moved(*member)).collect();
-        self.tried[..tried.len()].copy_from_slice(&tried);
-        self.tried_count = tried.len() as u8;
-        if let Some(extras) = &mut self.extras {
+        self.tries.renumber(moved);
+        if let Some(extras) = &mut self.ends.extras {
             extras.kept = None;
         }
     }
 
     /// What was sent of it is kept as the members of its pool are asked: it can go to others that are asked alike.
     fn may_go_to(&self, pool: &LocalPool) -> bool {
-        !self.request_sent || self.pool.settings().http2 == pool.settings().http2
+        !self.upload.is_sent() || self.tries.pool.settings().http2 == pool.settings().http2
     }
 
     /// Nobody in its pool is up: it goes to the pool behind that, if there is one.
     pub fn go_elsewhere(&mut self, now: Clock) {
-        let traffic = self.server.traffic.as_ref();
-        let pool = traffic.and_then(|traffic| traffic.instead_of(&self.pool, now));
+        let traffic = self.ends.server.traffic.as_ref();
+        let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
         if let Some(pool) = pool.filter(|pool| self.may_go_to(pool)) {
-            self.pool = Rc::clone(pool);
-            self.wish = Wish::Any;
-            if let Some(extras) = &mut self.extras {
+            self.tries.pool = Rc::clone(pool);
+            self.tries.wish = Wish::Any;
+            if let Some(extras) = &mut self.ends.extras {
                 extras.kept = None;
             }
         }
@@ -227,46 +131,39 @@ impl Exchange {
 
     /// Whether it waits in line where that is not for those whose clients have ended their sending.
     pub fn gives_up_its_place(&self) -> bool {
-        let queue = self.pool.settings().queue;
-        self.place.is_some() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
+        let queue = self.tries.pool.settings().queue;
+        self.parked.is_in_queue() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
     }
 
     /// Whether it has ended.
     pub fn is_over(&self) -> bool {
-        self.over.is_some()
+        self.ends.over.is_some()
     }
 
     /// Whether its member connection is gone, and what becomes of it is decided at the end of the turn.
     pub fn has_lost_its_member(&self) -> bool {
-        self.connection.is_none() && self.phase == Phase::AwaitHead
+        self.ends.attempt.connection.is_none() && self.phase == Phase::AwaitHead
     }
 
     /// Whether it is a whole connection instead of a request.
     pub fn is_relay(&self) -> bool {
-        self.server.settings().relay.is_some()
+        self.ends.server.settings().relay.is_some()
     }
 
     /// When it got the member that it has now.
     pub fn try_us(&self) -> u64 {
-        self.try_us
-    }
-
-    /// A byte has come from the member; its response may begin later.
-    pub fn note_first_byte(&mut self, now_us: u64) {
-        if self.first_byte_us == 0 {
-            self.first_byte_us = now_us;
-        }
+        self.ends.attempt.try_us
     }
 
     /// The protocols that the client offers to change to.
     pub fn upgrade_offer(&self) -> &[u8] {
-        let end = self.request.len().saturating_sub(b"\r\n\r\n".len());
-        &self.request[end.saturating_sub(self.upgrade_bytes)..end]
+        let end = self.upload.bytes.len().saturating_sub(b"\r\n\r\n".len());
+        &self.upload.bytes[end.saturating_sub(self.upgrade_bytes)..end]
     }
 
     /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.
     pub fn awaits_tunnel(&self) -> bool {
-        self.phase == Phase::AwaitHead && self.stream.is_some() && self.upgrade_bytes > 0
+        self.phase == Phase::AwaitHead && self.ends.stream.is_some() && self.upgrade_bytes > 0
     }
 
     /// Whether a response would be taken for a tunnel that the member has not agreed to: any 2xx means one to who
@@ -275,23 +172,12 @@ impl Exchange {
         self.awaits_tunnel() && matches!(status, 200..=299)
     }
 
-    /// Counts bytes of the response that were handed to the client connection.
-    pub fn count_sent(&mut self, worker: usize, bytes: usize) {
-        self.bytes_sent += bytes as u64;
-        let counters = self.server.live.counters.of(worker);
-        counters.bytes_sent.add(bytes as u64);
-    }
-
     /// How long it took until the response head, without the member's part, and that.
     pub fn times_us(&self) -> (u64, u64) {
-        let member_us = self.first_byte_us.saturating_sub(self.connected_us);
-        let all_us = self.first_byte_us.saturating_sub(self.begun_us);
+        let member_us =
+            self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);
+        let all_us = self.ends.attempt.first_byte_us.saturating_sub(self.ends.account.begun_us);
         (all_us.saturating_sub(member_us), member_us)
-    }
-
-    fn tries_left(&self) -> u8 {
-        let allowed = (self.pool.settings().retries as usize + 1).min(TRIES_MAX);
-        (allowed as u8).saturating_sub(self.tries)
     }
 }
 
@@ -333,31 +219,6 @@ pub struct Begin {
     pub log_format: AccessFormat,
     /// Part of the log line.
     pub log_request: Vec<u8>,
-}
-
-/// What becomes of the client connection of an exchange that has ended.
-pub enum After {
-    /// Somebody else sees to that.
-    Nothing,
-    /// The response is whole.
-    Response(Outcome),
-    /// It ends, with all that is on it.
-    Cut {
-        /// Why.
-        termination: Termination,
-        /// With a reset.
-        must_reset: bool,
-    },
-}
-
-/// How an exchange left its client connection.
-pub struct Outcome {
-    /// Both sides allow another request.
-    pub keep_alive: bool,
-    /// The whole request was read.
-    pub request_done: bool,
-    /// The client said that this was its last request.
-    pub client_closes: bool,
 }
 
 /// Why a member did not serve a request.
@@ -424,66 +285,35 @@ impl Worker {
         }
         begin.pool.note_request(io.now_ms());
         let exchange = Exchange {
-            key: self.exchanges.next_key(),
-            over: None,
-            client: begin.client,
-            stream: begin.stream,
-            connection: None,
-            member_stream: None,
-            member: None,
-            pool: begin.pool,
-            wish: begin.wish,
-            extras: begin.extras,
+            ends: Ends {
+                key: self.exchanges.next_key(),
+                over: None,
+                client: begin.client,
+                stream: begin.stream,
+                attempt: Attempt::default(),
+                server: begin.server,
+                extras: begin.extras,
+                account: Account::begin(io.clock().now_us(), begin.log_format, begin.log_request),
+            },
+            tries: Tries::new(begin.pool, begin.wish),
             codings: begin.codings,
             encoding: None,
-            waits: false,
-            ending: None,
-            place: None,
-            had_its_turn: false,
+            parked: Parked::No,
             reserved: None,
-            server: begin.server,
             method: begin.method,
             version: begin.version,
             keep_alive: begin.keep_alive,
             upgrade_bytes: begin.upgrade_bytes,
             websocket: begin.websocket,
             client_closes: begin.client_closes,
-            failure: None,
             phase: if is_relay { Phase::Connect } else { Phase::AwaitHead },
             pace: begin.pace,
-            head_bytes: begin.request.len(),
-            request: begin.request,
-            request_sent: false,
-            replayable: true,
-            request_framing: begin.framing,
-            request_done: begin.framing.is_empty(),
+            upload: Upload::new(begin.request, begin.framing),
             // A relayed connection that is cut must not look whole.
             response_framing: if is_relay { Framing::UntilClose } else { Framing::None },
-            status: 0,
-            response_seen: false,
             client_ended: false,
-            member_ended: false,
-            tried: [0; TRIES_MAX],
-            tried_count: 0,
-            last_member: None,
-            tries: 0,
-            retries: 0,
-            sent_before: 0,
-            reused_connection: false,
-            was_unread: false,
-            bytes_received: 0,
-            bytes_sent: 0,
-            head_bytes_sent: 0,
-            begun_us: io.clock().now_us(),
-            tried_us: 0,
-            try_us: 0,
-            connected_us: 0,
-            asked_us: 0,
-            first_byte_us: 0,
-            log_format: begin.log_format,
-            log_request: begin.log_request,
         };
-        self.exchanges.insert(exchange)
+        self.exchanges.insert(Transaction::Http(exchange))
     }
 }
 
@@ -492,66 +322,60 @@ impl Exchange {
     /// or the client has been told that there is none and it is gone.
     pub fn dispatch(&mut self, at: &mut Desk<'_>) -> bool {
         let (mut is_full, mut has_failed) = (false, false);
-        while self.tries_left() > 0 {
-            let pool = Rc::clone(&self.pool);
+        while self.tries.left() > 0 {
+            let pool = Rc::clone(&self.tries.pool);
             let now = at.io.clock();
-            let is_first = self.tries == 0;
-            let is_behind = is_first && !self.had_its_turn && super::waiting::must_queue(&pool);
+            let is_first = self.tries.count == 0;
+            let is_behind = is_first
+                && !matches!(self.parked, Parked::Called)
+                && super::waiting::must_queue(&pool);
+            let leased = |member| Lease::of(&pool, member);
             let occupied = match self.reserved.take() {
-                Some(member) => Ok(member),
+                Some(lease) => Ok(lease),
                 // Nobody in line waits for a member that only takes its own clients.
-                None if is_behind => pool.occupy_drained(self.wish, now).ok_or(NoMember::Full),
-                None => pool.occupy(self.tried(), now, self.wish),
+                None if is_behind => {
+                    pool.occupy_drained(self.tries.wish, now).ok_or(NoMember::Full).map(leased)
+                }
+                None => pool.occupy(self.tries.tried(), now, self.tries.wish).map(leased),
             };
-            let member = match occupied {
-                Ok(member) => member,
+            let lease = match occupied {
+                Ok(lease) => lease,
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
                     // What has been sent of it must be here to be sent again.
-                    if self.is_over() {
-                        return false;
-                    }
-                    let is_whole = self.replayable && self.request_done;
-                    let may_wait = is_first || is_whole || !self.request_sent;
+                    let is_whole = self.upload.is_replayable() && self.upload.is_whole;
+                    let may_wait = is_first || is_whole || !self.upload.is_sent();
                     if is_full && may_wait && self.join_line(at) {
                         return false;
                     }
                     break;
                 }
             };
-            if self.is_over() {
-                return false;
-            }
             if has_failed {
                 if !pool.may_retry(at.io.now_ms()) {
-                    pool.release(member);
                     break;
                 }
-                self.retries += 1;
+                self.ends.account.retries += 1;
                 pool.live.counters.of(at.world.id).retries.add(1);
             }
+            let member = lease.member;
             self.note_member(member, at.io);
-            if self.tries == 0 {
-                self.tried_us = now.now_us();
+            if self.tries.count == 0 {
+                self.ends.account.tried_us = now.now_us();
             }
-            self.tried[self.tried_count as usize] = member;
-            self.tried_count += 1;
-            self.tries += 1;
-            self.member = Some(member);
-            self.try_us = now.now_us();
-            (self.connected_us, self.asked_us) = (0, 0);
+            self.tries.note(member);
+            self.ends.attempt.lease = Some(lease);
+            self.ends.attempt.try_us = now.now_us();
+            (self.ends.attempt.connected_us, self.ends.attempt.asked_us) = (0, 0);
             let local = &pool.members[member as usize];
-            self.last_member = Some(Rc::clone(local));
+            self.ends.account.last_member = Some(Rc::clone(local));
             let live = &local.live;
             live.counters.of(at.world.id).requests_active.add(1);
             match self.take_connection(at, member) {
                 Ok(()) => return true,
                 Err(reason) => {
-                    self.leave_member(at, Some(reason), at.io.now_ms());
-                    if self.is_over() {
-                        return false;
-                    }
-                    self.failure = Some(reason);
+                    self.ends.leave_member(at, Some(reason), at.io.now_ms());
+                    self.tries.failure = Some(reason);
                     if reason == MemberFailure::NoSocket {
                         break;
                     }
@@ -559,17 +383,14 @@ impl Exchange {
                 }
             }
         }
-        if self.is_over() {
-            return false;
-        }
-        let (status, termination) = match self.failure {
+        let (status, termination) = match self.tries.failure {
             Some(reason) => (reason.status(), reason.termination()),
             None => {
-                self.pool.live.counters.of(at.world.id).no_member.add(1);
+                self.tries.pool.live.counters.of(at.world.id).no_member.add(1);
                 (503, Termination::NoMember)
             }
         };
-        let page = self.pool.settings().maintenance.clone();
+        let page = self.tries.pool.settings().maintenance.clone();
         match page.filter(|_| termination == Termination::NoMember && !is_full) {
             Some(page) => {
                 let mut fields = FieldEdits::default();
@@ -581,17 +402,16 @@ impl Exchange {
         }
         false
     }
+}
 
+impl Ends {
     /// Ends the occupation of the member that an exchange has, if it has one.
     pub fn leave_member(&mut self, at: &mut Desk<'_>, failure: Option<MemberFailure>, now_ms: u64) {
-        if self.is_over() {
-            return;
-        }
-        let Some(member) = self.member.take() else {
+        let Some(lease) = self.attempt.lease.take() else {
             return;
         };
-        let pool = Rc::clone(&self.pool);
-        pool.release(member);
+        let (pool, member) = (Rc::clone(&lease.pool), lease.member);
+        drop(lease);
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(at.world.id);
         counters.requests_active.subtract(1);
@@ -599,7 +419,8 @@ impl Exchange {
             .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
         if is_blamed && pool.is_timed() {
             // However quick it was: it must not attract requests.
-            let elapsed_us = (now_ms * 1_000).saturating_sub(self.try_us).max(FAILED_US_MIN);
+            let elapsed_us =
+                (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
         }
         match failure {
@@ -611,30 +432,21 @@ impl Exchange {
         }
         at.world.mark_failure(&pool, member, now_ms);
     }
+}
 
+impl Exchange {
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
     pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
-        if self.is_over() {
-            return;
-        }
-        self.connection = None;
-        self.failure = Some(reason);
+        self.ends.attempt.connection = None;
+        self.tries.failure = Some(reason);
         if !matches!(self.phase, Phase::AwaitHead | Phase::Connect) {
-            // How a tunnel ends is a matter between its ends.
-            let is_tunnel = self.phase == Phase::Tunnel;
-            let has_ended = is_tunnel && self.member_ended && !self.is_relay();
-            // What the member has said is whole then; it hears nothing more.
-            self.client_ended |= has_ended;
-            self.leave_member(at, (!is_tunnel).then_some(reason), at.io.now_ms());
-            if has_ended {
-                return self.tunnel_may_end(at);
-            }
+            self.ends.leave_member(at, Some(reason), at.io.now_ms());
             return self.truncate(at, reason.termination());
         }
-        self.first_byte_us = 0;
-        let sent = match (nothing_sent, self.replayable) {
+        self.ends.attempt.first_byte_us = 0;
+        let sent = match (nothing_sent, self.upload.is_replayable()) {
             (true, _) => Sent::Nothing,
             (false, true) => Sent::Replayable,
             (false, false) => Sent::Consumed,
@@ -642,31 +454,31 @@ impl Exchange {
         let attempt = FailedAttempt {
             idempotent: self.method.is_idempotent(),
             sent,
-            response_started: self.response_seen,
-            reused_connection: self.reused_connection,
-            tries_left: self.tries_left(),
+            response_started: self.ends.attempt.response_seen,
+            reused_connection: self.ends.attempt.is_reused,
+            tries_left: self.tries.left(),
         };
         // A kept connection that ends says nothing about its member: a new one to the same member, which is
         // no try of another and no part of the budget for those.
-        let stale = self.reused_connection && reason == MemberFailure::Abort;
+        let stale = self.ends.attempt.is_reused && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
-            && (self.replayable || !unsent.is_empty())
+            && (self.upload.is_replayable() || !unsent.is_empty())
             && may_retry(&attempt)
-            && (stale || self.pool.may_retry(at.io.now_ms()));
+            && (stale || self.tries.pool.may_retry(at.io.now_ms()));
         if stale && repeat {
             return self.retry_stale(at, unsent);
         }
         let is_blamed = !stale && !is_counted;
-        self.leave_member(at, is_blamed.then_some(reason), at.io.now_ms());
+        self.ends.leave_member(at, is_blamed.then_some(reason), at.io.now_ms());
         if !repeat {
             return self.respond(at, reason.status(), reason.termination());
         }
         if self.is_over() {
             return;
         }
-        self.retries += 1;
-        self.pool.live.counters.of(at.world.id).retries.add(1);
+        self.ends.account.retries += 1;
+        self.tries.pool.live.counters.of(at.world.id).retries.add(1);
         if self.dispatch(at) {
             self.resend(at, &unsent);
         }
@@ -675,26 +487,23 @@ impl Exchange {
     /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
     /// the old one share that.
     fn retry_stale(&mut self, at: &mut Desk<'_>, unsent: Vec<u8>) {
-        if self.is_over() {
-            return;
-        }
-        let Some(member) = self.member else {
+        let Some(member) = self.ends.attempt.member() else {
             return;
         };
-        self.retries += 1;
-        self.pool.live.counters.of(at.world.id).retries.add(1);
-        let local = Rc::clone(&self.pool.members[member as usize]);
-        let has_one = self.pool.settings().http2 && self.take_multiplexed(at, &local, true);
+        self.ends.account.retries += 1;
+        self.tries.pool.live.counters.of(at.world.id).retries.add(1);
+        let local = Rc::clone(&self.tries.pool.members[member as usize]);
+        let has_one = self.tries.pool.settings().http2 && self.take_multiplexed(at, &local, true);
         let taken = if has_one { Ok(()) } else { self.open_connection(at, member) };
         match taken {
             Ok(()) => self.resend(at, &unsent),
             Err(reason) => {
-                self.leave_member(at, Some(reason), at.io.now_ms());
+                self.ends.leave_member(at, Some(reason), at.io.now_ms());
                 if self.is_over() {
                     return;
                 }
-                self.failure = Some(reason);
-                if !self.pool.may_retry(at.io.now_ms()) {
+                self.tries.failure = Some(reason);
+                if !self.tries.pool.may_retry(at.io.now_ms()) {
                     return self.respond(at, reason.status(), reason.termination());
                 }
                 if self.dispatch(at) {
@@ -706,26 +515,18 @@ impl Exchange {
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
     pub fn resend(&mut self, at: &mut Desk<'_>, unsent: &[u8]) {
-        if self.is_over() {
-            return;
-        }
         if self.is_relay() {
             return; // Nothing has been taken from its client.
         }
-        let Some(connection) = self.connection else {
+        let Some(connection) = self.ends.attempt.connection else {
             return;
         };
         // Whether or not it was sent before: from here on it is.
-        if !self.is_over() {
-            self.request_sent = true;
-        }
-        if self.is_over() {
-            return;
-        }
-        if self.member_stream.is_some() {
+        self.upload.send();
+        if self.ends.attempt.member_stream.is_some() {
             self.resend_on_stream(at);
         } else {
-            let bytes = if unsent.is_empty() { &self.request[..] } else { unsent };
+            let bytes = if unsent.is_empty() { &self.upload.bytes[..] } else { unsent };
             if let Some(connection) = at.world.members.get(connection) {
                 at.io.send(connection.token, &[IoSlice::new(bytes)]);
             }
@@ -733,10 +534,7 @@ impl Exchange {
         }
         self.request_handed_over(at);
         // The client may have been stopped because of what the old connection did not take.
-        if self.is_over() {
-            return;
-        }
-        if self.request_done {
+        if self.upload.is_whole {
             self.give_window_unless_backed_up(at);
         } else if !self.is_member_backed_up(at) {
             self.request_goes_on(at);
@@ -746,29 +544,26 @@ impl Exchange {
     /// The response head has come: the timers of the log stand, the request is not needed any more.
     pub fn response_began(&mut self, at: &mut Desk<'_>, status: u16) {
         let now_us = at.io.clock().now_us();
-        if self.is_over() {
-            return;
+        if self.ends.attempt.first_byte_us == 0 {
+            self.ends.attempt.first_byte_us = now_us;
         }
-        if self.first_byte_us == 0 {
-            self.first_byte_us = now_us;
-        }
-        let first_byte_us = self.first_byte_us;
-        self.status = status;
-        at.io.give_buffer(std::mem::take(&mut self.request));
-        self.replayable = false;
-        count_status!(self.server.live.counters.of(at.world.id), status);
-        let Some(member) = self.member else {
+        let first_byte_us = self.ends.attempt.first_byte_us;
+        self.ends.account.status = status;
+        at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
+        self.upload.let_go();
+        count_status!(self.ends.server.live.counters.of(at.world.id), status);
+        let Some(member) = self.ends.attempt.member() else {
             return;
         };
-        let pool = Rc::clone(&self.pool);
+        let pool = Rc::clone(&self.tries.pool);
         let live = &pool.members[member as usize].live;
         let counters = live.counters.of(at.world.id);
         count_status!(counters, status);
-        let duration_us = first_byte_us.saturating_sub(self.connected_us);
+        let duration_us = first_byte_us.saturating_sub(self.ends.attempt.connected_us);
         counters.response_duration.record(duration_us);
         // How long the client took to send its request says nothing of the member.
-        if pool.is_timed() && self.asked_us != 0 {
-            let from_us = self.asked_us.max(self.connected_us);
+        if pool.is_timed() && self.ends.attempt.asked_us != 0 {
+            let from_us = self.ends.attempt.asked_us.max(self.ends.attempt.connected_us);
             let own_us = first_byte_us.saturating_sub(from_us);
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }

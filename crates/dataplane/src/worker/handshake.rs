@@ -184,7 +184,7 @@ impl Worker {
                 self.desk(io).leave(key, true);
             }
             Stage::Exchange(exchange) => {
-                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
+                self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
                 self.desk(io).leave(key, true);
             }
             Stage::Streams => {

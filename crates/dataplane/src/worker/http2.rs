@@ -22,6 +22,7 @@ use super::pending::PendingRequests;
 use super::stage::Stage;
 use super::stream::StreamEnd;
 use super::streams::{ClientStreams, exchange_of};
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
@@ -172,7 +173,7 @@ impl Worker {
                     Some(exchange) => {
                         let stream_end = if end_stream { End::Data } else { End::No };
                         let behind = Behind::of(input, end);
-                        self.with(io, exchange, |it, at| {
+                        self.with_any(io, exchange, |it, at| {
                             it.join_request_data(at, data, stream_end, behind)
                         });
                     }
@@ -181,7 +182,7 @@ impl Worker {
             }
             Event::RequestCut { tag, .. } => {
                 if let Some(exchange) = exchange_of(tag) {
-                    self.with(io, exchange, |it, at| it.request_cut(at));
+                    self.with_any(io, exchange, |it, at| it.client_cut(at));
                 }
             }
             Event::StreamReset { tag, by, .. } => {
@@ -193,12 +194,12 @@ impl Worker {
                 let counters = client.server.live.counters.of(self.world.id);
                 counters.requests_malformed.add(u64::from(by == By::Us));
                 if let Some(exchange) = exchange_of(tag) {
-                    self.with(io, exchange, |it, at| it.abandon(at, why));
+                    self.with_any(io, exchange, |it, at| it.abandon(at, why));
                 }
             }
             Event::WindowOpened { stream: Some(stream) } => {
                 if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
-                    self.with(io, exchange, |it, at| it.stream_opened(at));
+                    while self.with_any(io, exchange, |it, at| it.let_out(at, usize::MAX)) {}
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
@@ -222,9 +223,11 @@ impl Worker {
 
     /// An exchange belongs to its stream from now on.
     pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return };
-        let Some(stream) = exchange.stream else { return };
-        let client = self.world.clients.get_mut(exchange.client);
+        let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
+            return;
+        };
+        let Some(stream) = exchange.ends.stream else { return };
+        let client = self.world.clients.get_mut(exchange.ends.client);
         let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
@@ -249,8 +252,8 @@ impl World {
 impl Worker {
     /// The client wants another priority for a response.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
-        if let Some(exchange) = self.exchanges.get(exchange)
-            && let Some(stream) = self.world.stream_mut(exchange)
+        if let Some(transaction) = self.exchanges.get(exchange)
+            && let Some(stream) = self.world.stream_mut(transaction.ends())
         {
             stream.priority = priority;
         }
@@ -265,7 +268,7 @@ impl Worker {
         let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         match tag.and_then(exchange_of) {
             Some(exchange) => {
-                self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
+                self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
             }
             None => {
                 let sent = OwnBytes::default();
@@ -286,16 +289,19 @@ impl Worker {
         block: &HeaderBlock,
     ) {
         let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
-        let Some(its) = self.exchanges.get(exchange) else { return };
-        if its.phase == Phase::Tunnel || its.awaits_tunnel() {
+        let its = match self.exchanges.get(exchange) {
+            Some(Transaction::Http(its)) if !its.awaits_tunnel() => its,
             // RFC 9113 section 8.5: data is all that goes through it.
-            return self.refuse_trailers(io, key, stream, exchange);
-        }
+            Some(_) => return self.refuse_trailers(io, key, stream, exchange),
+            None => return,
+        };
         let mut fields = std::mem::take(&mut self.inbox.trailers);
         let read = read_trailers(block, its.request_trailers(), &mut fields);
         if read.is_ok() {
             let end = End::Trailers(&fields, block.text());
-            self.with(io, exchange, |it, at| it.join_request_data(at, b"", end, Behind::Nothing));
+            self.with_any(io, exchange, |it, at| {
+                it.join_request_data(at, b"", end, Behind::Nothing)
+            });
         }
         self.inbox.trailers = fields;
         match read {
@@ -320,72 +326,67 @@ impl Worker {
         // END_STREAM came with them, so that the stream may be gone.
         self.refuse_stream(io, key, stream);
         if self.is_on_stream(exchange, key, stream) {
-            self.with(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
+            self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
         }
     }
 
     fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
-        let exchange = self.exchanges.get(exchange).filter(|it| it.client == client);
-        exchange.and_then(|it| self.world.stream(it)).is_some_and(|it| it.out.id == stream)
+        let ends = self.exchanges.get(exchange).map(Transaction::ends);
+        let ends = ends.filter(|ends| ends.client == client);
+        ends.and_then(|ends| self.world.stream(ends)).is_some_and(|it| it.out.id == stream)
     }
 }
 
 impl Exchange {
     /// Data of a request, and its end.
     pub fn stream_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         let awaits_tunnel = self.awaits_tunnel();
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let is_last = !matches!(end, End::No);
         stream.unreleased += data.len() as u32;
-        if self.phase == Phase::Tunnel {
-            self.tunnel_from_client(at, data);
-            if is_last {
-                self.tunnel_client_ended(at);
-            }
-            return self.give_window_unless_backed_up(at);
-        }
         if awaits_tunnel {
             // It is the tunnel's, if there will be one. The window bounds how much that is.
-            self.bytes_received += data.len() as u64;
+            self.ends.account.bytes_received += data.len() as u64;
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        if self.request_done {
+        if self.upload.is_whole {
             // An end that says nothing, since its length was known to be 0.
-            return self.give_window(at);
+            return self.ends.give_window(at);
         }
         if self.phase == Phase::Deliver {
             // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
-            self.bytes_received += data.len() as u64;
+            self.ends.account.bytes_received += data.len() as u64;
             stream.unwanted_bytes += data.len() as u64;
-            let size_max = u64::from(self.server.http2_limits.unwanted_size_max);
+            let size_max = u64::from(self.ends.server.http2_limits.unwanted_size_max);
             if stream.unwanted_bytes <= size_max {
-                self.give_window(at);
+                self.ends.give_window(at);
             }
             return;
         }
-        self.bytes_received += data.len() as u64;
-        let is_too_large =
-            self.server.http.body_size_max.is_some_and(|max| self.bytes_received > max);
+        self.ends.account.bytes_received += data.len() as u64;
+        let is_too_large = self
+            .ends
+            .server
+            .http
+            .body_size_max
+            .is_some_and(|max| self.ends.account.bytes_received > max);
         if is_too_large {
             return self.respond(at, 413, Termination::ClientLimit);
         }
-        if self.connection.is_none() {
+        if self.ends.attempt.connection.is_none() {
             // It waits for a member. The window bounds how much that is.
             stream.held.extend_from_slice(data);
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        self.request_done = is_last;
+        self.upload.is_whole = is_last;
         self.pass_request_body(at, data, &Pieces::whole(data.len()), end);
         if is_last {
             self.request_handed_over(at);
-            if !self.is_client_behind(at) {
-                self.clear_client_deadline(at);
+            if !self.ends.is_client_behind(at) {
+                self.ends.clear_client_deadline(at);
             }
         } else {
             self.await_more_of_request(at);
@@ -395,44 +396,25 @@ impl Exchange {
 
     /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
     /// it gets no more of it.
-    fn request_cut(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        if self.phase == Phase::Tunnel {
-            return self.tunnel_client_ended(at);
-        }
-        let Some(stream) = at.world.stream_mut(self) else { return };
+    pub fn request_cut(&mut self, at: &mut Desk<'_>) {
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         stream.is_cut = true;
-        if !self.is_client_behind(at) {
-            self.clear_client_deadline(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.clear_client_deadline(at);
         }
     }
 
     /// The client may send on, unless the member does not take it as fast as it comes.
     pub fn give_window_unless_backed_up(&mut self, at: &mut Desk<'_>) {
         if !self.is_over() && !self.is_member_backed_up(at) {
-            self.give_window(at);
+            self.ends.give_window(at);
         }
-    }
-
-    /// What came of a request was handed on: the client may send as much again, on this stream or others.
-    pub fn give_window(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let client = self.client;
-        let Some(stream) = at.world.stream_mut(self) else { return };
-        // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
-        let held = (stream.held.len() + stream.joined.len()) as u32;
-        let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
-        let id = stream.out.id;
-        at.world.release(client, id, bytes);
     }
 }
 
 impl World {
-    fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
+    /// A client may send so many bytes more.
+    pub fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && bytes > 0
@@ -446,18 +428,15 @@ impl World {
 impl Exchange {
     /// The member has room again for a request body: what was held goes on, and the window opens.
     pub fn stream_goes_on(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let is_sent = self.request_sent;
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let is_sent = self.upload.is_sent();
+        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
         let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
         if held.is_empty() && matches!(end, OwnedEnd::No) && is_sent {
-            return self.give_window(at);
+            return self.ends.give_window(at);
         }
         // It is counted anew on its way.
         stream.unreleased -= held.len() as u32;
-        self.bytes_received -= held.len() as u64;
+        self.ends.account.bytes_received -= held.len() as u64;
         self.stream_data(at, &held, end.get());
     }
 }
@@ -467,8 +446,10 @@ impl Worker {
     /// answer before it goes on.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.bodies_to_come.pop() {
-            let exchange = self.exchanges.get(key);
-            if exchange.is_some_and(|it| !it.request_sent && it.connection.is_some()) {
+            let exchange = self.exchanges.get(key).and_then(Transaction::http);
+            if exchange
+                .is_some_and(|it| !it.upload.is_sent() && it.ends.attempt.connection.is_some())
+            {
                 self.with(io, key, |it, at| it.stream_data(at, b"", End::No));
             }
         }
@@ -527,7 +508,7 @@ impl Worker {
         };
         let exchanges = http2.streams.exchanges();
         for exchange in &exchanges {
-            self.with(io, *exchange, |it, at| it.abandon(at, why));
+            self.with_any(io, *exchange, |it, at| it.abandon(at, why));
         }
         exchanges.len()
     }
@@ -659,10 +640,11 @@ impl Worker {
         let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
-            let is_waited_for = self.world.stream(exchange).is_some_and(|it| it.holds_up_member);
-            let waits = is_waited_for || exchange.phase == Phase::Tunnel;
-            if waits && !self.with(io, key, |it, at| it.is_client_behind(at)) {
-                self.with(io, key, |it, at| it.client_takes_more(at));
+            let is_waited_for =
+                self.world.stream(exchange.ends()).is_some_and(|it| it.holds_up_member);
+            let waits = is_waited_for || exchange.is_tunnel();
+            if waits && !self.with_any(io, key, |it, at| it.ends().is_client_behind(at)) {
+                self.with_any(io, key, |it, at| it.client_took(at));
             }
         }
     }
@@ -733,7 +715,7 @@ impl Worker {
                 continue;
             }
             if self.stream_deadline_ms(exchange) <= now_ms {
-                self.with(io, exchange, |it, at| it.stream_timed_out(at));
+                self.with_any(io, exchange, |it, at| it.stream_timed_out(at));
             }
             if self.exchanges.contains(exchange) {
                 let until_ms = self.stream_deadline_ms(exchange);
@@ -744,37 +726,33 @@ impl Worker {
     }
 
     fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
-        let stream = self.exchanges.get(exchange).and_then(|it| self.world.stream(it));
+        let transaction = self.exchanges.get(exchange);
+        let stream = transaction.and_then(|it| self.world.stream(it.ends()));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
     }
 }
 
 impl Exchange {
     /// A deadline of one stream has passed.
-    fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
-        self.clear_client_deadline(at);
-        if self.is_over() {
-            return;
-        }
-        if self.phase == Phase::Tunnel {
-            return self.tunnel_timer(at);
-        }
-        let counters = self.server.live.counters.of(at.world.id);
+    pub fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
+        self.ends.clear_client_deadline(at);
+        let counters = self.ends.server.live.counters.of(at.world.id);
         let timeout_ms = self.client_timeout_ms();
-        if self.is_undelivered(at) {
-            let until_ms = self.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
+        if self.ends.is_undelivered(at) {
+            let until_ms =
+                self.ends.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
             if until_ms > at.io.now_ms() {
-                return self.set_client_deadline(at, until_ms);
+                return self.ends.set_client_deadline(at, until_ms);
             }
             counters.body_timeouts.add(1);
             return self.abandon(at, Termination::ClientTimeout);
         }
-        let is_cut = at.world.stream(self).is_some_and(|stream| stream.is_cut);
-        if !self.request_done && !is_cut && !self.is_member_backed_up(at) {
+        let is_cut = at.world.stream(&self.ends).is_some_and(|stream| stream.is_cut);
+        if !self.upload.is_whole && !is_cut && !self.is_member_backed_up(at) {
             if self.is_over() {
                 return;
             }
-            let counters = self.server.live.counters.of(at.world.id);
+            let counters = self.ends.server.live.counters.of(at.world.id);
             counters.body_timeouts.add(1);
             self.respond(at, 408, Termination::ClientTimeout);
         }

@@ -9,7 +9,7 @@ use weir_event_loop::EventLoop;
 use super::Worker;
 use super::body::COALESCE_BYTES;
 use super::end::End;
-use super::exchange::Exchange;
+use super::transaction::Transaction;
 use super::world::Desk;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
@@ -65,7 +65,7 @@ impl Step {
     }
 }
 
-impl Exchange {
+impl Transaction {
     /// Data of a request, and its end.
     pub fn join_request_data(
         &mut self,
@@ -74,32 +74,26 @@ impl Exchange {
         end: End<'_>,
         behind: Behind,
     ) {
-        if self.is_over() {
-            return;
-        }
-        let Some(stream) = at.world.stream_mut(self) else { return };
+        let Some(stream) = at.world.stream_mut(self.ends()) else { return };
         let step = Step::of(at.io, &mut stream.joined, data, end, behind);
         if matches!(step, Step::Wait { .. } | Step::PassAll) {
             stream.unreleased += data.len() as u32;
         }
         match step {
-            Step::Pass => self.stream_data(at, data, end),
-            Step::Wait { is_first: true } => at.world.joined_requests.push(self.key),
+            Step::Pass => self.client_data(at, data, end),
+            Step::Wait { is_first: true } => at.world.joined_requests.push(self.ends().key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_request(at, end),
         }
     }
 
     fn pass_joined_request(&mut self, at: &mut Desk<'_>, end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let stream = at.world.stream_mut(self);
+        let stream = at.world.stream_mut(self.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
         // It is counted anew on its way.
         stream.unreleased -= joined.len() as u32;
-        self.stream_data(at, &joined, end);
+        self.client_data(at, &joined, end);
         at.io.give_buffer(joined);
     }
 }
@@ -108,12 +102,12 @@ impl Worker {
     /// All that was read of a client is looked at.
     pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.joined_requests.pop() {
-            self.with(io, key, |it, at| it.pass_joined_request(at, End::No));
+            self.with_any(io, key, |it, at| it.pass_joined_request(at, End::No));
         }
     }
 }
 
-impl Exchange {
+impl Transaction {
     /// Data of a response, and its end.
     pub fn join_response_data(
         &mut self,
@@ -122,14 +116,11 @@ impl Exchange {
         end: End<'_>,
         behind: Behind,
     ) {
-        if self.is_over() {
-            return;
-        }
-        let Some(stream) = at.world.member_stream_mut(self) else { return };
+        let Some(stream) = at.world.member_stream_mut(self.ends()) else { return };
         stream.unreleased += data.len() as u32;
         match Step::of(at.io, &mut stream.joined, data, end, behind) {
             Step::Pass => self.member_data(at, data, end),
-            Step::Wait { is_first: true } => at.world.joined_responses.push(self.key),
+            Step::Wait { is_first: true } => at.world.joined_responses.push(self.ends().key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_response(at, end),
         }
@@ -137,10 +128,7 @@ impl Exchange {
 
     /// Passes on what has come of a response: something else is about to become of its stream.
     pub fn pass_joined_response(&mut self, at: &mut Desk<'_>, end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let stream = at.world.member_stream_mut(self);
+        let stream = at.world.member_stream_mut(self.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
         self.member_data(at, &joined, end);
@@ -152,7 +140,7 @@ impl Worker {
     /// All that was read of a member is looked at.
     pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.joined_responses.pop() {
-            self.with(io, key, |it, at| it.pass_joined_response(at, End::No));
+            self.with_any(io, key, |it, at| it.pass_joined_response(at, End::No));
         }
     }
 }

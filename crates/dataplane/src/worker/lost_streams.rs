@@ -4,6 +4,7 @@ use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::exchange::{Exchange, Loss, MemberFailure};
+use super::transaction::Transaction;
 use super::world::Desk;
 use crate::access_log::Termination;
 use crate::arena::ConnectionKey;
@@ -22,22 +23,25 @@ pub enum LostStream {
 impl Exchange {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
     pub fn lose_stream(&mut self, at: &mut Desk<'_>, why: LostStream) {
-        at.world.lost_streams.push((self.key, self.connection, why));
+        at.world.lost_streams.push((self.ends.key, self.ends.attempt.connection, why));
     }
 }
 
 impl Worker {
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
+        if self.world.lost_streams.is_empty() {
+            return;
+        }
         for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
-            let exchange = self.exchanges.get(key);
-            if exchange.is_none_or(|exchange| exchange.connection != connection) {
+            let ends = self.exchanges.get(key).map(Transaction::ends);
+            if ends.is_none_or(|ends| ends.attempt.connection != connection) {
                 continue;
             }
             match why {
                 LostStream::Full => {
-                    self.with(io, key, |it, at| it.stream_lost(at, MemberFailure::Abort, true))
+                    self.with_any(io, key, |it, at| it.stream_lost(at, MemberFailure::Abort, true))
                 }
                 LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
                 LostStream::Unsendable => {
@@ -52,13 +56,10 @@ impl Exchange {
     /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
     /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
     pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
-        if self.is_over() {
-            return;
-        }
         if is_unread {
-            self.reused_connection = !std::mem::replace(&mut self.was_unread, true);
+            self.ends.attempt.is_reused = !std::mem::replace(&mut self.tries.was_unread, true);
         }
-        let was_opened = self.leave_stream(at);
+        let was_opened = self.ends.leave_stream(at);
         let nothing_sent = is_unread || !was_opened;
         let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
         self.member_lost(at, loss);
@@ -79,8 +80,9 @@ impl Worker {
         let streams = streams.unwrap_or_default();
         let mut lost = Vec::with_capacity(streams.len());
         for stream in streams {
-            let Some(exchange) = self.exchanges.get_mut(stream.exchange) else { continue };
-            (exchange.connection, exchange.member_stream) = (None, None);
+            let ends = self.exchanges.get_mut(stream.exchange).map(Transaction::ends_mut);
+            let Some(ends) = ends else { continue };
+            (ends.attempt.connection, ends.attempt.member_stream) = (None, None);
             lost.push((stream.exchange, stream.is_opened() && !is_connecting));
         }
         self.desk(io).close_member(key);
@@ -89,7 +91,7 @@ impl Worker {
             let is_counted = is_connecting && place > 0;
             let loss =
                 Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };
-            self.with(io, exchange_key, |it, at| it.member_lost(at, loss));
+            self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
         }
     }
 }

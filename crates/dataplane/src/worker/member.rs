@@ -24,6 +24,7 @@ use super::member_http2::MemberHttp2;
 use super::member_tls::session;
 use super::response::Passed;
 use super::scratch::Message;
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -99,22 +100,19 @@ impl MemberConnection {
 impl Exchange {
     /// Gives an exchange a connection to the member: a kept one, or a new one.
     pub fn take_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
-        if self.is_over() {
-            return Err(MemberFailure::Abort);
-        }
-        let local = Rc::clone(&self.pool.members[member as usize]);
+        let local = Rc::clone(&self.tries.pool.members[member as usize]);
         let counters = local.live.counters.of(at.world.id);
         counters.requests.add(1);
         if self.is_relay() {
             // What was spoken on a kept one is not for it.
             return self.open_connection(at, member);
         }
-        if self.pool.settings().http2 {
+        if self.tries.pool.settings().http2 {
             let has_one = self.take_multiplexed(at, &local, false);
             return if has_one { Ok(()) } else { self.open_connection(at, member) };
         }
         let newest = local.idle.borrow().last().copied();
-        let repeatable = self.method.is_idempotent() && self.request_done;
+        let repeatable = self.method.is_idempotent() && self.upload.is_whole;
         if let Some(connection_key) = newest {
             let Some(connection) = at.world.members.get_mut(connection_key) else {
                 return Err(MemberFailure::Abort);
@@ -123,8 +121,8 @@ impl Exchange {
             // What is there to read is no answer to a request that is yet to be sent.
             let has_unread = at.io.has_unread(connection.token);
             // A reload may have changed how members are spoken to.
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
-                || connection.pool.settings().tls == self.pool.settings().tls;
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
+                || connection.pool.settings().tls == self.tries.pool.settings().tls;
             if !is_alike {
                 at.close_idle(&local);
             } else if has_unread {
@@ -132,12 +130,12 @@ impl Exchange {
             } else if repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
-                connection.exchange = Some(self.key);
+                connection.exchange = Some(self.ends.key);
                 connection.requests += 1;
-                self.connection = Some(connection_key);
-                self.reused_connection = true;
-                self.sent_before = at.io.note_all_taken(connection.token);
-                self.connected_us = at.io.clock().now_us();
+                self.ends.attempt.connection = Some(connection_key);
+                self.ends.attempt.is_reused = true;
+                self.ends.attempt.sent_before = at.io.note_all_taken(connection.token);
+                self.ends.attempt.connected_us = at.io.clock().now_us();
                 at.io.clear_deadline(connection.token);
                 self.limit_reads(at);
                 return Ok(());
@@ -148,10 +146,7 @@ impl Exchange {
 
     /// Opens a connection to the member for an exchange.
     pub fn open_connection(&mut self, at: &mut Desk<'_>, member: u32) -> Result<(), MemberFailure> {
-        if self.is_over() {
-            return Err(MemberFailure::Abort);
-        }
-        let (pool, is_relay) = (Rc::clone(&self.pool), self.is_relay());
+        let (pool, is_relay) = (Rc::clone(&self.tries.pool), self.is_relay());
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
         let mut preface = Vec::new();
@@ -191,7 +186,7 @@ impl Exchange {
             member: Rc::clone(&local),
             pool: Rc::clone(&pool),
             connections_max,
-            exchange: (!is_multiplexed).then_some(self.key),
+            exchange: (!is_multiplexed).then_some(self.ends.key),
             connecting: true,
             http2,
             input: Vec::new(),
@@ -206,14 +201,11 @@ impl Exchange {
             counted_bytes: 0,
             idle_since_ms: 0,
         });
-        if self.is_over() {
-            return Err(MemberFailure::Abort);
-        }
-        self.connection = Some(connection_key);
-        self.reused_connection = false;
-        self.sent_before = 0;
-        self.connected_us = 0;
-        self.asked_us = 0;
+        self.ends.attempt.connection = Some(connection_key);
+        self.ends.attempt.is_reused = false;
+        self.ends.attempt.sent_before = 0;
+        self.ends.attempt.connected_us = 0;
+        self.ends.attempt.asked_us = 0;
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
             self.join_connection(at, connection_key);
@@ -224,10 +216,7 @@ impl Exchange {
 
     /// Tells a member whose connection follows, by the PROXY protocol.
     fn write_preface(&self, at: &mut Desk<'_>, version: ProxyVersion, out: &mut Vec<u8>) {
-        if self.is_over() {
-            return;
-        }
-        let client = at.world.clients.get(self.client);
+        let client = at.world.clients.get(self.ends.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
             Address::Socket(address) => Some(*address),
@@ -305,12 +294,15 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return;
         };
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.connected_us = io.clock().now_us();
+        let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+        else {
+            return;
+        };
+        exchange.ends.attempt.connected_us = io.clock().now_us();
         if exchange.phase == Phase::Connect {
             return self.with(io, exchange_key, |it, at| it.relay_connected(at));
         }
-        if exchange.request_done {
+        if exchange.upload.is_whole {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
         } else {
@@ -328,13 +320,16 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return;
         };
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        if exchange.phase == Phase::Tunnel {
-            return self.with(io, exchange_key, |it, at| it.tunnel_member_drained(at));
-        }
-        if exchange.request_done {
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange_key, |it, at| it.member_took(at));
+            }
+            None => return,
+        };
+        if exchange.upload.is_whole {
             return self.with(io, exchange_key, |it, at| {
-                it.give_window(at);
+                it.ends.give_window(at);
                 it.request_handed_over(at);
             });
         }
@@ -355,10 +350,18 @@ impl Worker {
             // Nothing was asked: whatever it says is not the answer to the next request.
             return self.desk(io).close_member(key);
         };
-        let Some(state) = self.exchanges.get(exchange) else { return };
-        if state.phase == Phase::AwaitHead && io.sent_bytes(connection.token) == state.sent_before {
+        let state = match self.exchanges.get(exchange) {
+            Some(Transaction::Http(state)) => state,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange, |it, at| it.member_sent(at, bytes));
+            }
+            None => return,
+        };
+        if state.phase == Phase::AwaitHead
+            && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
+        {
             // It answers what was not asked (RFC 9112 section 9.2): on a kept connection more than it was asked before.
-            let is_kept = state.reused_connection;
+            let is_kept = state.ends.attempt.is_reused;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
         }
@@ -368,7 +371,7 @@ impl Worker {
             return;
         }
         connection.input.extend_from_slice(bytes);
-        let (server, whole_bytes) = (&state.server, connection.whole_bytes);
+        let (server, whole_bytes) = (&state.ends.server, connection.whole_bytes);
         if connection.input.len() < whole_bytes {
             let until_ms = io.now_ms() + state.response_body_timeout_ms();
             return io.set_deadline(connection.token, until_ms);
@@ -391,8 +394,11 @@ impl Worker {
             let Some(exchange) = connection.exchange else {
                 return;
             };
-            let Some(exchange) = self.exchanges.get(exchange) else { return };
-            let (limits, lenient) = (exchange.server.limits, exchange.pool.settings().lenient);
+            let Some(exchange) = self.exchanges.get(exchange).and_then(Transaction::http) else {
+                return;
+            };
+            let (limits, lenient) =
+                (exchange.ends.server.limits, exchange.tries.pool.settings().lenient);
             if connection.input.capacity() == 0 {
                 connection.input = io.take_buffer();
             }
@@ -414,13 +420,16 @@ impl Worker {
         let mut at = 0;
         loop {
             let rest = &input[at..];
-            let Some(state) = self.exchanges.get_mut(exchange) else { return input.len() };
-            state.response_seen = true;
-            let step = match state.phase {
-                Phase::Tunnel => {
-                    self.with(io, exchange, |it, at| it.tunnel_from_member(at, rest));
+            let state = match self.exchanges.get_mut(exchange) {
+                Some(Transaction::Http(state)) => state,
+                Some(Transaction::Tunnel(_)) => {
+                    self.with_tunnel(io, exchange, |it, at| it.member_sent(at, rest));
                     return input.len();
                 }
+                None => return input.len(),
+            };
+            state.ends.attempt.response_seen = true;
+            let step = match state.phase {
                 // The response has ended, and the connection has nothing to do with it any more.
                 Phase::Deliver => return input.len(),
                 // Nobody reads from it before.
@@ -447,10 +456,12 @@ impl Worker {
         exchange_key: ExchangeKey,
         input: &[u8],
     ) -> Step {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return Step::Over };
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return Step::Over;
+        };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
-        let (limits, method) = (&exchange.server.limits, exchange.method);
-        let taken = exchange.pool.settings().lenient;
+        let (limits, method) = (&exchange.ends.server.limits, exchange.method);
+        let taken = exchange.tries.pool.settings().lenient;
         let mut repaired = Vec::new();
         let parsed =
             parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
@@ -476,7 +487,9 @@ impl Worker {
                     if let Some(connection) = self.world.members.get(key) {
                         connection.count_flaws(self.world.id, head.flaws);
                     }
-                    self.with(io, exchange_key, |it, at| it.begin_tunnel(at, &head, text(length)));
+                    self.with(io, exchange_key, |it, at| {
+                        it.begin_tunnel(at, (&head, text(length)), false)
+                    });
                     Step::Again(length)
                 } else {
                     self.connection_lost(io, key, MemberFailure::Malformed);
@@ -531,9 +544,10 @@ impl Worker {
         head: Message,
         input: &[u8],
     ) -> Step {
-        let (Some(connection), Some(exchange)) =
-            (self.world.members.get_mut(key), self.exchanges.get(exchange_key))
-        else {
+        let (Some(connection), Some(exchange)) = (
+            self.world.members.get_mut(key),
+            self.exchanges.get(exchange_key).and_then(Transaction::http),
+        ) else {
             self.world.scratch.give(head);
             return Step::Over;
         };
@@ -550,9 +564,9 @@ impl Worker {
         let mut repaired = Vec::new();
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
-            let (limits, edits) = (&exchange.server.limits, exchange.response_trailers());
+            let (limits, edits) = (&exchange.ends.server.limits, exchange.response_trailers());
             let mut flaws = Flaws::NONE;
-            let by_member = (exchange.pool.settings().lenient, &mut flaws);
+            let by_member = (exchange.tries.pool.settings().lenient, &mut flaws);
             let trailers = (&mut repaired, &mut fields);
             match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
                 Ok(Parsed::Complete { length }) => {
@@ -595,12 +609,9 @@ impl Worker {
 impl Exchange {
     /// The response is whole: the member connection is kept or closed, the exchange completed.
     fn response_done(&mut self, at: &mut Desk<'_>, key: ConnectionKey, surplus: bool) {
-        if self.is_over() {
-            return;
-        }
-        self.connection = None;
-        let request_done = self.request_done;
-        self.leave_member(at, None, at.io.now_ms());
+        self.ends.attempt.connection = None;
+        let request_done = self.upload.is_whole;
+        self.ends.leave_member(at, None, at.io.now_ms());
         if request_done && !surplus {
             at.keep_connection(key);
         } else {
@@ -654,9 +665,14 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return self.desk(io).close_member(key);
         };
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange_key, |it, at| it.member_ended(at));
+            }
+            None => return,
+        };
         match exchange.phase {
-            Phase::Tunnel => self.with(io, exchange_key, |it, at| it.tunnel_member_ended(at)),
             Phase::Respond if connection.body.may_end_at_eof() => {
                 let (sent_before, nothing) =
                     (self.world.scratch.take(), (&b""[..], &Pieces::whole(0)));
@@ -693,7 +709,9 @@ impl Worker {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
         // It cannot answer what it has not taken yet.
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return;
+        };
         let timeout_ms = exchange.client_timeout_ms();
         let until_ms = io.patience_until_ms(connection.token, timeout_ms);
         if until_ms > io.now_ms() {
@@ -716,8 +734,8 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return self.desk(io).close_member(key);
         };
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let sent_before = exchange.sent_before;
+        let Some(transaction) = self.exchanges.get(exchange_key) else { return };
+        let sent_before = transaction.ends().attempt.sent_before;
         // Before the handshake is done, what was sent is not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
         let mut unsent =
@@ -726,7 +744,7 @@ impl Worker {
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);
         let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
-        self.with(io, exchange_key, |it, at| it.member_lost(at, loss));
+        self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
     }
 }
 

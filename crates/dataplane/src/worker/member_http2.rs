@@ -14,12 +14,14 @@ use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Recei
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
+use super::ends::Ends;
 use super::exchange::{Exchange, MemberFailure, Phase};
 use super::frames::Frames;
 use super::joined::Behind;
 use super::response::Passed;
 use super::scratch::Message;
 use super::streams::{MemberStream, MemberStreams, exchange_of};
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
@@ -122,7 +124,7 @@ impl Exchange {
         if self.websocket.is_some() {
             return http2.streams.is_empty() && http2.takes_body(now_ms);
         }
-        self.request_framing.is_empty() || http2.takes_body(now_ms)
+        self.upload.framing.is_empty() || http2.takes_body(now_ms)
     }
 
     /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
@@ -133,16 +135,13 @@ impl Exchange {
         local: &LocalMember,
         is_again: bool,
     ) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let now_ms = at.io.now_ms();
-        let settings = self.pool.settings();
+        let settings = self.tries.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
             let Some(connection) = at.world.members.get(candidate) else { return false };
             let other = connection.pool.settings();
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.pool)
+            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
             let has_room = |http2: &MemberHttp2| http2.has_room(local) && self.suits(http2, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
@@ -159,13 +158,10 @@ impl Exchange {
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
             local.live.counters.of(at.world.id).connections_idle.subtract(1);
         }
-        if self.is_over() {
-            return false;
-        }
-        self.reused_connection = is_open;
-        self.sent_before = 0;
-        self.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
-        self.asked_us = 0;
+        self.ends.attempt.is_reused = is_open;
+        self.ends.attempt.sent_before = 0;
+        self.ends.attempt.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
+        self.ends.attempt.asked_us = 0;
         self.join_connection(at, connection_key);
         true
     }
@@ -175,23 +171,19 @@ impl Exchange {
         if let Some(http2) =
             at.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
         {
-            if self.is_over() {
-                return;
-            }
             http2.is_tunnels = self.websocket.is_some();
-            self.connection = Some(connection_key);
-            let stream = MemberStream::new(self.key, self.request_done);
-            self.member_stream = Some(http2.streams.insert(stream));
+            self.ends.attempt.connection = Some(connection_key);
+            let stream = MemberStream::new(self.ends.key, self.upload.is_whole);
+            self.ends.attempt.member_stream = Some(http2.streams.insert(stream));
         }
     }
+}
 
+impl Ends {
     /// Takes an exchange off its member's connection; whether its stream was opened.
     pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
         let (Some(connection_key), Some(stream)) =
-            (self.connection.take(), self.member_stream.take())
+            (self.attempt.connection.take(), self.attempt.member_stream.take())
         else {
             return false;
         };
@@ -254,13 +246,12 @@ impl Desk<'_> {
     }
 }
 
-impl Exchange {
+impl Ends {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
             return;
         };
         let Some(connection) = at.world.members.get_mut(connection_key) else { return };
@@ -326,8 +317,8 @@ impl Worker {
             self.desk(io).arm_member(key, now_ms);
         }
         for exchange_key in exchanges {
-            if let Some(exchange) = self.exchanges.get_mut(exchange_key) {
-                exchange.connected_us = io.clock().now_us();
+            if let Some(transaction) = self.exchanges.get_mut(exchange_key) {
+                transaction.ends_mut().attempt.connected_us = io.clock().now_us();
             }
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
         }
@@ -364,9 +355,9 @@ impl Worker {
     /// The exchange that is on this stream of a connection.
     pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
         let exchange_key = exchange_of(tag)?;
-        let exchange = self.exchanges.get(exchange_key)?;
-        let is_on = self.world.member_stream(exchange).is_some_and(|it| it.out.id == stream);
-        (is_on && exchange.connection == Some(key)).then_some(exchange_key)
+        let ends = self.exchanges.get(exchange_key)?.ends();
+        let is_on = self.world.member_stream(ends).is_some_and(|it| it.out.id == stream);
+        (is_on && ends.attempt.connection == Some(key)).then_some(exchange_key)
     }
 
     fn member_event(
@@ -398,15 +389,15 @@ impl Worker {
                 };
                 let stream_end = if end_stream { End::Data } else { End::No };
                 let behind = Behind::of(input, end);
-                self.with(io, exchange, |it, at| {
+                self.with_any(io, exchange, |it, at| {
                     it.join_response_data(at, data, stream_end, behind)
                 });
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
-                self.with(io, exchange, |it, at| it.pass_joined_response(at, End::No));
+                self.with_any(io, exchange, |it, at| it.pass_joined_response(at, End::No));
                 if code == ErrorCode::NO_ERROR
-                    && self.with(io, exchange, |it, at| it.tunnel_member_left(at))
+                    && self.with_tunnel(io, exchange, |it, at| it.member_left(at))
                 {
                     return;
                 }
@@ -415,10 +406,10 @@ impl Worker {
                     By::Peer => MemberFailure::Abort,
                 };
                 // Its connection is as good as before: this is no stale one.
-                if let Some(exchange) = self.exchanges.get_mut(exchange) {
-                    exchange.reused_connection = false;
+                if let Some(transaction) = self.exchanges.get_mut(exchange) {
+                    transaction.ends_mut().attempt.is_reused = false;
                 }
-                self.with(io, exchange, |it, at| {
+                self.with_any(io, exchange, |it, at| {
                     it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
                 });
             }
@@ -432,7 +423,7 @@ impl Worker {
                     http2.streams.iter().filter(is_above).map(|it| it.exchange).collect();
                 let is_idle = http2.streams.is_empty();
                 for exchange in unread {
-                    self.with(io, exchange, |it, at| {
+                    self.with_any(io, exchange, |it, at| {
                         it.stream_lost(at, MemberFailure::Abort, true)
                     });
                 }
@@ -445,7 +436,7 @@ impl Worker {
                 let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.with(io, exchange, |it, at| it.let_request_out(at));
+                    self.with_any(io, exchange, |it, at| it.let_request_out(at));
                 }
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
@@ -476,12 +467,15 @@ impl Worker {
         end_stream: bool,
         block: &mut HeaderBlock,
     ) {
-        let Some(exchange) = self.exchanges.get_mut(exchange_key) else { return };
-        exchange.response_seen = true;
+        let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+        else {
+            return;
+        };
+        exchange.ends.attempt.response_seen = true;
         let protocol = exchange.tunnel_protocol();
         let answered = Answered { method: exchange.method, protocol };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
-        let taken = exchange.pool.settings().lenient;
+        let taken = exchange.tries.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
         if let Some(connection) = self.world.members.get(key)
             && read.is_ok()
@@ -497,7 +491,7 @@ impl Worker {
             }
             Ok(()) if head.status == 101 => {
                 self.with(io, exchange_key, |it, at| {
-                    it.begin_tunnel_on_stream(at, (&head, block.text()), end_stream)
+                    it.begin_tunnel(at, (&head, block.text()), end_stream)
                 });
             }
             Ok(()) if exchange.is_no_tunnel(head.status) => {
@@ -525,18 +519,23 @@ impl Worker {
         stream: u32,
         block: &HeaderBlock,
     ) {
-        let Some(exchange) = self.exchanges.get(exchange_key) else { return };
-        let is_tunnel = exchange.phase == Phase::Tunnel;
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            // RFC 9113 section 8.5: a tunnel has data alone.
+            Some(Transaction::Tunnel(_)) => {
+                return self.refuse_member_stream(io, key, exchange_key, stream);
+            }
+            None => return,
+        };
         let mut fields = std::mem::take(&mut self.inbox.trailers);
         match read_trailers(block, exchange.response_trailers(), &mut fields) {
-            // RFC 9113 section 8.5: a tunnel has data alone.
-            Ok(()) if !is_tunnel => {
+            Ok(()) => {
                 let end = End::Trailers(&fields, block.text());
-                self.with(io, exchange_key, |it, at| {
+                self.with_any(io, exchange_key, |it, at| {
                     it.join_response_data(at, b"", end, Behind::Nothing)
                 });
             }
-            _ => self.refuse_member_stream(io, key, exchange_key, stream),
+            Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
         }
         self.inbox.trailers = fields;
     }
@@ -553,22 +552,18 @@ impl Worker {
             // Too many of them are an error of the connection, which is told by the next read.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
-        self.with(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
+        self.with_any(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
     }
 }
 
 impl Exchange {
     /// Data from a member, and its end.
     pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
         match self.phase {
             Phase::Respond => {
                 let nothing = at.world.scratch.take();
                 self.member_body(at, nothing, data, end);
             }
-            Phase::Tunnel => self.tunnel_data(at, data, !matches!(end, End::No)),
             Phase::Connect | Phase::AwaitHead | Phase::Deliver => {}
         }
     }
@@ -582,13 +577,13 @@ impl Exchange {
             Passed::Over => return,
         }
         if is_end {
-            self.leave_stream(at);
-            self.leave_member(at, None, at.io.now_ms());
+            self.ends.leave_stream(at);
+            self.ends.leave_member(at, None, at.io.now_ms());
             return self.complete(at);
         }
         self.pace_response(at);
-        if !self.is_client_behind(at) {
-            self.give_member_window(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.give_member_window(at);
         }
     }
 }
@@ -604,52 +599,41 @@ impl Worker {
             .and_then(|it| it.http2.as_ref())
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            self.with(io, exchange, |it, at| it.let_request_out(at));
+            self.with_any(io, exchange, |it, at| it.let_request_out(at));
         }
     }
 }
 
-impl Exchange {
-    fn let_request_out(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
-            return;
+impl Ends {
+    /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
+    pub fn let_request_out(&mut self, at: &mut Desk<'_>) -> bool {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
+            return false;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
-        let Some(http2) = &mut connection.http2 else { return };
-        let Some(stream) = http2.streams.get_mut(stream) else { return };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(http2) = &mut connection.http2 else { return false };
+        let Some(stream) = http2.streams.get_mut(stream) else { return false };
         if !stream.out.is_behind() {
-            return;
+            return false;
         }
         stream.out.let_out(at.io, connection.token, &mut http2.frames, usize::MAX);
         at.note_window(connection_key);
         at.world.list_member_for_flush(connection_key);
-        if !self.is_member_backed_up(at) {
-            if !self.is_over()
-                && let Some(stream) = at.world.member_stream_mut(self)
-            {
-                stream.was_backed_up = false;
-            }
-            self.stream_drained(at);
-        }
+        true
     }
+}
 
+impl Exchange {
     /// The member has taken what there was of a request.
-    fn stream_drained(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        if self.phase == Phase::Tunnel {
-            return self.tunnel_member_drained(at);
-        }
-        if self.request_done {
-            self.give_window(at);
+    pub fn stream_drained(&mut self, at: &mut Desk<'_>) {
+        if self.upload.is_whole {
+            self.ends.give_window(at);
             return self.request_handed_over(at);
         }
         if self.phase == Phase::AwaitHead {
-            self.clear_member_deadline(at);
+            self.ends.clear_member_deadline(at);
         }
         self.request_goes_on(at);
     }
@@ -665,17 +649,17 @@ impl Worker {
             .and_then(|it| it.http2.as_ref())
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            let Some(its) = self.exchanges.get(exchange) else { continue };
-            if its.connection != Some(key) {
+            let Some(ends) = self.exchanges.get(exchange).map(Transaction::ends) else { continue };
+            if ends.attempt.connection != Some(key) {
                 continue;
             }
-            if self.world.member_stream(its).is_some_and(MemberStream::is_behind) {
-                self.with(io, exchange, |it, at| it.let_request_out(at));
+            if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
+                self.with_any(io, exchange, |it, at| it.let_request_out(at));
                 continue;
             }
-            let stream = self.world.member_stream_mut(its);
+            let stream = self.world.member_stream_mut(ends);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
-                self.with(io, exchange, |it, at| it.stream_drained(at));
+                self.with_any(io, exchange, |it, at| it.member_took(at));
             }
         }
     }
@@ -707,19 +691,22 @@ impl Worker {
         let exchanges = http2.streams.exchanges();
         self.leave_shut_window(io, key);
         for exchange_key in exchanges {
-            let Some(exchange) = self.exchanges.get(exchange_key) else { continue };
-            if exchange.connection != Some(key) {
+            let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
+            else {
+                continue;
+            };
+            if exchange.ends.attempt.connection != Some(key) {
                 continue;
             }
             // One that waits for the window is looked after above.
-            let stream = self.world.member_stream(exchange).filter(|it| !it.awaits_window);
+            let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
             let Some(stream) = stream else { continue };
             let Some(deadline_ms) = stream.deadline_ms else { continue };
             let mut until_ms = deadline_ms;
             if until_ms <= now_ms {
                 // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may
                 // be of others.
-                let has_body = !exchange.request_framing.is_empty();
+                let has_body = !exchange.upload.framing.is_empty();
                 if has_body || stream.out.is_behind() || stream.was_backed_up {
                     let timeout_ms = exchange.client_timeout_ms();
                     until_ms = io.patience_until_ms(token, timeout_ms);
@@ -734,11 +721,11 @@ impl Worker {
                 {
                     http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
                 }
-                self.with(io, exchange_key, |it, at| {
+                self.with_any(io, exchange_key, |it, at| {
                     it.stream_lost(at, MemberFailure::Timeout, false)
                 });
             } else {
-                self.with(io, exchange_key, |it, at| it.set_member_deadline(at, until_ms));
+                self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));
             }
             if !self.world.members.contains(key) {
                 return;

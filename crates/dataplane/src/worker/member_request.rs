@@ -12,6 +12,7 @@ use weir_http::path::PathForm;
 
 use super::body::Pieces;
 use super::end::{End, OwnedEnd};
+use super::ends::Ends;
 use super::exchange::{Exchange, REPLAY_BYTES_MAX};
 use super::lost_streams::LostStream;
 use super::streams::MemberStream;
@@ -24,20 +25,19 @@ impl Exchange {
     /// Writes the head of an exchange's request on a new stream.
     pub fn open_member_stream(&mut self, at: &mut Desk<'_>, is_end: bool) {
         let mut head = at.world.member_request_head.take().unwrap_or_default();
-        if self.is_over() {
-            return;
-        }
-        let is_open = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
+        let is_open = at.world.member_stream(&self.ends).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
             return;
         }
         let protocol = self.tunnel_protocol();
-        let request = &self.request[..self.head_bytes];
+        let request = &self.upload.bytes[..self.upload.head_bytes];
         let parsed = parse_request(request, &ANY_HEAD, PathForm::Keep, &mut head);
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
+        let (Some(connection_key), Some(stream)) =
+            (self.ends.attempt.connection, self.ends.attempt.member_stream)
+        else {
             return;
         };
         let Some(connection) = at.world.members.get_mut(connection_key) else { return };
@@ -60,7 +60,7 @@ impl Exchange {
         });
         match opened {
             Some(Ok(id)) => {
-                frames.set_tag(id, self.key.to_bits());
+                frames.set_tag(id, self.ends.key.to_bits());
                 if let Some(stream) = http2.streams.get_mut(stream) {
                     stream.out.id = id;
                 }
@@ -81,49 +81,45 @@ impl Exchange {
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        if self.is_over() {
-            return;
-        }
-        let is_first = !std::mem::replace(&mut self.request_sent, true);
+        let is_first = self.upload.send();
         if is_first {
             self.move_if_full(at);
-            self.wait_for_window(at);
+            self.ends.wait_for_window(at);
         }
-        if self.is_over() {
-            return;
-        }
-        let stream = at.world.member_stream_mut(self);
+        let stream = at.world.member_stream_mut(&self.ends);
         let waits = stream.is_some_and(|stream| {
             stream.is_whole |= !matches!(end, End::No);
             stream.awaits_window
         });
-        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
+        let connection =
+            self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
-        if self.replayable {
+        if self.upload.is_replayable() {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
-            let fits = self.request.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            self.replayable = (fits || cannot_be_out) && !matches!(end, End::Trailers(..));
+            let fits = self.upload.bytes.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
+            if !(fits || cannot_be_out) || matches!(end, End::Trailers(..)) {
+                self.upload.let_go();
+            }
         }
-        if self.replayable || waits {
-            pieces.of(input).for_each(|data| self.request.extend_from_slice(data));
+        if self.upload.is_replayable() || waits {
+            pieces.of(input).for_each(|data| self.upload.bytes.extend_from_slice(data));
         }
-        if let Some(stream) = at.world.member_stream_mut(self).filter(|_| waits) {
+        if let Some(stream) = at.world.member_stream_mut(&self.ends).filter(|_| waits) {
             stream.awaited_end = OwnedEnd::of(end);
             return;
         }
         if is_first {
             self.open_member_stream(at, false);
         }
-        self.send_on_stream(at, input, pieces, end);
+        self.ends.send_on_stream(at, input, pieces, end);
     }
 
     /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
     /// it was sent.
     pub fn move_if_full(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let (Some(connection), Some(member)) = (self.connection, self.member) else {
+        let (Some(connection), Some(member)) =
+            (self.ends.attempt.connection, self.ends.attempt.member())
+        else {
             return;
         };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
@@ -135,11 +131,8 @@ impl Exchange {
 
     /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
     pub fn move_to_another(&mut self, at: &mut Desk<'_>, member: u32) -> bool {
-        if self.is_over() {
-            return false;
-        }
-        let local = Rc::clone(&self.pool.members[member as usize]);
-        self.leave_stream(at);
+        let local = Rc::clone(&self.tries.pool.members[member as usize]);
+        self.ends.leave_stream(at);
         let has_one =
             self.take_multiplexed(at, &local, false) || self.open_connection(at, member).is_ok();
         if !has_one {
@@ -147,7 +140,9 @@ impl Exchange {
         }
         has_one
     }
+}
 
+impl Ends {
     /// Sends data on the stream of an exchange, if it is open.
     pub fn send_on_stream(
         &mut self,
@@ -156,10 +151,9 @@ impl Exchange {
         pieces: &Pieces,
         end: End<'_>,
     ) {
-        if self.is_over() {
-            return;
-        }
-        let (Some(connection_key), Some(stream)) = (self.connection, self.member_stream) else {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
             return;
         };
         let Some(connection) = at.world.members.get_mut(connection_key) else { return };
@@ -170,48 +164,42 @@ impl Exchange {
             at.world.list_member_for_flush(connection_key);
         }
     }
+}
 
+impl Exchange {
     /// Sends a request once more, on another stream.
     pub fn resend_on_stream(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         if self.websocket.is_some() {
             return self.ask_for_tunnel(at);
         }
-        let head_bytes = self.head_bytes;
-        let is_bare = self.request_framing.is_empty();
-        if !is_bare && self.wait_for_window(at) {
+        let head_bytes = self.upload.head_bytes;
+        let is_bare = self.upload.framing.is_empty();
+        if !is_bare && self.ends.wait_for_window(at) {
             return;
         }
         self.open_member_stream(at, is_bare);
-        if self.is_over() {
-            return;
-        }
-        let stream = at.world.member_stream_mut(self);
+        let stream = at.world.member_stream_mut(&self.ends);
         let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
         let end = match &awaited {
             Some(end @ OwnedEnd::Trailers(..)) => end.get(),
-            _ if self.request_done => End::Data,
+            _ if self.upload.is_whole => End::Data,
             _ => End::No,
         };
-        let mut request = std::mem::take(&mut self.request);
+        let mut request = std::mem::take(&mut self.upload.bytes);
         if !is_bare {
             let body = &request[head_bytes..];
-            self.send_on_stream(at, body, &Pieces::whole(body.len()), end);
+            self.ends.send_on_stream(at, body, &Pieces::whole(body.len()), end);
         }
-        if self.is_over() {
-            return;
-        }
-        let connection = self.connection.and_then(|connection| at.world.members.get(connection));
-        let is_opened = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
+        let connection =
+            self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));
+        let is_opened = at.world.member_stream(&self.ends).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && request.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.
-            self.replayable = false;
+            self.upload.let_go();
             request.truncate(head_bytes);
             request.shrink_to_fit();
         }
-        self.request = request;
+        self.upload.bytes = request;
     }
 }

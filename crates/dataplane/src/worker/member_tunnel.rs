@@ -5,13 +5,11 @@
 //! From the member's 2xx on it is a tunnel like any other ([`super::tunnel`]).
 
 use weir_event_loop::EventLoop;
-use weir_http::message::ResponseHead;
 
 use super::Worker;
-use super::body::Pieces;
-use super::end::End;
 use super::exchange::{Exchange, Loss, MemberFailure, Phase};
 use super::lost_streams::LostStream;
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
@@ -21,14 +19,8 @@ use crate::reports::Event;
 impl Exchange {
     /// Whether it has a stream to come that is not opened before its member's SETTINGS are known.
     pub fn awaits_settings(&self, world: &World) -> bool {
-        let has_none = world.member_stream(self).is_some_and(|stream| !stream.is_opened());
+        let has_none = world.member_stream(&self.ends).is_some_and(|stream| !stream.is_opened());
         has_none && self.websocket.is_some() && self.phase == Phase::AwaitHead
-    }
-
-    /// Whether its member has broken off a tunnel that was a stream, which such members tell from an end.
-    pub fn is_broken_tunnel(&self) -> bool {
-        let is_to_stream = self.websocket.is_some() && self.pool.settings().http2;
-        self.phase == Phase::Tunnel && self.failure.is_some() && is_to_stream
     }
 
     /// The protocol that its stream asks for, if that becomes a tunnel.
@@ -40,10 +32,7 @@ impl Exchange {
 impl Exchange {
     /// Asks a member for a WebSocket, as soon as it is known whether it takes that.
     pub fn ask_for_tunnel(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let Some(connection) = self.connection else { return };
+        let Some(connection) = self.ends.attempt.connection else { return };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
@@ -66,14 +55,17 @@ impl Worker {
             return;
         };
         let awaits = |key: &ExchangeKey| {
-            self.exchanges.get(*key).is_some_and(|exchange| exchange.awaits_settings(&self.world))
+            self.exchanges
+                .get(*key)
+                .and_then(Transaction::http)
+                .is_some_and(|exchange| exchange.awaits_settings(&self.world))
         };
         let waiting: Vec<ExchangeKey> =
             http2.streams.exchanges().into_iter().filter(awaits).collect();
         for key in waiting {
             self.with(io, key, |it, at| {
                 it.ask_for_tunnel(at);
-                it.clear_member_deadline(at);
+                it.ends.clear_member_deadline(at);
                 it.request_handed_over(at);
             });
         }
@@ -83,20 +75,15 @@ impl Worker {
 impl Exchange {
     /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
     pub fn settings_timed_out(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let connection = self.connection;
+        let connection = self.ends.attempt.connection;
         let connection = connection.and_then(|connection| at.world.members.get_mut(connection));
         let http2 = connection.and_then(|connection| connection.http2.as_mut());
         if let Some(http2) = http2 {
             http2.leave();
         }
         // It was none that had gone stale, even if it was there before.
-        if !self.is_over() {
-            self.reused_connection = false;
-        }
-        self.leave_stream(at);
+        self.ends.attempt.is_reused = false;
+        self.ends.leave_stream(at);
         let reason = MemberFailure::ConnectTimeout;
         let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
         self.member_lost(at, loss);
@@ -106,7 +93,7 @@ impl Exchange {
     /// pool are alike, and each try would be taken from the budget for those that fail.
     pub fn refuse_tunnel(&mut self, at: &mut Desk<'_>) {
         let now_ms = at.io.now_ms();
-        if let Some(member) = self.last_member.as_ref()
+        if let Some(member) = self.ends.account.last_member.as_ref()
             && now_ms >= at.world.tunnel_event_ms
         {
             at.world.tunnel_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
@@ -117,59 +104,5 @@ impl Exchange {
             });
         }
         self.respond(at, 502, Termination::MemberConnect);
-    }
-
-    /// The member has agreed, on this stream of this connection.
-    pub fn begin_tunnel_on_stream(
-        &mut self,
-        at: &mut Desk<'_>,
-        (head, input): (&ResponseHead, &[u8]),
-        is_end: bool,
-    ) {
-        self.begin_tunnel(at, head, input);
-        if is_end && !self.is_over() {
-            self.tunnel_member_ended(at);
-        }
-    }
-
-    /// Bytes of a tunnel from the member, and its end.
-    pub fn tunnel_data(&mut self, at: &mut Desk<'_>, data: &[u8], is_end: bool) {
-        self.tunnel_from_member(at, data);
-        if !self.is_client_behind(at) {
-            self.give_member_window(at);
-        }
-        if is_end {
-            self.tunnel_member_ended(at);
-        }
-    }
-
-    /// Sends bytes of a tunnel to the member, and its end.
-    pub fn tunnel_to_stream(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let Some(stream) = at.world.member_stream_mut(self) else { return };
-        let is_last = !matches!(end, End::No);
-        if stream.is_end_told {
-            return;
-        }
-        stream.is_end_told = is_last;
-        self.send_on_stream(at, data, &Pieces::whole(data.len()), end);
-    }
-
-    /// The member resets the stream of a tunnel, whose end it has sent: it does not want what the client may yet send.
-    /// The client gets what is under way to it. False: it is not so.
-    pub fn tunnel_member_left(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
-        if self.phase != Phase::Tunnel || !self.member_ended {
-            return false;
-        }
-        self.client_ended = true;
-        self.leave_stream(at);
-        self.leave_member(at, None, at.io.now_ms());
-        self.tunnel_may_end(at);
-        true
     }
 }

@@ -7,9 +7,10 @@
 use weir_event_loop::EventLoop;
 
 use super::Worker;
-use super::exchange::Exchange;
+use super::ends::Ends;
 use super::member_http2::MemberHttp2;
 use super::streams::MemberStream;
+use super::transaction::Transaction;
 use super::world::{Desk, World};
 use crate::arena::{ConnectionKey, ExchangeKey};
 
@@ -72,13 +73,10 @@ impl World {
     }
 }
 
-impl Exchange {
+impl Ends {
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
     pub fn wait_for_window(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
-        let Some(connection) = self.connection else { return false };
+        let Some(connection) = self.attempt.connection else { return false };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
         let Some(stream) = at.world.member_stream_mut(self) else { return false };
@@ -110,15 +108,19 @@ impl Worker {
             return self.desk(io).heed_window(key);
         }
         for exchange_key in self.world.awaiting_window(key) {
-            let Some(exchange) = self.exchanges.get_mut(exchange_key) else { continue };
-            let Some(member) = exchange.member else { continue };
-            let Some(stream) = self.world.member_stream_mut(exchange) else { continue };
+            let Some(exchange) =
+                self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+            else {
+                continue;
+            };
+            let Some(member) = exchange.ends.attempt.member() else { continue };
+            let Some(stream) = self.world.member_stream_mut(&exchange.ends) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
             if !self.with(io, exchange_key, |it, at| it.move_to_another(at, member)) {
                 continue;
             }
-            if let Some(exchange) = self.exchanges.get(exchange_key)
-                && let Some(stream) = self.world.member_stream_mut(exchange)
+            if let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
+                && let Some(stream) = self.world.member_stream_mut(&exchange.ends)
             {
                 stream.awaited_end = end;
             }

@@ -4,6 +4,9 @@
 //! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
 //! bytes both ways), `tunnel` after an upgrade; `relay` for whole connections; `commands` is what the control plane wants.
 
+mod account;
+mod agreement;
+mod attempt;
 mod body;
 mod client;
 mod client_connection;
@@ -14,6 +17,7 @@ mod early_data;
 mod encoding;
 mod end;
 mod ending;
+mod ends;
 mod exchange;
 mod extras;
 mod frames;
@@ -30,6 +34,7 @@ mod member_tunnel;
 mod member_window;
 mod own_response;
 mod pace;
+mod parked;
 mod patience;
 mod pending;
 mod policy;
@@ -44,7 +49,10 @@ mod streams;
 mod toward_client;
 mod toward_member;
 mod trailers;
+mod transaction;
+mod tries;
 mod tunnel;
+mod upload;
 mod waiting;
 mod websocket;
 mod world;
@@ -67,7 +75,10 @@ use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-use exchange::{After, Exchange};
+use ends::After;
+use exchange::Exchange;
+use transaction::Transaction;
+use tunnel::Tunnel;
 use waiting::Waiting;
 use world::{Desk, Inbox, World};
 
@@ -94,7 +105,7 @@ pub struct Setup {
 
 /// One worker: what decides, what is being read, and what is acted upon. Each can be borrowed without the others.
 pub struct Worker {
-    exchanges: Arena<OfExchange, Exchange>,
+    exchanges: Arena<OfExchange, Transaction>,
     inbox: Inbox,
     world: World,
     /// What the control plane wants.
@@ -125,18 +136,42 @@ impl Worker {
         }
     }
 
-    /// Does something with an exchange, if that is still there. One that has ended then is gone, and its client
-    /// connection goes on.
+    /// Does something with an exchange, if that is still there and has not become something else.
     fn with<R: Default>(
         &mut self,
         io: &mut EventLoop,
         key: ExchangeKey,
         act: impl FnOnce(&mut Exchange, &mut Desk<'_>) -> R,
     ) -> R {
-        let Some(exchange) = self.exchanges.get_mut(key) else { return R::default() };
-        let result = act(exchange, &mut Desk { io: &mut *io, world: &mut self.world });
-        if exchange.is_over() {
-            self.go_on_after(io, key);
+        self.with_any(io, key, |it, at| {
+            it.http_mut().map_or_else(R::default, |exchange| act(exchange, at))
+        })
+    }
+
+    /// Does something with a tunnel, if that is still there.
+    fn with_tunnel<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Tunnel, &mut Desk<'_>) -> R,
+    ) -> R {
+        self.with_any(io, key, |it, at| {
+            it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at))
+        })
+    }
+
+    /// Does something with a transaction, if that is still there. One that has ended then is gone, and its client
+    /// connection goes on.
+    fn with_any<R: Default>(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Transaction, &mut Desk<'_>) -> R,
+    ) -> R {
+        let Some(transaction) = self.exchanges.get_mut(key) else { return R::default() };
+        let result = act(transaction, &mut Desk { io: &mut *io, world: &mut self.world });
+        if let Some(after) = transaction.ends_mut().over.take() {
+            self.go_on_after(io, key, after);
         }
         while let Some(client) = self.world.agenda.pop() {
             self.client_goes_on(io, client);
@@ -144,17 +179,25 @@ impl Worker {
         result
     }
 
-    /// An exchange has ended.
-    fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.remove(key) else { return };
-        match exchange.over {
-            Some(After::Response(outcome)) => self.response_ended(io, exchange.client, outcome),
-            Some(After::Cut { termination, must_reset }) => {
+    /// A transaction has ended.
+    fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey, after: After) {
+        if let After::Tunnel { has_member_ended } = after {
+            self.exchanges.replace(key, |transaction| match transaction {
+                Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
+                tunnel => tunnel,
+            });
+            return self.with_tunnel(io, key, |it, at| it.start(at, has_member_ended));
+        }
+        let Some(transaction) = self.exchanges.remove(key) else { return };
+        let client = transaction.ends().client;
+        match after {
+            After::Response(outcome) => self.response_ended(io, client, outcome),
+            After::Cut { termination, must_reset } => {
                 // With it go all that are on the same connection.
-                self.abandon_streams(io, exchange.client, termination);
-                self.desk(io).cut_client(exchange.client, must_reset);
+                self.abandon_streams(io, client, termination);
+                self.desk(io).cut_client(client, must_reset);
             }
-            Some(After::Nothing) | None => {}
+            After::Nothing | After::Tunnel { .. } => {}
         }
     }
 
@@ -175,10 +218,7 @@ impl Worker {
         self.world.clients.clear();
         let mut encodings = Vec::new();
         for exchange in self.exchanges.values_mut() {
-            if let Some(member) = exchange.reserved {
-                exchange.pool.members[member as usize].live.occupancy.fetch_sub(1, Relaxed);
-            }
-            encodings.push(exchange.encoding.take());
+            encodings.push(exchange.http_mut().and_then(|it| it.encoding.take()));
         }
         // What was compressed for a client that is gone is given up, not sent.
         encodings.into_iter().for_each(|encoding| self.world.give_encoding(encoding));
@@ -213,7 +253,6 @@ impl Worker {
         let members = self.world.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
         for member in members.chain(departed.members()) {
             let counters = member.counters.of(self.world.id);
-            member.occupancy.fetch_sub(counters.requests_active.get() as u32, Relaxed);
             counters.requests_active.subtract(counters.requests_active.get());
             counters.connections_open.subtract(counters.connections_open.get());
             counters.connections_idle.subtract(counters.connections_idle.get());
@@ -224,6 +263,14 @@ impl Worker {
         let event = Event::WorkerPanicked { worker: self.world.id, message: message.to_owned() };
         // A full channel loses the notice; the counter has it.
         let _ = self.world.events.try_send(event);
+    }
+}
+
+/// The sooner of two times, where there are any.
+fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
     }
 }
 
@@ -349,8 +396,7 @@ impl Handler for Worker {
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
         let counters = self.world.counters.of(self.world.id);
         counters.loop_turns.add(1);
-        let now_ms = io.now_ms();
-        let log_due_ms = self.world.log.flush_if_due(now_ms, counters);
+        let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
         if self.world.table.has_compression {
             self.world.note_turn_for_budget(io.clock().now_us());
         }
@@ -358,17 +404,15 @@ impl Handler for Worker {
         let has_unbegun = self.begin_unbegun(io);
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
-        let due_ms = if self.world.leave_by_ms.is_none() && self.world.drain_until_ms.is_none() {
-            log_due_ms
-        } else {
-            [log_due_ms, self.drain_step(io)].into_iter().flatten().min()
-        };
+        if self.world.leave_by_ms.is_some() || self.world.drain_until_ms.is_some() {
+            due_ms = sooner(due_ms, self.drain_step(io));
+        }
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
-        let due_us = due_ms.map(|due_ms| due_ms * 1_000);
-        // Those that were lost once more have their turn at once.
-        let is_due = has_unbegun || !self.world.lost_streams.is_empty();
-        let now_us = is_due.then(|| io.clock().now_us());
-        [due_us, waiting_us, now_us].into_iter().flatten().min()
+        if has_unbegun || !self.world.lost_streams.is_empty() {
+            // Those that were lost once more have their turn at once.
+            return Some(io.clock().now_us());
+        }
+        sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)
     }
 }

@@ -50,8 +50,8 @@ impl<'a> OwnAnswer<'a> {
 impl Exchange {
     /// Sends a response that weir makes itself; returns its bytes, but for those that were counted when they were sent.
     pub fn send_own_response(&mut self, at: &mut Desk<'_>, answer: &OwnAnswer<'_>) -> OwnBytes {
-        if self.stream.is_none() {
-            return at.send_own_response(self.client, answer);
+        if self.ends.stream.is_none() {
+            return at.send_own_response(self.ends.client, answer);
         }
         let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
         let mut wall = std::mem::take(&mut at.world.wall);

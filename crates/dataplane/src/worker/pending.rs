@@ -20,6 +20,7 @@ use super::early_data;
 use super::own_response::refused_as;
 use super::stage::Stage;
 use super::streams::exchange_of;
+use super::transaction::Transaction;
 use super::world::World;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey};
@@ -156,6 +157,9 @@ impl Worker {
 
     /// Goes on where a turn's time did not suffice. Whether it has to be called again.
     pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
+        if self.world.unbegun.is_empty() {
+            return false;
+        }
         for key in std::mem::take(&mut self.world.unbegun) {
             if let Some(pending) = self.world.pending_of(key) {
                 pending.is_listed = false;
@@ -286,7 +290,7 @@ impl Worker {
         }
         self.begin_request(io, key, stream, head, text);
         if let Some(exchange) = self.world.exchange_on_stream(key, stream)
-            && let Some(exchange) = self.exchanges.get_mut(exchange)
+            && let Some(exchange) = self.exchanges.get_mut(exchange).and_then(Transaction::http_mut)
         {
             exchange.client_ended = is_whole;
         }

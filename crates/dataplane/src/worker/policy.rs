@@ -181,12 +181,9 @@ impl Exchange {
         edits: &mut FieldEdits,
     ) {
         edits.clear();
-        if self.is_over() {
-            return;
-        }
-        let Some(mut extras) = self.extras.take() else { return };
-        let server = Rc::clone(&self.server);
-        let member = self.member;
+        let Some(mut extras) = self.ends.extras.take() else { return };
+        let server = Rc::clone(&self.ends.server);
+        let member = self.ends.attempt.member();
         std::mem::swap(edits, &mut extras.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
@@ -200,7 +197,7 @@ impl Exchange {
             }
             traffic.count(at.world.id, &decision);
             at.world.tell(&decision);
-            if decision.is_uncompressed && !self.is_over() {
+            if decision.is_uncompressed {
                 self.codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
@@ -212,21 +209,18 @@ impl Exchange {
         if let (true, Some(member), false) =
             (server.http.rewrite_location, member, input.is_empty())
         {
-            let address = &self.pool.settings().members[member as usize].address;
+            let address = &self.tries.pool.settings().members[member as usize].address;
             extras.names.change_location(head, input, address, edits);
         }
         if extras.kept.is_some()
             && let Some(member) = member
-            && !self.is_over()
         {
-            let client = at.world.clients.get(self.client);
+            let client = at.world.clients.get(self.ends.client);
             let is_tls = client.is_some_and(|client| client.tls.is_some());
             at.world.remember(&server, &extras, (member, is_tls), edits);
         }
         extras.note_response_edits(head, edits);
-        if !self.is_over() {
-            self.extras = Some(extras);
-        }
+        self.ends.extras = Some(extras);
     }
 }
 
@@ -363,7 +357,7 @@ impl Exchange {
     /// Tells the client how long its response took, where that is wanted.
     #[inline]
     pub fn time_response(&self, edits: &mut FieldEdits) {
-        if self.server.settings().server_timing {
+        if self.ends.server.settings().server_timing {
             let (own_us, member_us) = self.times_us();
             edits.add(b"Server-Timing", |out| {
                 let ms = |us: u64| us as f64 / 1_000.0;
@@ -378,7 +372,7 @@ impl Exchange {
     /// next request, on whichever worker, goes there too.
     #[inline]
     pub fn note_member(&self, member: u32, io: &EventLoop) {
-        let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+        let kept = self.ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
         if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
             && let Sticky::Source(source) = &**sticky
             && *known != Some(member)

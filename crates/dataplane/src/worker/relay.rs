@@ -22,7 +22,8 @@ use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use super::Worker;
-use super::exchange::{Begin, Exchange, Phase};
+use super::ends::After;
+use super::exchange::{Begin, Exchange};
 use super::own_response::OwnBytes;
 use super::pace::Pace;
 use super::stage::Stage;
@@ -183,26 +184,22 @@ impl Exchange {
     /// The member connection of a relayed client is open.
     pub fn relay_connected(&mut self, at: &mut Desk<'_>) {
         let clock = at.io.clock();
-        if self.is_over() {
-            return;
-        }
-        self.phase = Phase::Tunnel;
-        if let Some(member) = self.member {
-            let live = &self.pool.members[member as usize].live;
-            if self.pool.is_timed() {
+        if let Some(member) = self.ends.attempt.member() {
+            let live = &self.tries.pool.members[member as usize].live;
+            if self.tries.pool.is_timed() {
                 let elapsed_us = clock.now_us().saturating_sub(self.try_us());
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-            let counters = self.server.live.counters.of(at.world.id);
+            let kept = self.ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+            let counters = self.ends.server.live.counters.of(at.world.id);
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),
                 None => {}
             }
         }
-        self.start_tunnel(at);
+        self.ends.over = Some(After::Tunnel { has_member_ended: false });
     }
 }
 

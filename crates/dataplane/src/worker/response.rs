@@ -40,44 +40,38 @@ impl Exchange {
         head: &ResponseHead,
         input: &[u8],
     ) {
-        if self.is_over() {
-            return;
-        }
         let Some(connection) = at.world.members.get(key) else { return };
         count_status!(connection.member.live.counters.of(at.world.id), head.status);
         if self.version == Version::Http10 {
             return;
         }
-        count_status!(self.server.live.counters.of(at.world.id), head.status);
+        count_status!(self.ends.server.live.counters.of(at.world.id), head.status);
         let forward = ResponseForward {
             framing: Framing::None,
             client_version: self.version,
             persistence: Persistence::KeepAlive,
             date: None,
         };
-        let head_bytes = if self.stream.is_some() {
-            self.send_stream_head(at, SendKind::Interim, false, |lines| {
+        let head_bytes = if self.ends.stream.is_some() {
+            self.ends.send_stream_head(at, SendKind::Interim, false, |lines| {
                 write_response(head, input, &forward, &FieldEdits::NONE, lines);
             })
         } else {
             let mut out = at.world.scratch.take();
             write_response_head(head, input, &forward, &FieldEdits::NONE, &mut out);
             let bytes = out.len();
-            if let Some(client) = at.world.clients.get(self.client) {
+            if let Some(client) = at.world.clients.get(self.ends.client) {
                 at.io.send(client.token, &[IoSlice::new(&out)]);
             }
             at.world.scratch.give(out);
             bytes
         };
-        if self.is_over() {
-            return;
-        }
-        self.count_sent(at.world.id, head_bytes);
-        self.head_bytes_sent += head_bytes as u64;
-        if self.is_client_behind(at) {
+        self.ends.count_sent(at.world.id, head_bytes);
+        self.ends.account.head_bytes_sent += head_bytes as u64;
+        if self.ends.is_client_behind(at) {
             self.await_client(at);
-            self.pause_member(at);
-            self.clear_member_deadline(at);
+            self.ends.pause_member(at);
+            self.ends.clear_member_deadline(at);
         }
     }
 
@@ -90,28 +84,22 @@ impl Exchange {
         (input, body): (&[u8], &[u8]),
     ) -> Message {
         let mut out = at.world.scratch.take();
-        if self.is_over() {
-            return out;
-        }
         self.leave_out_known(head, input);
         self.response_began(at, head.status);
         let draining = at.world.is_draining();
         let mut edits = std::mem::take(&mut at.world.response_edits);
         edits.clear();
-        if self.is_over() {
-            return out;
-        }
-        if self.extras.is_some() {
+        if self.ends.extras.is_some() {
             self.edit_response(at, head, input, &mut edits);
         }
         self.time_response(&mut edits);
         let mut framing = head.framing.toward(self.version);
-        if self.server.settings().compression.is_some() {
+        if self.ends.server.settings().compression.is_some() {
             let bytes = (input, body);
             framing = self.begin_compression(at, head, bytes, &mut edits, framing);
         }
         // An answer to a request that is still coming in may leave part of it unread.
-        self.keep_alive &= self.request_done && !draining && framing != Framing::UntilClose;
+        self.keep_alive &= self.upload.is_whole && !draining && framing != Framing::UntilClose;
         self.phase = Phase::Respond;
         self.pace = self.pace.with_response(head, input);
         self.response_framing = framing;
@@ -120,18 +108,16 @@ impl Exchange {
         let mut wall = std::mem::take(&mut at.world.wall);
         let date = (!head.has_date).then(|| wall.at(at.io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             let is_end = framing.is_empty();
-            let bytes = self.send_stream_head(at, SendKind::Response, is_end, |lines| {
+            let bytes = self.ends.send_stream_head(at, SendKind::Response, is_end, |lines| {
                 write_response(head, input, &forward, &edits, lines);
             });
-            if !self.is_over() {
-                self.head_bytes_sent += bytes as u64;
-                self.count_sent(at.world.id, bytes);
-            }
+            self.ends.account.head_bytes_sent += bytes as u64;
+            self.ends.count_sent(at.world.id, bytes);
         } else {
             write_response_head(head, input, &forward, &edits, &mut out);
-            self.head_bytes_sent += out.len() as u64;
+            self.ends.account.head_bytes_sent += out.len() as u64;
         }
         at.world.wall = wall;
         at.world.response_edits = edits;
@@ -146,10 +132,6 @@ impl Exchange {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) -> Passed {
-        if self.is_over() {
-            at.world.scratch.give(head);
-            return Passed::Over;
-        }
         if self.encoding.is_none() {
             self.send_pieces(at, head, (input, pieces), end);
             return Passed::On;
@@ -178,11 +160,11 @@ impl Exchange {
         end: End<'_>,
     ) {
         let framing = self.response_framing;
-        if self.stream.is_some() {
+        if self.ends.stream.is_some() {
             if !framing.is_empty() {
-                self.deliver(at, body, pieces, end);
+                self.ends.deliver(at, body, pieces, end);
             }
-        } else if let Some(client) = at.world.clients.get(self.client) {
+        } else if let Some(client) = at.world.clients.get(self.ends.client) {
             let is_last = !matches!(end, End::No) && !self.keep_alive;
             let mut trailers = at.world.scratch.take_if(matches!(end, End::Trailers(..)));
             let tail = end_of_chunks(framing, end, &mut trailers);
@@ -193,7 +175,7 @@ impl Exchange {
                     at.io.send(client.token, parts);
                 }
             });
-            self.count_sent(at.world.id, sent);
+            self.ends.count_sent(at.world.id, sent);
             at.world.scratch.give(trailers);
         }
         at.world.scratch.give(head);
@@ -201,56 +183,46 @@ impl Exchange {
 
     /// Sends a response head whose body turned out to be malformed at once; an empty one was sent before.
     pub fn send_head_alone(&mut self, at: &mut Desk<'_>, head: Message) {
-        if !self.is_over()
-            && let Some(client) = at.world.clients.get(self.client)
+        if let Some(client) = at.world.clients.get(self.ends.client)
             && !head.is_empty()
         {
             at.io.send(client.token, &[IoSlice::new(&head)]);
-            self.count_sent(at.world.id, head.len());
+            self.ends.count_sent(at.world.id, head.len());
         }
         at.world.scratch.give(head);
     }
 
     /// The member sends as fast as the client takes.
     pub fn pace_response(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
         let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
-        if self.is_client_behind(at) {
-            self.pause_member(at);
-            self.clear_member_deadline(at);
+        if self.ends.is_client_behind(at) {
+            self.ends.pause_member(at);
+            self.ends.clear_member_deadline(at);
             self.await_client(at);
         } else {
-            if self.pace == Pace::Sparse && !self.request_done {
+            if self.pace == Pace::Sparse && !self.upload.is_whole {
                 // What comes from either side shows that nobody is gone.
                 self.await_client(at);
             }
-            self.set_member_deadline(at, until_ms);
+            self.ends.set_member_deadline(at, until_ms);
         }
     }
 
     /// The client took everything: the member may go on.
     pub fn client_takes_more(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
-        }
-        if self.phase == Phase::Tunnel {
-            return self.tunnel_client_drained(at);
-        }
-        if self.connection.is_none() {
+        if self.ends.attempt.connection.is_none() {
             return;
         }
         let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
-        let (is_responding, request_done) = (self.phase == Phase::Respond, self.request_done);
+        let (is_responding, request_done) = (self.phase == Phase::Respond, self.upload.is_whole);
         if request_done {
-            self.clear_client_deadline(at);
+            self.ends.clear_client_deadline(at);
         } else {
             self.await_client(at);
         }
-        self.resume_member(at);
+        self.ends.resume_member(at);
         if is_responding {
-            self.set_member_deadline(at, until_ms);
+            self.ends.set_member_deadline(at, until_ms);
         } else {
             // It was interim responses that waited.
             self.request_handed_over(at);

@@ -12,7 +12,8 @@ use weir_http::h2::{ErrorCode, SendKind};
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::exchange::{After, Exchange, Phase};
+use super::ends::{After, Ends};
+use super::exchange::{Exchange, Phase};
 use super::own_response::OwnBytes;
 use super::streams::{Stream, exchange_of};
 use super::world::{Desk, World};
@@ -55,20 +56,19 @@ impl World {
 
 impl Desk<'_> {
     /// An exchange is over: so is its stream.
-    pub fn end_stream(&mut self, exchange: &mut Exchange, why: Termination) {
-        let end = StreamEnd::of(exchange, self.world, why);
-        let Some(stream) = exchange.stream.take() else { return };
-        let client = self.world.clients.get_mut(exchange.client);
+    pub fn end_stream(&mut self, ends: &mut Ends, end: StreamEnd) {
+        let Some(stream) = ends.stream.take() else { return };
+        let client = self.world.clients.get_mut(ends.client);
         let http2 = client.and_then(|client| client.http2.as_mut());
         let Some(mut stream) = http2.and_then(|http2| http2.streams.remove(stream)) else { return };
         let out = (stream.out.id, stream.unreleased);
-        self.close_stream(exchange.client, out, end);
+        self.close_stream(ends.client, out, end);
         self.io.give_buffer(std::mem::take(&mut stream.joined));
         self.world.give_stream(stream);
     }
 }
 
-impl Exchange {
+impl Ends {
     /// Writes a head on the stream of an exchange; the bytes that it takes.
     pub fn send_stream_head(
         &mut self,
@@ -77,9 +77,6 @@ impl Exchange {
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
-        if self.is_over() {
-            return 0;
-        }
         let client_key = self.client;
         let Some(stream) = self.stream else { return 0 };
         let Some(http2) = at.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
@@ -96,21 +93,6 @@ impl Exchange {
         at.world.list_for_flush(client_key);
         bytes
     }
-
-    /// Sends data of a response, and its end.
-    pub fn deliver(&mut self, at: &mut Desk<'_>, body: &[u8], pieces: &Pieces, end: End<'_>) {
-        if self.is_over() {
-            return;
-        }
-        let client_key = self.client;
-        let Some(stream) = self.stream else { return };
-        let Some(client) = at.world.clients.get_mut(client_key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        let Some(stream) = http2.streams.get_mut(stream) else { return };
-        let sent = stream.out.send(at.io, client.token, &mut http2.frames, (body, pieces), end);
-        self.count_sent(at.world.id, sent);
-        at.heed_gathered(client_key);
-    }
 }
 
 impl Worker {
@@ -121,7 +103,8 @@ impl Worker {
         };
         let exchanges = http2.frames.connection.streams().filter_map(|(_, tag)| exchange_of(tag));
         let waits = |key: ExchangeKey| {
-            let stream = self.exchanges.get(key).and_then(|it| self.world.stream(it));
+            let transaction = self.exchanges.get(key);
+            let stream = transaction.and_then(|it| self.world.stream(it.ends()));
             let stream = stream.filter(|stream| stream.out.is_behind());
             stream.map(|stream| (stream.priority.urgency, stream.out.id))
         };
@@ -132,7 +115,7 @@ impl Worker {
             let mut alike: Vec<ExchangeKey> = alike.iter().map(|(_, exchange)| *exchange).collect();
             while !alike.is_empty() {
                 alike.retain(|&exchange| {
-                    self.with(io, exchange, |it, at| it.let_out(at, TURN_BYTES))
+                    self.with_any(io, exchange, |it, at| it.let_out(at, TURN_BYTES))
                 });
             }
         }
@@ -140,62 +123,40 @@ impl Worker {
 }
 
 impl Exchange {
-    /// The window of one stream may let out more.
-    pub fn stream_opened(&mut self, at: &mut Desk<'_>) {
-        while self.let_out(at, usize::MAX) {}
-    }
-
     /// Sends up to so many bytes of what waits. Whether more of it may go.
-    fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
-        if self.is_over() {
-            return false;
-        }
-        let client_key = self.client;
-        let Some(stream) = self.stream else { return false };
-        let Some(client) = at.world.clients.get_mut(client_key) else { return false };
-        let token = client.token;
-        let Some(http2) = client.http2.as_mut().filter(|_| at.io.queued(token) == 0) else {
-            return false;
-        };
-        let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.out.is_behind()) else {
-            return false;
-        };
-        let sent = stream.out.let_out(at.io, token, &mut http2.frames, bytes_max);
-        let (is_behind, ends_as) = (stream.out.is_behind(), stream.ends_as);
-        self.count_sent(at.world.id, sent.bytes);
-        let timeout_ms = self.client_timeout_ms();
-        let is_tunnel = self.phase == Phase::Tunnel;
-        at.heed_gathered(client_key);
-        if is_tunnel && sent.data_bytes > 0 {
-            self.tunnel_is_alive(at);
-        }
-        if is_behind {
-            if !is_tunnel {
-                self.set_client_deadline(at, at.io.now_ms() + timeout_ms);
-            }
+    pub fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
+        let Some(sent) = self.ends.let_out(at, bytes_max) else { return false };
+        if sent.is_behind {
+            let until_ms = at.io.now_ms() + self.client_timeout_ms();
+            self.ends.set_client_deadline(at, until_ms);
             return sent.data_bytes > 0;
         }
+        let ends_as = at.world.stream(&self.ends).and_then(|stream| stream.ends_as);
         match ends_as {
             Some(termination) => {
                 self.end(at, termination, After::Nothing);
             }
             None => {
-                if !self.is_client_behind(at) {
+                if !self.ends.is_client_behind(at) {
                     self.client_takes_more(at);
                 }
             }
         }
         false
     }
+}
 
+impl Ends {
     /// Whether something of a response waits for its client's window.
     pub fn is_undelivered(&self, at: &Desk<'_>) -> bool {
         at.world.stream(self).is_some_and(|stream| stream.out.is_behind())
     }
+}
 
+impl Exchange {
     /// The response of an exchange on a stream is whole: it ends now, or when the client has taken it.
     pub fn end_delivery(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        if !self.is_undelivered(at) {
+        if !self.ends.is_undelivered(at) {
             self.end(at, termination, After::Nothing);
             return;
         }
@@ -203,19 +164,23 @@ impl Exchange {
             return;
         }
         self.phase = Phase::Deliver;
-        if let Some(stream) = at.world.stream_mut(self) {
+        if let Some(stream) = at.world.stream_mut(&self.ends) {
             stream.ends_as = Some(termination);
         }
         self.await_client(at);
     }
+}
 
+impl Ends {
     /// Since when the client has not let more than a little of a response out.
     pub fn stalled_since_ms(&self, at: &mut Desk<'_>) -> Option<u64> {
         let stream = at.world.stream(self)?;
         let http2 = at.world.clients.get(self.client)?.http2.as_ref()?;
         http2.frames.connection.stalled_since_ms(stream.out.id)
     }
+}
 
+impl Exchange {
     /// Sends a response of weir's own on the stream of an exchange.
     pub fn send_own_on_stream(
         &mut self,
@@ -223,15 +188,12 @@ impl Exchange {
         response: &OwnResponse<'_>,
     ) -> OwnBytes {
         let has_body = own_response_has_body(response);
-        let head_bytes = self.send_stream_head(at, SendKind::Response, !has_body, |lines| {
+        let head_bytes = self.ends.send_stream_head(at, SendKind::Response, !has_body, |lines| {
             write_own_response(response, lines);
         });
-        if self.is_over() {
-            return OwnBytes::default();
-        }
-        self.count_sent(at.world.id, head_bytes);
+        self.ends.count_sent(at.world.id, head_bytes);
         if has_body {
-            self.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);
+            self.ends.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);
         }
         // All of it is counted where it was sent.
         OwnBytes { bytes: 0, head_bytes: head_bytes as u64 }
@@ -272,7 +234,7 @@ impl Desk<'_> {
     }
 
     /// Much that was gathered goes out before the end of the turn.
-    fn heed_gathered(&mut self, key: ClientKey) {
+    pub fn heed_gathered(&mut self, key: ClientKey) {
         let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {
             self.flush_http2(key);
@@ -294,20 +256,26 @@ pub enum StreamEnd {
 
 impl StreamEnd {
     /// That of an exchange which ended so.
-    fn of(exchange: &Exchange, world: &World, termination: Termination) -> Self {
+    pub fn of(exchange: &Exchange, world: &World, termination: Termination) -> Self {
         match is_answered(exchange, world, termination) {
-            true => Self::Answered(exchange.status),
-            false => Self::Broken(reset_code(exchange, termination)),
+            true => Self::Answered(exchange.ends.account.status),
+            false => Self::Broken(reset_code(termination)),
         }
+    }
+
+    /// That of a tunnel.
+    pub fn of_tunnel(termination: Termination) -> Self {
+        Self::Broken(match termination {
+            // Only its member does not want what its client may yet send.
+            Termination::Complete => ErrorCode::NO_ERROR,
+            _ => ErrorCode::CANCEL,
+        })
     }
 }
 
 /// The code of RST_STREAM that tells how an exchange ended of which not all is answered.
-fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
+fn reset_code(termination: Termination) -> ErrorCode {
     match termination {
-        // Only its member does not want what its client may yet send.
-        Termination::Complete if exchange.phase == Phase::Tunnel => ErrorCode::NO_ERROR,
-        _ if exchange.phase == Phase::Tunnel => ErrorCode::CANCEL,
         Termination::ClientMalformed => ErrorCode::PROTOCOL_ERROR,
         Termination::ClientTimeout | Termination::ClientAbort => ErrorCode::CANCEL,
         Termination::ClientFlood => ErrorCode::ENHANCE_YOUR_CALM,
@@ -324,9 +292,11 @@ fn reset_code(exchange: &Exchange, termination: Termination) -> ErrorCode {
 /// Whether all of a response is out.
 fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> bool {
     match exchange.phase {
-        Phase::AwaitHead => exchange.status != 0,
+        Phase::AwaitHead => exchange.ends.account.status != 0,
         Phase::Respond => termination == Termination::Complete,
-        Phase::Deliver => !world.stream(exchange).is_some_and(|stream| stream.out.is_behind()),
-        Phase::Connect | Phase::Tunnel => false,
+        Phase::Deliver => {
+            !world.stream(&exchange.ends).is_some_and(|stream| stream.out.is_behind())
+        }
+        Phase::Connect => false,
     }
 }

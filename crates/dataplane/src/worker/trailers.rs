@@ -61,7 +61,7 @@ impl Extras {
 impl Exchange {
     /// Which trailers of its request travel on.
     pub fn request_trailers(&self) -> TrailerEdits<'_> {
-        match (self.server.http.request_trailers, &self.extras) {
+        match (self.ends.server.http.request_trailers, &self.ends.extras) {
             (RequestTrailers::Drop, _) => TrailerEdits::Drop,
             (RequestTrailers::Forward, Some(extras)) => {
                 TrailerEdits::KeepBut(&extras.request_names)
@@ -72,7 +72,7 @@ impl Exchange {
 
     /// Which trailers of its response travel on.
     pub fn response_trailers(&self) -> TrailerEdits<'_> {
-        match &self.extras {
+        match &self.ends.extras {
             Some(extras) => TrailerEdits::KeepBut(&extras.response_names),
             None => TrailerEdits::Keep,
         }

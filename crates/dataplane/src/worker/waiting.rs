@@ -16,7 +16,10 @@ use weir_event_loop::EventLoop;
 use super::Worker;
 use super::body::Pieces;
 use super::end::End;
-use super::exchange::{Exchange, Place};
+use super::exchange::Exchange;
+use super::parked::Parked;
+use super::transaction::Transaction;
+use super::tries::Lease;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
@@ -95,18 +98,15 @@ impl PoolLine {
 impl Exchange {
     /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
     pub fn join_line(&mut self, at: &mut Desk<'_>) -> bool {
-        if self.is_over() {
-            return false;
-        }
-        if let Some(newer) = newer_pool(&at.world.table, &self.pool) {
+        if let Some(newer) = newer_pool(&at.world.table, &self.tries.pool) {
             self.move_to(newer);
         }
-        let pool = Rc::clone(&self.pool);
+        let pool = Rc::clone(&self.tries.pool);
         let Some(queue) = pool.settings().queue else {
             return false;
         };
         let length_max = queue.length_max;
-        let client = at.world.clients.get(self.client);
+        let client = at.world.clients.get(self.ends.client);
         if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -122,21 +122,20 @@ impl Exchange {
             places: Places::new(),
         });
         let now_ms = at.io.now_ms();
-        if self.tried().is_empty() && !self.request_sent {
+        if self.tries.tried().is_empty() && !self.upload.is_sent() {
             line.line.set_length_max(length_max as usize);
-            let Ok(ticket) = line.line.push(self.key, now_ms, queue.timeout_ms) else {
+            let Ok(ticket) = line.line.push(self.ends.key, now_ms, queue.timeout_ms) else {
                 pool.live.waiting.fetch_sub(1, Relaxed);
                 return false;
             };
             line.publish(at.world.id);
-            self.place = Some(Place::InLine(ticket));
+            self.parked = Parked::InLine(ticket);
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
-            line.again.push(Again { exchange: self.key, deadline_ms });
-            self.place = Some(Place::Again);
+            line.again.push(Again { exchange: self.ends.key, deadline_ms });
+            self.parked = Parked::Beside;
         }
-        self.waits = true;
-        self.clear_client_deadline(at);
+        self.ends.clear_client_deadline(at);
         let counters = pool.live.counters.of(at.world.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
@@ -145,22 +144,21 @@ impl Exchange {
 
     /// Lets a request wait for its time.
     pub fn hold_back(&mut self, at: &mut Desk<'_>, until_us: u64) {
-        if self.is_over() {
-            return;
+        if !matches!(self.parked, Parked::Until(_)) {
+            self.parked = Parked::Until(None);
         }
-        self.waits = true;
-        at.world.waiting.delayed.push(Reverse((until_us, self.key)));
-        self.clear_client_deadline(at);
+        at.world.waiting.delayed.push(Reverse((until_us, self.ends.key)));
+        self.ends.clear_client_deadline(at);
     }
 }
 
 impl World {
     /// An exchange ends: it waits no more.
-    pub fn leave_line(&mut self, pool: &LocalPool, place: Place, exchange: ExchangeKey) {
+    pub fn leave_line(&mut self, pool: &LocalPool, parked: &Parked, exchange: ExchangeKey) {
         if let Some(line) = self.waiting.lines.get_mut(&pool.live.number) {
-            let was_there = match place {
-                Place::InLine(ticket) => line.line.cancel(ticket).is_some(),
-                Place::Again => {
+            let was_there = match parked {
+                Parked::InLine(ticket) => line.line.cancel(*ticket).is_some(),
+                _ => {
                     let at = line.again.iter().position(|again| again.exchange == exchange);
                     at.map(|at| line.again.remove(at)).is_some()
                 }
@@ -206,16 +204,17 @@ impl Worker {
             line.publish(self.world.id);
             line.note_left(self.world.id);
             line.live.counters.of(self.world.id).queue_timeouts.add(1);
-            let Some(exchange) = self.exchanges.get_mut(key) else { continue };
-            exchange.place = None;
-            exchange.waits = false;
+            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
+                continue;
+            };
+            exchange.parked = Parked::No;
             self.with(io, key, |it, at| it.respond(at, 503, Termination::QueueTimeout));
         }
         self.serve_again(io, pool);
         while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             let PoolLine { live, line: waiters, places, .. } = line;
             let Some(&key) = waiters.first() else { break };
-            let Some(exchange) = self.exchanges.get_mut(key) else {
+            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.pop_first(self.world.id);
                 continue;
@@ -223,8 +222,8 @@ impl Worker {
             // Every so often a place goes to another worker whose first waits as long.
             let (next, after) = places.next(PoolLine::words(live), self.world.id);
             let member = match next {
-                Turn::Own => exchange.pool.occupy(&[], now, exchange.wish).map(Some),
-                _ => exchange.pool.outlook(now).map(|()| None),
+                Turn::Own => exchange.tries.pool.occupy(&[], now, exchange.tries.wish).map(Some),
+                _ => exchange.tries.pool.outlook(now).map(|()| None),
             };
             match member {
                 Ok(member) => {
@@ -232,14 +231,14 @@ impl Worker {
                     if member.is_none() {
                         break;
                     }
-                    exchange.reserved = member;
+                    exchange.reserved =
+                        member.map(|member| Lease::of(&exchange.tries.pool, member));
                 }
                 Err(NoMember::Full) => break,
                 // Nobody is up any more: it goes where those go who come now.
                 Err(NoMember::Down) => exchange.go_elsewhere(now),
             }
-            exchange.place = None;
-            exchange.had_its_turn = true;
+            exchange.parked = Parked::Called;
             line.pop_first(self.world.id);
             self.with(io, key, |it, at| it.go_on(at));
         }
@@ -259,22 +258,21 @@ impl Worker {
                 at = 0;
             }
             let Some(&Again { exchange: key, .. }) = line.again.get(at) else { break };
-            let Some(exchange) = self.exchanges.get_mut(key) else {
+            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.again.remove(at);
                 line.note_left(self.world.id);
                 continue;
             };
-            match exchange.pool.occupy(exchange.tried(), now, exchange.wish) {
-                Ok(member) => exchange.reserved = Some(member),
+            match exchange.tries.pool.occupy(exchange.tries.tried(), now, exchange.tries.wish) {
+                Ok(member) => exchange.reserved = Some(Lease::of(&exchange.tries.pool, member)),
                 Err(NoMember::Full) => {
                     at += 1;
                     continue;
                 }
                 Err(NoMember::Down) => {}
             }
-            exchange.place = None;
-            exchange.had_its_turn = true;
+            exchange.parked = Parked::Called;
             line.again.remove(at);
             line.note_left(self.world.id);
             self.with(io, key, |it, at| it.go_on(at));
@@ -286,8 +284,9 @@ impl Worker {
 
     /// Another table is in force: those who wait may go to its members.
     pub fn move_waiting(&mut self, next: &LocalTable) {
-        for exchange in self.exchanges.values_mut().filter(|it| it.place.is_some()) {
-            if let Some(newer) = newer_pool(next, &exchange.pool) {
+        let exchanges = self.exchanges.values_mut().filter_map(Transaction::http_mut);
+        for exchange in exchanges.filter(|it| it.parked.is_in_queue()) {
+            if let Some(newer) = newer_pool(next, &exchange.tries.pool) {
                 exchange.move_to(newer);
             }
         }
@@ -297,11 +296,14 @@ impl Worker {
 impl Exchange {
     /// Goes on with a request that has waited.
     fn go_on(&mut self, at: &mut Desk<'_>) {
-        if self.is_over() {
-            return;
+        let ending = match &mut self.parked {
+            Parked::Until(ending) => ending.take(),
+            _ => None,
+        };
+        if !matches!(self.parked, Parked::Called) {
+            self.parked = Parked::No;
         }
-        self.waits = false;
-        if let Some((ending, mut decision)) = self.ending.take() {
+        if let Some((ending, mut decision)) = ending {
             self.end_early(at, ending, &mut decision);
             return;
         }
@@ -311,14 +313,14 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.request_sent {
+        if self.upload.is_sent() {
             // Another member has failed it: all that was sent of it goes to this one.
             return self.resend(at, &[]);
         }
-        if self.request_done {
+        if self.upload.is_whole {
             return self.send_request_head(at);
         }
-        if self.stream.is_none() {
+        if self.ends.stream.is_none() {
             // The client may wait for an answer to its head before it goes on.
             self.pass_request_body(at, b"", &Pieces::part(0), End::No);
         }

@@ -14,7 +14,7 @@ use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use super::client_connection::Client;
 use super::commands::Command;
-use super::exchange::Exchange;
+use super::ends::Ends;
 use super::extras::Extras;
 use super::lost_streams::LostStream;
 use super::member::MemberConnection;
@@ -158,28 +158,28 @@ impl World {
     }
 
     /// The stream that an exchange has on a shared client connection.
-    pub fn stream(&self, exchange: &Exchange) -> Option<&Stream> {
-        let http2 = self.clients.get(exchange.client)?.http2.as_ref()?;
-        http2.streams.get(exchange.stream?)
+    pub fn stream(&self, ends: &Ends) -> Option<&Stream> {
+        let http2 = self.clients.get(ends.client)?.http2.as_ref()?;
+        http2.streams.get(ends.stream?)
     }
 
     /// The same, to be changed.
-    pub fn stream_mut(&mut self, exchange: &Exchange) -> Option<&mut Stream> {
-        let key = exchange.stream?;
-        let http2 = self.clients.get_mut(exchange.client)?.http2.as_mut()?;
+    pub fn stream_mut(&mut self, ends: &Ends) -> Option<&mut Stream> {
+        let key = ends.stream?;
+        let http2 = self.clients.get_mut(ends.client)?.http2.as_mut()?;
         http2.streams.get_mut(key)
     }
 
     /// The stream that an exchange has on a shared member connection.
-    pub fn member_stream(&self, exchange: &Exchange) -> Option<&MemberStream> {
-        let http2 = self.members.get(exchange.connection?)?.http2.as_ref()?;
-        http2.streams.get(exchange.member_stream?)
+    pub fn member_stream(&self, ends: &Ends) -> Option<&MemberStream> {
+        let http2 = self.members.get(ends.attempt.connection?)?.http2.as_ref()?;
+        http2.streams.get(ends.attempt.member_stream?)
     }
 
     /// The same, to be changed.
-    pub fn member_stream_mut(&mut self, exchange: &Exchange) -> Option<&mut MemberStream> {
-        let http2 = self.members.get_mut(exchange.connection?)?.http2.as_mut()?;
-        http2.streams.get_mut(exchange.member_stream?)
+    pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<&mut MemberStream> {
+        let http2 = self.members.get_mut(ends.attempt.connection?)?.http2.as_mut()?;
+        http2.streams.get_mut(ends.attempt.member_stream?)
     }
 
     /// Whether the process is stopping.

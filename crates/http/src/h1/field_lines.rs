@@ -2,11 +2,15 @@
 
 use super::repair::{Repair, repair};
 use super::{FieldError, HeadLimits, Parsed, TrailerError, within_limit};
-use crate::chars::{find_control, is_ows, token_length};
+use crate::chars::{behind_plain_line, find_control, is_ows, token_length, trim_ows};
 use crate::edits::TrailerEdits;
-use crate::fields::{classify, may_be_trailer};
+use crate::fields::{Kind, classify, may_be_trailer};
 use crate::flaws::Flaws;
 use crate::message::{Field, Span};
+use crate::usual_names::usual_name;
+
+/// The line that ends a section.
+const EMPTY_LINE: &[u8] = b"\r\n";
 
 /// Parses the field lines that start at `start` up to and with the empty line, whose end it gives;
 /// `None` when the input ends before. What the fields say is for the caller to judge afterwards.
@@ -19,42 +23,56 @@ pub(super) fn parse_field_lines(
     headers_max: u16,
     fields: &mut Vec<Field>,
 ) -> Result<Option<usize>, FieldError> {
-    let mut at = start;
+    let mut line = &input[start..];
     loop {
-        let name_end = at + token_length(&input[at..]);
-        if name_end == at || input.get(name_end) != Some(&b':') {
-            return end_of_section(input, at, name_end);
-        }
-        let Some(line_end) = find_control(input, name_end + 1) else {
-            return Ok(None);
+        let (name_length, kind) = match usual_name(line) {
+            Some(found) => found,
+            None if line.starts_with(EMPTY_LINE) => {
+                return Ok(Some(input.len() - line.len() + EMPTY_LINE.len()));
+            }
+            None => match unusual_name(line)? {
+                Some(found) => found,
+                None => return Ok(None),
+            },
         };
-        if input[line_end] != b'\r' || input.get(line_end + 1) != Some(&b'\n') {
-            return end_of_value(input, line_end);
-        }
+        let behind_colon = &line[name_length + b":".len()..];
+        let next = match behind_plain_line(behind_colon) {
+            Some(next) => next,
+            None => match behind_unusual_line(behind_colon)? {
+                Some(next) => next,
+                None => return Ok(None),
+            },
+        };
         if fields.len() == usize::from(headers_max) {
             return Err(FieldError::TooMany);
         }
-        fields.push(field(input, at, name_end, line_end));
-        at = line_end + 2;
+        let start = input.len() - line.len();
+        let value_length = behind_colon.len() - next.len() - b"\r\n".len();
+        fields.push(field(start, (name_length, kind), behind_colon, value_length));
+        line = next;
     }
 }
 
-/// The field of the line `start..line_end`.
+/// The field of the line that starts at `start`. The value still has the whitespace around it.
 #[inline(always)]
-fn field(input: &[u8], start: usize, name_end: usize, line_end: usize) -> Field {
-    let kind = classify(&input[start..name_end]);
+fn field(
+    start: usize,
+    (name_length, kind): (usize, Kind),
+    behind_colon: &[u8],
+    value_length: usize,
+) -> Field {
+    let value_start = start + name_length + b":".len();
     // One space before the value and none after it is what nearly all senders write. The value holds
     // no control character but HTAB, so every other byte up to the space is whitespace or the line's end.
-    let is_tidy =
-        input[name_end + 1] == b' ' && input[name_end + 2] > b' ' && input[line_end - 1] > b' ';
-    let value = if is_tidy {
-        Span::new(name_end + 2, line_end)
-    } else {
-        trimmed(input, name_end + 1, line_end)
-    };
+    let is_tidy = matches!(behind_colon, [b' ', first, ..] if *first > b' ')
+        && behind_colon.get(value_length.wrapping_sub(1)).is_some_and(|last| *last > b' ');
     Field {
-        name: Span::new(start, name_end),
-        value,
+        name: Span::new(start, start + name_length),
+        value: if is_tidy {
+            Span::new(value_start + 1, value_start + value_length)
+        } else {
+            trimmed(&behind_colon[..value_length], value_start)
+        },
         id: kind.id,
         forward: kind.forward,
         never_indexed: false,
@@ -62,42 +80,44 @@ fn field(input: &[u8], start: usize, name_end: usize, line_end: usize) -> Field 
     }
 }
 
-/// `start..end` without optional whitespace at its ends.
-fn trimmed(input: &[u8], start: usize, end: usize) -> Span {
-    let (mut start, mut end) = (start, end);
-    while start < end && is_ows(input[start]) {
-        start += 1;
-    }
-    while start < end && is_ows(input[end - 1]) {
-        end -= 1;
-    }
-    Span::new(start, end)
+/// `value`, which starts at `start`, without optional whitespace at its ends.
+#[cold]
+#[inline(never)]
+fn trimmed(value: &[u8], start: usize) -> Span {
+    let indent = value.iter().take_while(|byte| is_ows(**byte)).count();
+    let start = start + indent;
+    Span::new(start, start + trim_ows(&value[indent..]).len())
 }
 
-/// What follows a line start at `at` that no name with its colon follows: the empty line, the end of
-/// the input, or an error. `name_end` is where the name ends.
-#[cold]
-fn end_of_section(input: &[u8], at: usize, name_end: usize) -> Result<Option<usize>, FieldError> {
-    match (input.get(name_end), input.get(name_end + 1)) {
-        (None, _) => Ok(None),
-        (Some(b'\r'), None) if name_end == at => Ok(None),
-        (Some(b'\r'), Some(b'\n')) if name_end == at => Ok(Some(at + 2)),
-        (Some(b'\r'), _) if name_end == at => Err(FieldError::BareCr),
-        (Some(b':'), _) => Err(FieldError::NameEmpty),
-        (Some(b'\n'), _) => Err(FieldError::BareLf),
-        (Some(byte), _) if !is_ows(*byte) => Err(FieldError::Name),
-        _ if name_end == at => Err(FieldError::Folded),
+/// The length and the kind of the name before the colon of `line`, which is not the empty line; `None` where the
+/// input ends before.
+#[inline(never)]
+fn unusual_name(line: &[u8]) -> Result<Option<(usize, Kind)>, FieldError> {
+    let (name, behind) = line.split_at(token_length(line));
+    match behind {
+        [b':', ..] if !name.is_empty() => Ok(Some((name.len(), classify(name)))),
+        [b':', ..] => Err(FieldError::NameEmpty),
+        [] => Ok(None),
+        [b'\r'] if name.is_empty() => Ok(None),
+        [b'\r', ..] if name.is_empty() => Err(FieldError::BareCr),
+        [b'\n', ..] => Err(FieldError::BareLf),
+        [byte, ..] if !is_ows(*byte) => Err(FieldError::Name),
+        _ if name.is_empty() => Err(FieldError::Folded),
         _ => Err(FieldError::SpaceBeforeColon),
     }
 }
 
-/// The control character at `line_end` is not the CR LF that ends a value.
+/// What follows the CR LF that ends `line`; `None` when it has not come yet.
 #[cold]
-fn end_of_value(input: &[u8], line_end: usize) -> Result<Option<usize>, FieldError> {
-    match (input[line_end], input.get(line_end + 1)) {
-        (b'\r', None) => Ok(None),
-        (b'\r', _) => Err(FieldError::BareCr),
-        (b'\n', _) => Err(FieldError::BareLf),
+fn behind_unusual_line(line: &[u8]) -> Result<Option<&[u8]>, FieldError> {
+    let Some(length) = find_control(line, 0) else {
+        return Ok(None);
+    };
+    match &line[length..] {
+        [b'\r', b'\n', next @ ..] => Ok(Some(next)),
+        [b'\r'] => Ok(None),
+        [b'\r', ..] => Err(FieldError::BareCr),
+        [b'\n', ..] => Err(FieldError::BareLf),
         _ => Err(FieldError::Value),
     }
 }

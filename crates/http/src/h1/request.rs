@@ -69,19 +69,11 @@ fn parse_request_line(
         return Ok(None);
     };
     head.target = target.span;
-    let version_start = target.span.end as usize + 1;
-    let Some(version) = parse_version(&input[version_start..])? else {
+    let Some(fields_start) = parse_version(input, target.span.end as usize + 1, head)? else {
         return Ok(None);
     };
-    head.version = version;
-    let line_end = version_start + VERSION_LENGTH;
-    match (input.get(line_end), input.get(line_end + 1)) {
-        (Some(b'\r'), Some(b'\n')) => {}
-        (None, _) | (Some(b'\r'), None) => return Ok(None),
-        _ => return Err(RequestError::LineEnd),
-    }
     resolve_target(input, target, form, head)?;
-    Ok(Some(line_end + 2))
+    Ok(Some(fields_start))
 }
 
 /// Where the lines end that are empty and may be; `None` if that is not known yet.
@@ -99,12 +91,34 @@ fn empty_lines(input: &[u8]) -> Option<usize> {
 }
 
 /// The method and the space after it. Where the target starts.
+#[inline(always)]
 fn parse_method(
     input: &[u8],
     start: usize,
     head: &mut RequestHead,
 ) -> Result<Option<usize>, RequestError> {
-    let window = &input[start..input.len().min(start + METHOD_LENGTH_MAX + 1)];
+    let rest = &input[start..];
+    let (method, length) = if rest.starts_with(b"GET ") {
+        (Method::Get, b"GET".len())
+    } else if rest.starts_with(b"POST ") {
+        (Method::Post, b"POST".len())
+    } else {
+        match parse_any_method(rest)? {
+            Some(found) => found,
+            None => return Ok(None),
+        }
+    };
+    head.method_text = Span::new(start, start + length);
+    head.method = method;
+    if head.method == Method::Connect {
+        return Err(RequestError::Connect);
+    }
+    Ok(Some(start + length + b" ".len()))
+}
+
+#[inline(never)]
+fn parse_any_method(rest: &[u8]) -> Result<Option<(Method, usize)>, RequestError> {
+    let window = &rest[..rest.len().min(METHOD_LENGTH_MAX + 1)];
     let Some(length) = window.iter().position(|byte| !is_token_byte(*byte)) else {
         return if window.len() > METHOD_LENGTH_MAX {
             Err(RequestError::MethodTooLong)
@@ -115,15 +129,11 @@ fn parse_method(
     if length == 0 || window[length] != b' ' {
         return Err(RequestError::Method);
     }
-    head.method_text = Span::new(start, start + length);
-    head.method = Method::of(&window[..length]);
-    if head.method == Method::Connect {
-        return Err(RequestError::Connect);
-    }
-    Ok(Some(start + length + 1))
+    Ok(Some((Method::of(&window[..length]), length)))
 }
 
 /// The target and the space after it. Any form: only its characters are judged here.
+#[inline(always)]
 fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestError> {
     let (target, end) = Target::scan(input, start);
     match input.get(end) {
@@ -135,30 +145,49 @@ fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestErro
     }
 }
 
-const VERSION_LENGTH: usize = b"HTTP/1.1".len();
-
-/// `HTTP/` DIGIT `.` DIGIT. A higher minor version is one that a 1.1 recipient understands
-/// (RFC 9110 section 2.5).
-fn parse_version(rest: &[u8]) -> Result<Option<Version>, RequestError> {
-    const LITERAL: &[u8; VERSION_LENGTH] = b"HTTP/d.d";
-    if rest.starts_with(b"HTTP/1.1") {
-        return Ok(Some(Version::Http11));
+/// The version that starts at `start`, and the end of the line. Where the fields start.
+#[inline(always)]
+fn parse_version(
+    input: &[u8],
+    start: usize,
+    head: &mut RequestHead,
+) -> Result<Option<usize>, RequestError> {
+    const USUAL: &[u8] = b"HTTP/1.1\r\n";
+    let rest = &input[start..];
+    if rest.starts_with(USUAL) {
+        head.version = Version::Http11;
+    } else if !parse_any_version(rest, head)? {
+        return Ok(None);
     }
+    Ok(Some(start + USUAL.len()))
+}
+
+/// `HTTP/` DIGIT `.` DIGIT CRLF; whether it is whole. A higher minor version is one that a 1.1 recipient
+/// understands (RFC 9110 section 2.5).
+#[inline(never)]
+fn parse_any_version(rest: &[u8], head: &mut RequestHead) -> Result<bool, RequestError> {
+    const LITERAL: &[u8] = b"HTTP/d.d";
     let matches = |(byte, want): (&u8, &u8)| {
         if *want == b'd' { byte.is_ascii_digit() } else { byte == want }
     };
     if !std::iter::zip(rest, LITERAL).all(matches) {
         return Err(RequestError::Version);
     }
-    match (rest.get(5), rest.get(7)) {
-        (_, None) => Ok(None),
-        (Some(b'1'), Some(b'0')) => Ok(Some(Version::Http10)),
-        (Some(b'1'), Some(_)) => Ok(Some(Version::Http11)),
-        _ => Err(RequestError::VersionNotSupported),
+    head.version = match (rest.get(5), rest.get(7)) {
+        (_, None) => return Ok(false),
+        (Some(b'1'), Some(b'0')) => Version::Http10,
+        (Some(b'1'), Some(_)) => Version::Http11,
+        _ => return Err(RequestError::VersionNotSupported),
+    };
+    match &rest[LITERAL.len()..] {
+        [b'\r', b'\n', ..] => Ok(true),
+        [] | [b'\r'] => Ok(false),
+        _ => Err(RequestError::LineEnd),
     }
 }
 
 /// Takes the target apart by its form (RFC 9112 section 3.2).
+#[inline(always)]
 fn resolve_target(
     input: &[u8],
     target: Target,
@@ -177,6 +206,7 @@ fn resolve_target(
     }
 }
 
+#[inline(never)]
 fn resolve_absolute_form(
     input: &[u8],
     span: Span,

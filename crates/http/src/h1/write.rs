@@ -3,8 +3,13 @@
 //! Everything is appended to the caller's buffer. A field travels on as `Name: value`, its spelling
 //! kept; Host, framing and connection fields come from the message alone.
 
+use std::ops::Range;
+
 use crate::edits::{FieldEdits, RequestEdits};
-use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Version, write_number};
+use crate::message::{
+    DIGITS_MAX, Field, FieldId, Framing, RequestHead, ResponseHead, Version, put_number,
+    write_number,
+};
 
 /// What a response says about the client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,23 +71,10 @@ pub fn write_request_head(
     edits: &RequestEdits,
     out: &mut Vec<u8>,
 ) {
-    let path = edits.path().unwrap_or(head.member_path(input));
-    out.reserve(size_estimate(&head.fields) + path.len());
-    out.extend_from_slice(head.method_text.of(input));
-    out.push(b' ');
-    out.extend_from_slice(path);
-    let query = match edits.query() {
-        Some(query) => Some(query).filter(|query| !query.is_empty()),
-        None => head.query(input),
-    };
-    if let Some(query) = query {
-        out.push(b'?');
-        out.extend_from_slice(query);
-    }
-    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-    out.extend_from_slice(edits.authority().unwrap_or(head.authority(input)));
-    out.extend_from_slice(b"\r\n");
-    write_edited(&head.fields, input, &edits.fields, out, |field| field.forward);
+    let path_length = edits.path().map_or(head.canonical.len(), <[u8]>::len);
+    out.reserve(size_estimate(&head.fields) + path_length);
+    let received = write_request_line_and_host(head, input, edits, out);
+    write_edited(&head.fields, input, received, &edits.fields, out, |field| field.forward);
     if let Some(hops) = head.max_forwards {
         out.extend_from_slice(b"Max-Forwards: ");
         write_number(u64::from(hops.saturating_sub(1)), out);
@@ -101,6 +93,64 @@ pub fn write_request_head(
     out.extend_from_slice(b"\r\n");
 }
 
+/// Writes the request line and the Host field. Where they stand in `input` byte for byte as they are to be written,
+/// gives the place instead, so that the fields behind can be copied with them.
+#[inline(always)]
+fn write_request_line_and_host(
+    head: &RequestHead,
+    input: &[u8],
+    edits: &RequestEdits,
+    out: &mut Vec<u8>,
+) -> Range<usize> {
+    const BEHIND_TARGET: &[u8] = b" HTTP/1.1\r\nHost: ";
+    let mut received = 0..0;
+    match head.target_span() {
+        Some(target)
+            if edits.path().is_none()
+                && edits.query().is_none()
+                && target.start == head.method_text.end + 1 =>
+        {
+            debug_assert_eq!(input[head.method_text.end as usize], b' ');
+            received = head.method_text.start as usize..target.end as usize;
+        }
+        _ => write_method_and_target(head, input, edits, out),
+    }
+    let authority = head.authority;
+    let host_start = received.end + BEHIND_TARGET.len();
+    if edits.authority().is_none()
+        && authority.start as usize == host_start
+        && input[received.end..].starts_with(BEHIND_TARGET)
+        && input[authority.end as usize..].starts_with(b"\r\n")
+    {
+        received.end = authority.end as usize + b"\r\n".len();
+        return received;
+    }
+    out.extend_from_slice(&input[received]);
+    out.extend_from_slice(BEHIND_TARGET);
+    out.extend_from_slice(edits.authority().unwrap_or(authority.of(input)));
+    out.extend_from_slice(b"\r\n");
+    0..0
+}
+
+fn write_method_and_target(
+    head: &RequestHead,
+    input: &[u8],
+    edits: &RequestEdits,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(head.method_text.of(input));
+    out.push(b' ');
+    out.extend_from_slice(edits.path().unwrap_or(head.member_path(input)));
+    let query = match edits.query() {
+        Some(query) => Some(query).filter(|query| !query.is_empty()),
+        None => head.query(input),
+    };
+    if let Some(query) = query {
+        out.push(b'?');
+        out.extend_from_slice(query);
+    }
+}
+
 /// Writes the head that the client gets: always an HTTP/1.1 status line, as RFC 9110 section 2.5
 /// asks of a server whatever the client's version.
 pub fn write_response_head(
@@ -111,14 +161,9 @@ pub fn write_response_head(
     out: &mut Vec<u8>,
 ) {
     out.reserve(size_estimate(&head.fields));
-    // HTTP/2 has no reason phrases.
-    let reason = match head.version {
-        Version::Http2 => reason_phrase(head.status).as_bytes(),
-        _ => head.reason.of(input),
-    };
-    write_status(head.status, reason, out);
+    let received = write_status_line(head, input, out);
     let has_trailers = forward.framing == Framing::Chunked;
-    write_edited(&head.fields, input, edits, out, |field| {
+    write_edited(&head.fields, input, received, edits, out, |field| {
         // No chunks to the client, so no trailer section to announce.
         field.forward && (has_trailers || field.id != FieldId::Trailer)
     });
@@ -135,6 +180,26 @@ pub fn write_response_head(
         write_connection(forward.persistence, forward.client_version, upgrade, out);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the status line, or gives its place in `input` where it stands there as it is to be written.
+#[inline(always)]
+fn write_status_line(head: &ResponseHead, input: &[u8], out: &mut Vec<u8>) -> Range<usize> {
+    if head.version == Version::Http2 {
+        // HTTP/2 has no reason phrases.
+        write_status(head.status, reason_phrase(head.status).as_bytes(), out);
+        return 0..0;
+    }
+    let start = status_line_start(head.status);
+    let reason_end = head.reason.end as usize;
+    if head.reason.start as usize == start.len()
+        && input.starts_with(&start)
+        && input[reason_end..].starts_with(b"\r\n")
+    {
+        return 0..reason_end + b"\r\n".len();
+    }
+    write_status(head.status, head.reason.of(input), out);
+    0..0
 }
 
 /// Writes a response that no member made, with its body.
@@ -201,23 +266,25 @@ pub fn write_chunk_header(length: u64, buffer: &mut [u8; CHUNK_HEADER_SIZE_MAX])
 /// The last chunk, with those trailer fields that may travel.
 pub fn write_trailers(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
-    write_forwarded(fields, input, out);
+    write_fields(fields, input, 0..0, out, |field| field.forward);
     out.extend_from_slice(b"\r\n");
 }
 
 /// Writes the fields that `travels` picks, less those that the edits withhold, and the lines that they
-/// add.
+/// add; before them, what is `received` of `input`.
+#[inline(always)]
 fn write_edited(
     fields: &[Field],
     input: &[u8],
+    received: Range<usize>,
     edits: &FieldEdits,
     out: &mut Vec<u8>,
     travels: impl Fn(&Field) -> bool,
 ) {
     if edits.is_empty() {
-        return write_fields(fields, input, out, travels);
+        return write_fields(fields, input, received, out, travels);
     }
-    write_fields(fields, input, out, |field| {
+    write_fields(fields, input, received, out, |field| {
         travels(field) && !edits.withholds(field.name.of(input))
     });
     for (name, value) in edits.added() {
@@ -225,19 +292,18 @@ fn write_edited(
     }
 }
 
-fn write_forwarded(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
-    write_fields(fields, input, out, |field| field.forward);
-}
-
 /// Writes the fields that `travels` picks as `Name: value CR LF`. Lines that were received in exactly
-/// this form, byte for byte, and one right after the other, are copied in one piece.
+/// this form, byte for byte, and one right after the other, are copied in one piece: with what is `received` of
+/// `input` and comes first, where they follow it.
+#[inline(always)]
 fn write_fields(
     fields: &[Field],
     input: &[u8],
+    received: Range<usize>,
     out: &mut Vec<u8>,
     travels: impl Fn(&Field) -> bool,
 ) {
-    let mut run = 0..0;
+    let mut run = received;
     for field in fields.iter().filter(|field| travels(field)) {
         let (start, end) = (field.name.start as usize, field.value.end as usize + b"\r\n".len());
         if field.is_tidy && start == run.end {
@@ -267,24 +333,43 @@ fn size_estimate(fields: &[Field]) -> usize {
     fields.last().map_or(0, |field| field.value.end as usize) + HEAD_GROWTH_SIZE
 }
 
+/// The status line up to the reason phrase.
+fn status_line_start(status: u16) -> [u8; 13] {
+    debug_assert!((100..=999).contains(&status));
+    if status == 200 {
+        return *b"HTTP/1.1 200 ";
+    }
+    let mut line = *b"HTTP/1.1 ddd ";
+    line[9] = b'0' + (status / 100) as u8;
+    line[10] = b'0' + (status / 10 % 10) as u8;
+    line[11] = b'0' + (status % 10) as u8;
+    line
+}
+
 fn write_status(status: u16, reason: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"HTTP/1.1 ");
-    write_number(u64::from(status), out);
-    out.push(b' ');
+    out.extend_from_slice(&status_line_start(status));
     out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
 }
 
+#[inline(always)]
 fn write_framing(framing: Framing, out: &mut Vec<u8>) {
     match framing {
         Framing::None | Framing::UntilClose => {}
         Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-        Framing::Length(length) => {
-            out.extend_from_slice(b"Content-Length: ");
-            write_number(length, out);
-            out.extend_from_slice(b"\r\n");
-        }
+        Framing::Length(length) => write_content_length(length, out),
     }
+}
+
+#[inline(never)]
+fn write_content_length(length: u64, out: &mut Vec<u8>) {
+    const NAME: &[u8; 16] = b"Content-Length: ";
+    const SIZE_MAX: usize = NAME.len() + DIGITS_MAX;
+    let mut line = [0; SIZE_MAX + 2];
+    line[SIZE_MAX..].copy_from_slice(b"\r\n");
+    let start = put_number(length, &mut line[..SIZE_MAX]) - NAME.len();
+    line[start..start + NAME.len()].copy_from_slice(NAME);
+    out.extend_from_slice(&line[start..]);
 }
 
 fn write_connection(

@@ -92,6 +92,13 @@ fn syntax() -> Vec<RequestCase> {
         ),
         fields_refused("slash in the name", "5.1", b"A/B: c\r\n", 400, in_fields(F::Name)),
         fields_refused("NUL in the name", "5.1", b"A\0: b\r\n", 400, in_fields(F::Name)),
+        fields_refused(
+            "NUL behind a known name",
+            "5.1",
+            b"Expect\0: b\r\n",
+            400,
+            in_fields(F::Name),
+        ),
         fields_refused("obs-text in the name", "5.1", b"\xc3\xa9: b\r\n", 400, in_fields(F::Name)),
         fields_refused("quoted name", "5.1", b"\"A\": b\r\n", 400, in_fields(F::Name)),
         fields_refused("folded line", "5.2", b"A: b\r\n c\r\n", 400, in_fields(F::Folded)),
