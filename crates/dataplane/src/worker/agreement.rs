@@ -22,7 +22,7 @@ impl Exchange {
         let mut edits = std::mem::take(&mut at.world.response_edits);
         self.edit_response(at, head, input, &mut edits);
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
-            (self.websocket, &self.ends.attempt.member_stream)
+            (self.request.websocket, &self.ends.attempt.member_stream)
         {
             // The member has had no key to answer.
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
@@ -32,7 +32,7 @@ impl Exchange {
         counters.tunnels.add(1);
         let forward = ResponseForward {
             framing: Framing::None,
-            client_version: self.version,
+            client_version: self.request.version,
             persistence: Persistence::Upgrade,
             date: None,
         };

@@ -27,10 +27,11 @@ use super::handshake::HandshakePlace;
 use super::own_response::OwnBytes;
 use super::pace::Pace;
 use super::parked::Parked;
+use super::request::Request;
 use super::stage::Stage;
 use super::trailers;
 use super::transaction::Transaction;
-use super::websocket::{self, Handshake};
+use super::websocket;
 use super::world::{Desk, World};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, ListenerKey};
@@ -288,7 +289,7 @@ impl Worker {
                         None => break,
                     };
                     // What waits for a member is not read on, nor is what comes behind a request.
-                    if state.upload.is_whole
+                    if state.request.is_whole
                         || state.ends.parked.waits()
                         || state.has_lost_its_member()
                     {
@@ -407,8 +408,8 @@ impl Worker {
         let Some(client) = self.world.clients.get(key) else { return };
         early_data::tell_member(client.is_early, head, input, &mut decision.request);
         trailers::announce(&server, head, &mut decision.request);
-        let mut request = io.take_buffer();
-        write_request_head(head, input, &decision.request, &mut request);
+        let mut text = io.take_buffer();
+        write_request_head(head, input, &decision.request, &mut text);
         let mut log_request = Vec::new();
         let log_format = self.world.log.format();
         if log_format != AccessFormat::Off {
@@ -436,15 +437,10 @@ impl Worker {
                 extras,
                 codings,
                 server,
-                method: head.method,
-                version: head.version,
                 keep_alive,
                 client_closes,
-                upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
-                websocket: Handshake::of(head, input),
-                framing: head.framing,
                 pace: Pace::of_request(head, input),
-                request,
+                request: Request::new(text, head, input),
                 log_format,
                 log_request,
             },
@@ -592,9 +588,11 @@ impl Worker {
         if let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
         {
             exchange.ends.account.bytes_received += pieces.data_bytes as u64;
-            exchange.upload.is_whole = done;
+            exchange.request.is_whole = done;
         }
-        self.with(io, exchange_key, |it, at| it.pass_request_body(at, input, &pieces, end));
+        self.with(io, exchange_key, |it, at| {
+            it.ends.ask_with_body(at, &mut it.request, (input, &pieces), end)
+        });
         self.inbox.trailers = fields;
         if done {
             self.with(io, exchange_key, |it, at| it.request_handed_over(at));
@@ -684,7 +682,7 @@ impl Worker {
         self.exchanges
             .get(exchange)
             .and_then(Transaction::http)
-            .is_some_and(|it| !it.upload.is_whole && !it.ends.parked.waits())
+            .is_some_and(|it| !it.request.is_whole && !it.ends.parked.waits())
     }
 
     /// The client's FIN.
@@ -719,7 +717,7 @@ impl Worker {
                     }
                     None => return,
                 };
-                if !state.upload.is_whole {
+                if !state.request.is_whole {
                     // A request that is cut short must not look whole to anybody.
                     self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
                 } else if state.ends.gives_up_its_place() {
@@ -809,7 +807,7 @@ impl Worker {
                     });
                     return self.desk(io).reset_client(key);
                 }
-                if !state.upload.is_whole
+                if !state.request.is_whole
                     && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
                 {
                     counters.body_timeouts.add(1);

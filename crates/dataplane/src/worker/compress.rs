@@ -120,7 +120,7 @@ impl Exchange {
             _ => return false,
         };
         let whole_bytes = length + body_bytes;
-        if !self.upload.is_whole || received >= whole_bytes || codings.has(head, input) {
+        if !self.request.is_whole || received >= whole_bytes || codings.has(head, input) {
             return false;
         }
         // Rules for responses may still change its mind; then it goes as it is, all at once.
@@ -158,7 +158,7 @@ impl Exchange {
             self.lift_read_limit(at);
             return plain;
         };
-        let is_head = self.method == Method::Head;
+        let is_head = self.request.method == Method::Head;
         let response = ResponseFacts::read(head, input, edits, is_head);
         let mut decision = decide(rules, &request, &response);
         let mut encoding = None;
@@ -186,9 +186,9 @@ impl Exchange {
             (_, Some(Encoding::Whole(encoded))) => Framing::Length(encoded.len() as u64),
             (_, Some(Encoding::Stream { encoder, .. })) => {
                 read_bytes_max = slice_bytes_max(encoder.coding(), encoder.level());
-                framing(head.framing, self.version)
+                framing(head.framing, self.request.version)
             }
-            _ => framing(head.framing, self.version),
+            _ => framing(head.framing, self.request.version),
         };
         self.set_read_limit(at, read_bytes_max);
         if let Decision::Compress { .. } = decision {

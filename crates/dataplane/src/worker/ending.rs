@@ -64,12 +64,12 @@ impl Exchange {
             return self.truncate(at, termination);
         }
         // The rest of a request body is not waited for: it may be long, and nobody wants it.
-        let keep_alive = self.keep_alive && self.upload.is_whole && !draining;
+        let keep_alive = self.keep_alive && self.request.is_whole && !draining;
         self.ends.account.status = status;
         self.keep_alive = keep_alive;
         count_status!(self.ends.server.live.counters.of(at.world.id), status);
-        let head_only = self.method == Method::Head;
-        let version = self.version;
+        let head_only = self.request.method == Method::Head;
+        let version = self.request.version;
         let mut edits = std::mem::take(&mut at.world.response_edits);
         let mut head = at.world.own_head.take().unwrap_or_default();
         head.clear();
@@ -106,7 +106,7 @@ impl Exchange {
 
     /// Ends an exchange whose response is out.
     pub fn end_answered(&mut self, at: &mut Desk<'_>, termination: Termination) {
-        let request_done = self.upload.is_whole;
+        let request_done = self.request.is_whole;
         let outcome = Outcome {
             keep_alive: self.keep_alive && request_done,
             request_done,
@@ -148,7 +148,7 @@ impl Exchange {
         self.ends.count_request(at);
         let stream_end = StreamEnd::of(self, at.world, termination);
         self.ends.end(at, termination, stream_end);
-        at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
+        at.io.give_buffer(std::mem::take(&mut self.request.bytes));
         let encoding = self.encoding.take();
         at.world.give_encoding(encoding);
         self.ends.over = Some(after);

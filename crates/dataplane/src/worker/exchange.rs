@@ -2,14 +2,13 @@
 //! client connection, never to the connection itself, and speaks of messages, not of a version of
 //! HTTP.
 
-use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
-use weir_http::message::{Framing, Method, Version};
+use weir_http::message::Framing;
 
 use super::Worker;
 use super::account::Account;
@@ -19,11 +18,10 @@ use super::ends::Ends;
 use super::extras::Extras;
 use super::pace::Pace;
 use super::parked::Parked;
+use super::request::Request;
 use super::seeking::{Found, Need};
 use super::transaction::Transaction;
 use super::tries::Tries;
-use super::upload::Upload;
-use super::websocket::Handshake;
 use super::world::Desk;
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
@@ -49,16 +47,8 @@ pub enum Phase {
 pub struct Exchange {
     /// The two connections that it is between.
     pub ends: Ends,
-    /// The client's method.
-    pub method: Method,
-    /// The client's version.
-    pub version: Version,
     /// The client allows another request, and so do we so far.
     pub keep_alive: bool,
-    /// Length of the protocols offered for a change, which end the request's head; 0: none.
-    pub upgrade_bytes: usize,
-    /// It asks for a WebSocket, which a member of HTTP/2 can be asked for, too.
-    pub websocket: Option<Handshake>,
     /// The client said that this is its last request.
     pub client_closes: bool,
     /// How far it has come.
@@ -66,7 +56,7 @@ pub struct Exchange {
     /// How steadily its bodies come.
     pub pace: Pace,
     /// The request on its way.
-    pub upload: Upload,
+    pub request: Request,
     /// How the response body is framed towards the client.
     pub response_framing: Framing,
     /// The client of a stream has ended its half, which counts if this becomes a tunnel.
@@ -88,15 +78,9 @@ impl Exchange {
         self.ends.attempt.connection.is_none() && self.phase == Phase::AwaitHead
     }
 
-    /// The protocols that the client offers to change to.
-    pub fn upgrade_offer(&self) -> &[u8] {
-        let end = self.upload.bytes.len().saturating_sub(b"\r\n\r\n".len());
-        &self.upload.bytes[end.saturating_sub(self.upgrade_bytes)..end]
-    }
-
     /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.
     pub fn awaits_tunnel(&self) -> bool {
-        self.phase == Phase::AwaitHead && self.ends.stream.is_some() && self.upgrade_bytes > 0
+        self.phase == Phase::AwaitHead && self.request.is_extended_connect
     }
 
     /// Whether a response would be taken for a tunnel that the member has not agreed to: any 2xx means one to who
@@ -130,24 +114,14 @@ pub struct Begin {
     pub extras: Option<Box<Extras>>,
     /// What the client takes, where responses are compressed.
     pub codings: Option<Codings>,
-    /// Method.
-    pub method: Method,
-    /// Version.
-    pub version: Version,
     /// Whether the connection may serve another request.
     pub keep_alive: bool,
     /// Whether the client said that this is its last request.
     pub client_closes: bool,
-    /// Length of the protocols offered for a change, which end the request's head; 0: none.
-    pub upgrade_bytes: usize,
-    /// It asks for a WebSocket.
-    pub websocket: Option<Handshake>,
-    /// Framing of the request body.
-    pub framing: Framing,
     /// How steadily bodies come.
     pub pace: Pace,
-    /// Serialised head.
-    pub request: Vec<u8>,
+    /// What it asks.
+    pub request: Request,
     /// Form of the log line.
     pub log_format: AccessFormat,
     /// Part of the log line.
@@ -231,15 +205,11 @@ impl Worker {
             },
             codings: begin.codings,
             encoding: None,
-            method: begin.method,
-            version: begin.version,
             keep_alive: begin.keep_alive,
-            upgrade_bytes: begin.upgrade_bytes,
-            websocket: begin.websocket,
             client_closes: begin.client_closes,
             phase: Phase::AwaitHead,
             pace: begin.pace,
-            upload: Upload::new(begin.request, begin.framing),
+            request: begin.request,
             response_framing: Framing::None,
             client_ended: false,
         };
@@ -251,7 +221,7 @@ impl Exchange {
     /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
     /// or the client has been told that there is none and it is gone.
     pub fn dispatch(&mut self, at: &mut Desk<'_>) -> bool {
-        let need = self.need();
+        let need = self.request.need();
         let is_full = match self.ends.find_member(at, need) {
             Found::Member => {
                 self.limit_reads(at);
@@ -286,19 +256,6 @@ impl Exchange {
         Ok(())
     }
 
-    /// What it needs of a member's connection.
-    pub fn need(&self) -> Need {
-        Need {
-            is_fresh: false,
-            is_repeatable: self.method.is_idempotent() && self.upload.is_whole,
-            is_tunnel: self.websocket.is_some(),
-            has_body: !self.upload.framing.is_empty(),
-            is_whole: self.upload.is_whole,
-            is_sent: self.upload.is_sent(),
-            is_replayable: self.upload.is_replayable(),
-        }
-    }
-
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
     pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
@@ -310,13 +267,13 @@ impl Exchange {
             return self.truncate(at, reason.termination());
         }
         self.ends.attempt.first_byte_us = 0;
-        let sent = match (nothing_sent, self.upload.is_replayable()) {
+        let sent = match (nothing_sent, self.request.is_replayable()) {
             (true, _) => Sent::Nothing,
             (false, true) => Sent::Replayable,
             (false, false) => Sent::Consumed,
         };
         let attempt = FailedAttempt {
-            idempotent: self.method.is_idempotent(),
+            idempotent: self.request.method.is_idempotent(),
             sent,
             response_started: self.ends.attempt.response_seen,
             reused_connection: self.ends.attempt.is_reused,
@@ -327,7 +284,7 @@ impl Exchange {
         let stale = self.ends.attempt.is_reused && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
-            && (self.upload.is_replayable() || !unsent.is_empty())
+            && (self.request.is_replayable() || !unsent.is_empty())
             && may_retry(&attempt)
             && (stale || self.ends.tries.pool.may_retry(at.io.now_ms()));
         if stale && repeat {
@@ -357,7 +314,7 @@ impl Exchange {
         self.ends.account.retries += 1;
         self.ends.tries.pool.live.counters.of(at.world.id).retries.add(1);
         let local = Rc::clone(&self.ends.tries.pool.members[member as usize]);
-        let (need, is_http2) = (self.need(), self.ends.tries.pool.settings().http2);
+        let (need, is_http2) = (self.request.need(), self.ends.tries.pool.settings().http2);
         let has_one = is_http2 && self.ends.take_multiplexed(at, &local, need, true);
         let taken = if has_one { Ok(()) } else { self.open_connection(at, member, need) };
         match taken {
@@ -380,23 +337,13 @@ impl Exchange {
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
     pub fn resend(&mut self, at: &mut Desk<'_>, unsent: &[u8]) {
-        let Some(connection) = self.ends.attempt.connection else {
+        if self.ends.attempt.connection.is_none() {
             return;
-        };
-        // Whether or not it was sent before: from here on it is.
-        self.upload.send();
-        if self.ends.attempt.member_stream.is_some() {
-            self.resend_on_stream(at);
-        } else {
-            let bytes = if unsent.is_empty() { &self.upload.bytes[..] } else { unsent };
-            if let Some(connection) = at.world.members.get(connection) {
-                at.io.send(connection.token, &[IoSlice::new(bytes)]);
-            }
-            at.count_sent_to_member(connection);
         }
+        self.ends.ask_again(at, &mut self.request, unsent);
         self.request_handed_over(at);
         // The client may have been stopped because of what the old connection did not take.
-        if self.upload.is_whole {
+        if self.request.is_whole {
             self.give_window_unless_backed_up(at);
         } else if !self.is_member_backed_up(at) {
             self.request_goes_on(at);
@@ -411,8 +358,8 @@ impl Exchange {
         }
         let first_byte_us = self.ends.attempt.first_byte_us;
         self.ends.account.status = status;
-        at.io.give_buffer(std::mem::take(&mut self.upload.bytes));
-        self.upload.let_go();
+        at.io.give_buffer(std::mem::take(&mut self.request.bytes));
+        self.request.let_go();
         count_status!(self.ends.server.live.counters.of(at.world.id), status);
         let Some(member) = self.ends.attempt.member() else {
             return;

@@ -351,7 +351,7 @@ impl Exchange {
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        if self.upload.is_whole {
+        if self.request.is_whole {
             // An end that says nothing, since its length was known to be 0.
             return self.ends.give_window(at);
         }
@@ -381,8 +381,8 @@ impl Exchange {
             stream.held_end = OwnedEnd::of(end);
             return;
         }
-        self.upload.is_whole = is_last;
-        self.pass_request_body(at, data, &Pieces::whole(data.len()), end);
+        self.request.is_whole = is_last;
+        self.ends.ask_with_body(at, &mut self.request, (data, &Pieces::whole(data.len())), end);
         if is_last {
             self.request_handed_over(at);
             if !self.ends.is_client_behind(at) {
@@ -432,7 +432,7 @@ impl Worker {
         while let Some(key) = self.world.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
             if exchange
-                .is_some_and(|it| !it.upload.is_sent() && it.ends.attempt.connection.is_some())
+                .is_some_and(|it| !it.request.is_sent() && it.ends.attempt.connection.is_some())
             {
                 self.with(io, key, |it, at| it.stream_data(at, b"", End::No));
             }
@@ -732,7 +732,7 @@ impl Exchange {
             return self.abandon(at, Termination::ClientTimeout);
         }
         let is_cut = at.world.stream(&self.ends).is_some_and(|stream| stream.is_cut);
-        if !self.upload.is_whole && !is_cut && !self.is_member_backed_up(at) {
+        if !self.request.is_whole && !is_cut && !self.is_member_backed_up(at) {
             if self.is_over() {
                 return;
             }

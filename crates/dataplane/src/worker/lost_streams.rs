@@ -3,6 +3,7 @@
 use weir_event_loop::EventLoop;
 
 use super::Worker;
+use super::ends::Ends;
 use super::exchange::{Exchange, Loss, MemberFailure};
 use super::transaction::Transaction;
 use super::world::Desk;
@@ -20,10 +21,10 @@ pub enum LostStream {
     Unsendable,
 }
 
-impl Exchange {
+impl Ends {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
     pub fn lose_stream(&mut self, at: &mut Desk<'_>, why: LostStream) {
-        at.world.lost_streams.push((self.ends.key, self.ends.attempt.connection, why));
+        at.world.lost_streams.push((self.key, self.attempt.connection, why));
     }
 }
 

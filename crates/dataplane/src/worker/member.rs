@@ -148,7 +148,7 @@ impl Worker {
             Some(Transaction::Tunnel(_)) | None => return,
         };
         exchange.ends.attempt.connected_us = io.clock().now_us();
-        if exchange.upload.is_whole {
+        if exchange.request.is_whole {
             let timeout_ms = connection.pool.settings().response_timeout_ms;
             io.set_deadline(connection.token, io.now_ms() + timeout_ms);
         } else {
@@ -173,7 +173,7 @@ impl Worker {
             }
             Some(Transaction::Relay(_)) | None => return,
         };
-        if exchange.upload.is_whole {
+        if exchange.request.is_whole {
             return self.with(io, exchange_key, |it, at| {
                 it.ends.give_window(at);
                 it.request_handed_over(at);
@@ -308,7 +308,7 @@ impl Worker {
             return Step::Over;
         };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
-        let (limits, method) = (&exchange.ends.server.limits, exchange.method);
+        let (limits, method) = (&exchange.ends.server.limits, exchange.request.method);
         let taken = exchange.ends.tries.pool.settings().lenient;
         let mut repaired = Vec::new();
         let parsed =
@@ -328,8 +328,8 @@ impl Worker {
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
                 let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text(length)));
-                let offered = exchange.upgrade_bytes > 0
-                    && upgrade_was_offered(exchange.upgrade_offer(), chosen);
+                let offered = exchange.request.upgrade_bytes > 0
+                    && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
                 if offered {
                     self.with(io, exchange_key, |it, at| it.lift_read_limit(at));
                     if let Some(connection) = self.world.members.get(key) {
@@ -458,7 +458,7 @@ impl Exchange {
     /// The response is whole: the member connection is kept or closed, the exchange completed.
     fn response_done(&mut self, at: &mut Desk<'_>, key: ConnectionKey, surplus: bool) {
         self.ends.attempt.connection = None;
-        let request_done = self.upload.is_whole;
+        let request_done = self.request.is_whole;
         self.ends.leave_member(at, None, at.io.now_ms());
         if request_done && !surplus {
             at.keep_connection(key);

@@ -408,8 +408,8 @@ impl Worker {
             return;
         };
         exchange.ends.attempt.response_seen = true;
-        let protocol = exchange.tunnel_protocol();
-        let answered = Answered { method: exchange.method, protocol };
+        let protocol = exchange.request.tunnel_protocol();
+        let answered = Answered { method: exchange.request.method, protocol };
         let mut head = self.inbox.response_head.take().unwrap_or_default();
         let taken = exchange.ends.tries.pool.settings().lenient;
         let read = read_response(block, end_stream, answered, taken, &mut head);
@@ -564,7 +564,7 @@ impl Ends {
 impl Exchange {
     /// The member has taken what there was of a request.
     pub fn stream_drained(&mut self, at: &mut Desk<'_>) {
-        if self.upload.is_whole {
+        if self.request.is_whole {
             self.ends.give_window(at);
             return self.request_handed_over(at);
         }
@@ -642,13 +642,15 @@ impl Worker {
             if until_ms <= now_ms {
                 // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may
                 // be of others.
-                let has_body = !exchange.upload.framing.is_empty();
+                let has_body = !exchange.request.framing.is_empty();
                 if has_body || stream.out.is_behind() || stream.was_backed_up {
                     let timeout_ms = exchange.client_timeout_ms();
                     until_ms = io.patience_until_ms(token, timeout_ms);
                 }
             }
-            if exchange.awaits_settings(&self.world) && deadline_ms <= now_ms {
+            if exchange.ends.awaits_settings(&self.world, &exchange.request)
+                && deadline_ms <= now_ms
+            {
                 self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
             } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.

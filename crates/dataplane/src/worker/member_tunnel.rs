@@ -6,33 +6,30 @@
 
 use weir_event_loop::EventLoop;
 
+use super::SOCKET_EVENT_INTERVAL_MS;
 use super::Worker;
-use super::exchange::{Exchange, Loss, MemberFailure, Phase};
+use super::ends::Ends;
+use super::exchange::{Exchange, Loss, MemberFailure};
 use super::lost_streams::LostStream;
+use super::request::Request;
 use super::transaction::Transaction;
 use super::world::{Desk, World};
-use super::{SOCKET_EVENT_INTERVAL_MS, websocket};
 use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::reports::Event;
 
-impl Exchange {
+impl Ends {
     /// Whether it has a stream to come that is not opened before its member's SETTINGS are known.
-    pub fn awaits_settings(&self, world: &World) -> bool {
-        let has_none = world.member_stream(&self.ends).is_some_and(|stream| !stream.is_opened());
-        has_none && self.websocket.is_some() && self.phase == Phase::AwaitHead
-    }
-
-    /// The protocol that its stream asks for, if that becomes a tunnel.
-    pub fn tunnel_protocol(&self) -> Option<&'static [u8]> {
-        self.websocket.map(|_| websocket::PROTOCOL)
+    pub fn awaits_settings(&self, world: &World, request: &Request) -> bool {
+        let has_none = world.member_stream(self).is_some_and(|stream| !stream.is_opened());
+        has_none && request.websocket.is_some()
     }
 }
 
-impl Exchange {
+impl Ends {
     /// Asks a member for a WebSocket, as soon as it is known whether it takes that.
-    pub fn ask_for_tunnel(&mut self, at: &mut Desk<'_>) {
-        let Some(connection) = self.ends.attempt.connection else { return };
+    pub fn ask_for_tunnel(&mut self, at: &mut Desk<'_>, request: &mut Request) {
+        let Some(connection) = self.attempt.connection else { return };
         let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
             // It goes to another connection once, as what a member leaves unread does.
@@ -41,7 +38,7 @@ impl Exchange {
             }
             // It may only say so when it has been greeted.
             None => at.world.list_member_for_flush(connection),
-            Some(true) => self.open_member_stream(at, false),
+            Some(true) => self.open_member_stream(at, request, false),
             Some(false) => self.lose_stream(at, LostStream::NoTunnel),
         }
     }
@@ -58,13 +55,13 @@ impl Worker {
             self.exchanges
                 .get(*key)
                 .and_then(Transaction::http)
-                .is_some_and(|exchange| exchange.awaits_settings(&self.world))
+                .is_some_and(|it| it.ends.awaits_settings(&self.world, &it.request))
         };
         let waiting: Vec<ExchangeKey> =
             http2.streams.exchanges().into_iter().filter(awaits).collect();
         for key in waiting {
             self.with(io, key, |it, at| {
-                it.ask_for_tunnel(at);
+                it.ends.ask_for_tunnel(at, &mut it.request);
                 it.ends.clear_member_deadline(at);
                 it.request_handed_over(at);
             });

@@ -116,7 +116,9 @@ impl Worker {
             let Some(member) = exchange.ends.attempt.member() else { continue };
             let Some(stream) = self.world.member_stream_mut(&exchange.ends) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
-            if !self.with(io, exchange_key, |it, at| it.move_to_another(at, member)) {
+            if !self.with(io, exchange_key, |it, at| {
+                it.ends.move_to_another(at, &mut it.request, member)
+            }) {
                 continue;
             }
             if let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)

@@ -42,6 +42,7 @@ mod policy;
 mod relay;
 #[cfg(feature = "simulation")]
 mod remains;
+mod request;
 mod response;
 mod scratch;
 mod seeking;
@@ -54,7 +55,6 @@ mod trailers;
 mod transaction;
 mod tries;
 mod tunnel;
-mod upload;
 mod waiting;
 mod websocket;
 mod world;

@@ -40,13 +40,13 @@ impl Exchange {
     ) {
         let Some(connection) = at.world.members.get(key) else { return };
         count_status!(connection.member.live.counters.of(at.world.id), head.status);
-        if self.version == Version::Http10 {
+        if self.request.version == Version::Http10 {
             return;
         }
         count_status!(self.ends.server.live.counters.of(at.world.id), head.status);
         let forward = ResponseForward {
             framing: Framing::None,
-            client_version: self.version,
+            client_version: self.request.version,
             persistence: Persistence::KeepAlive,
             date: None,
         };
@@ -77,18 +77,18 @@ impl Exchange {
             self.edit_response(at, head, input, &mut edits);
         }
         self.time_response(&mut edits);
-        let mut framing = head.framing.toward(self.version);
+        let mut framing = head.framing.toward(self.request.version);
         if self.ends.server.settings().compression.is_some() {
             let bytes = (input, body);
             framing = self.begin_compression(at, head, bytes, &mut edits, framing);
         }
         // An answer to a request that is still coming in may leave part of it unread.
-        self.keep_alive &= self.upload.is_whole && !draining && framing != Framing::UntilClose;
+        self.keep_alive &= self.request.is_whole && !draining && framing != Framing::UntilClose;
         self.phase = Phase::Respond;
         self.pace = self.pace.with_response(head, input);
         self.response_framing = framing;
         let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let client_version = self.version;
+        let client_version = self.request.version;
         let mut wall = std::mem::take(&mut at.world.wall);
         let date = (!head.has_date).then(|| wall.at(at.io.clock()).0.http.as_bytes());
         let forward = ResponseForward { framing, client_version, persistence, date };
@@ -147,7 +147,7 @@ impl Exchange {
             self.ends.clear_member_deadline(at);
             self.await_client(at);
         } else {
-            if self.pace == Pace::Sparse && !self.upload.is_whole {
+            if self.pace == Pace::Sparse && !self.request.is_whole {
                 // What comes from either side shows that nobody is gone.
                 self.await_client(at);
             }
@@ -161,7 +161,7 @@ impl Exchange {
             return;
         }
         let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
-        let (is_responding, request_done) = (self.phase == Phase::Respond, self.upload.is_whole);
+        let (is_responding, request_done) = (self.phase == Phase::Respond, self.request.is_whole);
         if request_done {
             self.ends.clear_client_deadline(at);
         } else {

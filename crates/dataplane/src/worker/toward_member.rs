@@ -7,68 +7,88 @@ use super::body::{self, Pieces, end_of_chunks};
 use super::end::{End, OwnedEnd};
 use super::ends::Ends;
 use super::exchange::{Exchange, Phase, REPLAY_BYTES_MAX};
+use super::request::Request;
 use super::world::Desk;
 use crate::arena::ConnectionKey;
 
 impl Exchange {
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, at: &mut Desk<'_>) {
-        let Some(connection_key) = self.ends.attempt.connection else {
-            return;
-        };
-        self.upload.send();
-        if self.ends.attempt.member_stream.is_some() && self.websocket.is_some() {
-            self.ask_for_tunnel(at);
-        } else if self.ends.attempt.member_stream.is_some() {
-            self.move_if_full(at);
-            self.open_member_stream(at, true);
-        } else {
-            let Some(connection) = at.world.members.get(connection_key) else { return };
-            let token = connection.token;
-            at.io.send(token, &[IoSlice::new(&self.upload.bytes)]);
-            at.count_sent_to_member(connection_key);
+        if self.ends.attempt.connection.is_some() {
+            self.ends.ask(at, &mut self.request);
+            self.request_handed_over(at);
         }
-        self.request_handed_over(at);
+    }
+}
+
+impl Ends {
+    /// Asks the member for what has no body.
+    fn ask(&mut self, at: &mut Desk<'_>, request: &mut Request) {
+        request.send();
+        if self.attempt.member_stream.is_some() && request.websocket.is_some() {
+            self.ask_for_tunnel(at, request);
+        } else if self.attempt.member_stream.is_some() {
+            self.move_if_full(at, request);
+            self.open_member_stream(at, request, true);
+        } else {
+            self.send_to_member(at, &request.bytes);
+        }
+    }
+
+    /// Asks the member once more: by what was queued for another, or by all that there is of the request.
+    pub fn ask_again(&mut self, at: &mut Desk<'_>, request: &mut Request, unsent: &[u8]) {
+        // Whether or not it was sent before: from here on it is.
+        request.send();
+        if self.attempt.member_stream.is_some() {
+            self.resend_on_stream(at, request);
+        } else {
+            self.send_to_member(at, if unsent.is_empty() { &request.bytes } else { unsent });
+        }
+    }
+
+    /// Sends bytes on the connection to the member.
+    fn send_to_member(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
+        let Some(connection_key) = self.attempt.connection else { return };
+        let Some(connection) = at.world.members.get(connection_key) else { return };
+        at.io.send(connection.token, &[IoSlice::new(bytes)]);
+        at.count_sent_to_member(connection_key);
     }
 
     /// Sends pieces of a request's body and its end, with the head before them if it is still here.
-    pub fn pass_request_body(
+    pub fn ask_with_body(
         &mut self,
         at: &mut Desk<'_>,
-        input: &[u8],
-        pieces: &Pieces,
+        request: &mut Request,
+        (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) {
-        let Some(connection_key) = self.ends.attempt.connection else {
-            return;
-        };
-        if self.ends.attempt.member_stream.is_some() {
-            return self.pass_on_stream(at, input, pieces, end);
+        let Some(connection_key) = self.attempt.connection else { return };
+        if self.attempt.member_stream.is_some() {
+            return self.pass_on_stream(at, request, input, pieces, end);
         }
         let Some(connection) = at.world.members.get(connection_key) else { return };
         let token = connection.token;
-        let framing = self.upload.framing;
+        let framing = request.framing;
         let mut trailers = at.world.scratch.take_if(matches!(end, End::Trailers(..)));
         let tail = end_of_chunks(framing, end, &mut trailers);
         let small = pieces.data_bytes <= body::COALESCE_BYTES
-            && self.upload.is_replayable()
-            && self.upload.bytes.len() < REPLAY_BYTES_MAX;
-        let first = !self.upload.is_sent();
-        self.upload.send();
+            && request.is_replayable()
+            && request.bytes.len() < REPLAY_BYTES_MAX;
+        let first = request.send();
         if small && first {
-            let request = &mut self.upload.bytes;
+            let request = &mut request.bytes;
             body::send(request, framing, input, pieces, tail, |parts| at.io.send(token, parts));
         } else {
             let mut out = at.world.scratch.take();
             if first {
-                out.extend_from_slice(&self.upload.bytes);
+                out.extend_from_slice(&request.bytes);
             }
             body::send(&mut out, framing, input, pieces, tail, |parts| at.io.send(token, parts));
             if small {
                 // What went before stays in front, for sending it all again.
-                self.upload.bytes.extend_from_slice(&out);
+                request.bytes.extend_from_slice(&out);
             } else {
-                self.upload.let_go();
+                request.let_go();
             }
             at.world.scratch.give(out);
         }
@@ -97,11 +117,11 @@ impl Exchange {
         if at.world.member_stream(&self.ends).is_some_and(|stream| stream.awaits_window) {
             return; // It comes here again when it is sent.
         }
-        let awaits_settings = self.awaits_settings(at.world);
-        if self.upload.is_whole && self.ends.attempt.asked_us == 0 && !awaits_settings {
+        let awaits_settings = self.ends.awaits_settings(at.world, &self.request);
+        if self.request.is_whole && self.ends.attempt.asked_us == 0 && !awaits_settings {
             self.ends.attempt.asked_us = at.io.clock().now_us();
         }
-        let is_head_awaited = self.upload.is_whole && self.phase == Phase::AwaitHead;
+        let is_head_awaited = self.request.is_whole && self.phase == Phase::AwaitHead;
         let is_connecting = connection.connecting;
         let settings = connection.pool.settings();
         let timeout_ms = match awaits_settings {
@@ -148,7 +168,7 @@ impl Exchange {
     /// The member has room again for a request body that is still coming.
     pub fn request_goes_on(&mut self, at: &mut Desk<'_>) {
         self.await_more_of_request(at);
-        let is_sent = self.upload.is_sent();
+        let is_sent = self.request.is_sent();
         match self.ends.let_client_send(at) {
             Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),
             Some((held, end)) => self.stream_data(at, &held, end.get()),

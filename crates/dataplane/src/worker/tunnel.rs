@@ -43,7 +43,7 @@ impl Tunnel {
     /// What becomes of an exchange whose member has agreed.
     pub fn of(exchange: Exchange) -> Self {
         let is_to_http2 = exchange.ends.tries.pool.settings().http2;
-        let tells_breaks = exchange.websocket.is_some() && is_to_http2;
+        let tells_breaks = exchange.request.websocket.is_some() && is_to_http2;
         let has_client_ended = exchange.client_ended;
         Self { tells_breaks, has_client_ended, ..Self::between(exchange.ends, Origin::Request) }
     }

@@ -288,7 +288,7 @@ impl Worker {
                 continue;
             }
             if let Some(newer) = newer_pool(next, &transaction.ends().tries.pool) {
-                let is_sent = transaction.http().is_some_and(|it| it.upload.is_sent());
+                let is_sent = transaction.http().is_some_and(|it| it.request.is_sent());
                 transaction.ends_mut().move_to(newer, is_sent);
             }
         }
@@ -315,16 +315,16 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.upload.is_sent() {
+        if self.request.is_sent() {
             // Another member has failed it: all that was sent of it goes to this one.
             return self.resend(at, &[]);
         }
-        if self.upload.is_whole {
+        if self.request.is_whole {
             return self.send_request_head(at);
         }
         if self.ends.stream.is_none() {
             // The client may wait for an answer to its head before it goes on.
-            self.pass_request_body(at, b"", &Pieces::part(0), End::No);
+            self.ends.ask_with_body(at, &mut self.request, (b"", &Pieces::part(0)), End::No);
         }
         self.request_goes_on(at);
     }
