@@ -583,29 +583,8 @@ impl Worker {
                 }
             }
         }
-        let done = !matches!(end, End::No);
-        let token = client.token;
-        if let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
-        {
-            exchange.ends.account.bytes_received += pieces.data_bytes as u64;
-            exchange.request.is_whole = done;
-        }
-        self.with(io, exchange_key, |it, at| {
-            it.ends.ask_with_body(at, &mut it.request, (input, &pieces), end)
-        });
+        self.with(io, exchange_key, |it, at| it.client_data(at, (input, &pieces), end));
         self.inbox.trailers = fields;
-        if done {
-            self.with(io, exchange_key, |it, at| it.request_handed_over(at));
-        }
-        let waits = self.with(io, exchange_key, |it, at| it.is_member_backed_up(at));
-        if waits {
-            io.pause(token);
-        } else if !done {
-            self.with(io, exchange_key, |it, at| it.await_more_of_request(at));
-        } else if io.queued(token) == 0 {
-            io.clear_deadline(token);
-        }
-        // Else the deadline is for what the client has yet to take.
         Some(consumed)
     }
 

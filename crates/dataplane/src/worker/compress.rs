@@ -76,22 +76,12 @@ impl Exchange {
         let level = coding.and_then(|coding| Some((coding, rules?.level(coding)?)));
         let bytes =
             level.map_or(READ_BUFFER_BYTES, |(coding, level)| slice_bytes_max(coding, level));
-        self.set_read_limit(at, bytes);
+        self.ends.limit_reads(at, bytes);
     }
 
     /// The connection is read as usual again.
     pub fn lift_read_limit(&self, at: &mut Desk<'_>) {
-        self.set_read_limit(at, READ_BUFFER_BYTES);
-    }
-
-    /// What many exchanges share is read for all of them.
-    fn set_read_limit(&self, at: &mut Desk<'_>, bytes: usize) {
-        if let (Some(connection), None) =
-            (self.ends.attempt.connection, &self.ends.attempt.member_stream)
-        {
-            let Some(connection) = at.world.members.get(connection) else { return };
-            at.io.limit_reads(connection.token, bytes);
-        }
+        self.ends.limit_reads(at, READ_BUFFER_BYTES);
     }
 
     /// Whether a response with this head waits for the rest of its body, to be compressed as a whole. Of the bytes
@@ -190,7 +180,7 @@ impl Exchange {
             }
             _ => framing(head.framing, self.request.version),
         };
-        self.set_read_limit(at, read_bytes_max);
+        self.ends.limit_reads(at, read_bytes_max);
         if let Decision::Compress { .. } = decision {
             self.ends.server.live.counters.of(at.world.id).responses_compressed.add(1);
         }
@@ -268,12 +258,7 @@ impl Exchange {
         }
         *has_more |= pieces.data_bytes > 0;
         let may_flush = *has_more && pieces.next == Next::More && flush == FlushWhen::Dry;
-        let connection =
-            self.ends.attempt.connection.and_then(|connection| at.world.members.get(connection));
-        let token = connection.map(|connection| connection.token);
-        // What else there is to read on a connection that many share says nothing of this response.
-        let is_shared = self.ends.attempt.member_stream.is_some();
-        let is_dry = may_flush && token.is_none_or(|token| is_shared || !at.io.has_unread(token));
+        let is_dry = may_flush && self.ends.is_member_dry(at);
         let flush = match (is_done, is_dry) {
             (true, _) => Flush::Finish,
             (false, true) => Flush::Sync,

@@ -86,6 +86,21 @@ impl Ends {
         self.open_connection(at, member, need)
     }
 
+    /// Takes another connection to a member that it occupies already, since the kept one has gone stale.
+    pub fn reconnect(
+        &mut self,
+        at: &mut Desk<'_>,
+        member: u32,
+        need: Need,
+    ) -> Result<(), MemberFailure> {
+        let local = Rc::clone(&self.tries.pool.members[member as usize]);
+        let is_http2 = self.tries.pool.settings().http2;
+        if is_http2 && self.take_multiplexed(at, &local, need, true) {
+            return Ok(());
+        }
+        self.open_connection(at, member, need)
+    }
+
     /// Opens a connection to the member for an exchange.
     pub fn open_connection(
         &mut self,

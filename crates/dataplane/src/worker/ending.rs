@@ -97,10 +97,7 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        self.phase = Phase::Deliver;
-        if let Some(stream) = at.world.stream_mut(&self.ends) {
-            stream.ends_as = Some(termination);
-        }
+        self.phase = Phase::Deliver { ends_as: termination, unwanted_bytes: 0 };
         self.await_client(at);
     }
 

@@ -19,7 +19,7 @@ use super::extras::Extras;
 use super::pace::Pace;
 use super::parked::Parked;
 use super::request::Request;
-use super::seeking::{Found, Need};
+use super::seeking::Found;
 use super::transaction::Transaction;
 use super::tries::Tries;
 use super::world::Desk;
@@ -40,7 +40,12 @@ pub enum Phase {
     /// The response head went to the client, its body follows.
     Respond,
     /// The response has come to its end, and the client has yet to let the rest of it out (HTTP/2).
-    Deliver,
+    Deliver {
+        /// How it ends then.
+        ends_as: Termination,
+        /// What the client has sent meanwhile.
+        unwanted_bytes: u64,
+    },
 }
 
 /// One transaction.
@@ -244,18 +249,6 @@ impl Exchange {
         false
     }
 
-    /// Opens a connection to a member that it occupies already.
-    pub fn open_connection(
-        &mut self,
-        at: &mut Desk<'_>,
-        member: u32,
-        need: Need,
-    ) -> Result<(), MemberFailure> {
-        self.ends.open_connection(at, member, need)?;
-        self.limit_reads(at);
-        Ok(())
-    }
-
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
     pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
@@ -313,12 +306,11 @@ impl Exchange {
         };
         self.ends.account.retries += 1;
         self.ends.tries.pool.live.counters.of(at.world.id).retries.add(1);
-        let local = Rc::clone(&self.ends.tries.pool.members[member as usize]);
-        let (need, is_http2) = (self.request.need(), self.ends.tries.pool.settings().http2);
-        let has_one = is_http2 && self.ends.take_multiplexed(at, &local, need, true);
-        let taken = if has_one { Ok(()) } else { self.open_connection(at, member, need) };
-        match taken {
-            Ok(()) => self.resend(at, &unsent),
+        match self.ends.reconnect(at, member, self.request.need()) {
+            Ok(()) => {
+                self.limit_reads(at);
+                self.resend(at, &unsent);
+            }
             Err(reason) => {
                 self.ends.leave_member(at, Some(reason), at.io.now_ms());
                 if self.is_over() {
@@ -344,7 +336,9 @@ impl Exchange {
         self.request_handed_over(at);
         // The client may have been stopped because of what the old connection did not take.
         if self.request.is_whole {
-            self.give_window_unless_backed_up(at);
+            if !self.is_over() && !self.is_member_backed_up(at) {
+                self.ends.give_window(at);
+            }
         } else if !self.is_member_backed_up(at) {
             self.request_goes_on(at);
         }

@@ -13,8 +13,8 @@ use weir_http::message::RequestHead;
 
 use super::Worker;
 use super::body::Pieces;
-use super::end::{End, OwnedEnd};
-use super::exchange::{Exchange, Phase};
+use super::end::End;
+use super::exchange::Exchange;
 use super::frames::Frames;
 use super::joined::Behind;
 use super::own_response::OwnBytes;
@@ -337,81 +337,6 @@ impl Worker {
     }
 }
 
-impl Exchange {
-    /// Data of a request, and its end.
-    pub fn stream_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        let awaits_tunnel = self.awaits_tunnel();
-        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
-        let is_last = !matches!(end, End::No);
-        stream.unreleased += data.len() as u32;
-        if awaits_tunnel {
-            // It is the tunnel's, if there will be one. The window bounds how much that is.
-            self.ends.account.bytes_received += data.len() as u64;
-            stream.held.extend_from_slice(data);
-            stream.held_end = OwnedEnd::of(end);
-            return;
-        }
-        if self.request.is_whole {
-            // An end that says nothing, since its length was known to be 0.
-            return self.ends.give_window(at);
-        }
-        if self.phase == Phase::Deliver {
-            // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
-            self.ends.account.bytes_received += data.len() as u64;
-            stream.unwanted_bytes += data.len() as u64;
-            let size_max = u64::from(self.ends.server.http2_limits.unwanted_size_max);
-            if stream.unwanted_bytes <= size_max {
-                self.ends.give_window(at);
-            }
-            return;
-        }
-        self.ends.account.bytes_received += data.len() as u64;
-        let is_too_large = self
-            .ends
-            .server
-            .http
-            .body_size_max
-            .is_some_and(|max| self.ends.account.bytes_received > max);
-        if is_too_large {
-            return self.respond(at, 413, Termination::ClientLimit);
-        }
-        if self.ends.attempt.connection.is_none() {
-            // It waits for a member. The window bounds how much that is.
-            stream.held.extend_from_slice(data);
-            stream.held_end = OwnedEnd::of(end);
-            return;
-        }
-        self.request.is_whole = is_last;
-        self.ends.ask_with_body(at, &mut self.request, (data, &Pieces::whole(data.len())), end);
-        if is_last {
-            self.request_handed_over(at);
-            if !self.ends.is_client_behind(at) {
-                self.ends.clear_client_deadline(at);
-            }
-        } else {
-            self.await_more_of_request(at);
-        }
-        self.give_window_unless_backed_up(at);
-    }
-
-    /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
-    /// it gets no more of it.
-    pub fn request_cut(&mut self, at: &mut Desk<'_>) {
-        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
-        stream.is_cut = true;
-        if !self.ends.is_client_behind(at) {
-            self.ends.clear_client_deadline(at);
-        }
-    }
-
-    /// The client may send on, unless the member does not take it as fast as it comes.
-    pub fn give_window_unless_backed_up(&mut self, at: &mut Desk<'_>) {
-        if !self.is_over() && !self.is_member_backed_up(at) {
-            self.ends.give_window(at);
-        }
-    }
-}
-
 impl World {
     /// A client may send so many bytes more.
     pub fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
@@ -434,7 +359,7 @@ impl Worker {
             if exchange
                 .is_some_and(|it| !it.request.is_sent() && it.ends.attempt.connection.is_some())
             {
-                self.with(io, key, |it, at| it.stream_data(at, b"", End::No));
+                self.with(io, key, |it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
             }
         }
     }
@@ -731,8 +656,8 @@ impl Exchange {
             counters.body_timeouts.add(1);
             return self.abandon(at, Termination::ClientTimeout);
         }
-        let is_cut = at.world.stream(&self.ends).is_some_and(|stream| stream.is_cut);
-        if !self.request.is_whole && !is_cut && !self.is_member_backed_up(at) {
+        let is_awaited = !self.request.is_whole && !self.request.is_cut;
+        if is_awaited && !self.is_member_backed_up(at) {
             if self.is_over() {
                 return;
             }

@@ -281,7 +281,7 @@ impl Worker {
             state.ends.attempt.response_seen = true;
             let step = match state.phase {
                 // The response has ended, and the connection has nothing to do with it any more.
-                Phase::Deliver => return input.len(),
+                Phase::Deliver { .. } => return input.len(),
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     // Its head is out.
@@ -321,9 +321,7 @@ impl Worker {
                 if let Some(connection) = self.world.members.get(key) {
                     connection.count_flaws(self.world.id, head.flaws);
                 }
-                self.with(io, exchange_key, |it, at| {
-                    it.forward_interim(at, key, &head, text(length))
-                });
+                self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, text(length)));
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {

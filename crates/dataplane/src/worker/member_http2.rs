@@ -421,9 +421,7 @@ impl Worker {
         }
         match read {
             Ok(()) if head.is_interim() => {
-                self.with(io, exchange_key, |it, at| {
-                    it.forward_interim(at, key, &head, block.text())
-                });
+                self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, block.text()));
             }
             Ok(()) if head.status == 101 => {
                 self.with(io, exchange_key, |it, at| {
@@ -500,7 +498,7 @@ impl Exchange {
                 let nothing = at.world.scratch.take();
                 self.member_body(at, nothing, data, end);
             }
-            Phase::AwaitHead | Phase::Deliver => {}
+            Phase::AwaitHead | Phase::Deliver { .. } => {}
         }
     }
 

@@ -39,6 +39,7 @@ mod parked;
 mod patience;
 mod pending;
 mod policy;
+mod receiving;
 mod relay;
 #[cfg(feature = "simulation")]
 mod remains;

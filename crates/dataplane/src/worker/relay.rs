@@ -264,12 +264,7 @@ impl Relay {
     }
 
     fn end(&mut self, at: &mut Desk<'_>, why: Termination, after: After) {
-        if let Some(connection) = self.ends.attempt.connection
-            && let Some(token) = at.world.members.get(connection).map(|it| it.token)
-        {
-            // It would take an end for that of the client.
-            at.io.reset_on_close(token);
-        }
+        self.ends.reset_on_close(at, false);
         self.ends.drop_member(at);
         if self.ends.over.is_none() {
             count_relay(self.ends.server.live.counters.of(at.world.id), why);

@@ -38,6 +38,8 @@ pub struct Request {
     pub framing: Framing,
     /// All of it has come from the client.
     pub is_whole: bool,
+    /// Its client has ended it short, since it knew the answer.
+    pub is_cut: bool,
 }
 
 impl Request {
@@ -54,6 +56,7 @@ impl Request {
             kept: Kept::Unsent,
             framing: head.framing,
             is_whole: head.framing.is_empty(),
+            is_cut: false,
         }
     }
 

@@ -14,7 +14,6 @@ use super::scratch::Message;
 use super::toward_client::OutHead;
 use super::world::Desk;
 use crate::access_log::Termination;
-use crate::arena::ConnectionKey;
 use crate::counters::count_status;
 
 /// What became of some of a response.
@@ -30,16 +29,11 @@ pub enum Passed {
 }
 
 impl Exchange {
-    /// Passes an interim response on, which the member of the connection `key` has made.
-    pub fn forward_interim(
-        &mut self,
-        at: &mut Desk<'_>,
-        key: ConnectionKey,
-        head: &ResponseHead,
-        input: &[u8],
-    ) {
-        let Some(connection) = at.world.members.get(key) else { return };
-        count_status!(connection.member.live.counters.of(at.world.id), head.status);
+    /// Passes an interim response on, which the member has made.
+    pub fn forward_interim(&mut self, at: &mut Desk<'_>, head: &ResponseHead, input: &[u8]) {
+        if let Some(member) = &self.ends.account.last_member {
+            count_status!(member.live.counters.of(at.world.id), head.status);
+        }
         if self.request.version == Version::Http10 {
             return;
         }

@@ -131,16 +131,10 @@ impl Exchange {
             self.ends.set_client_deadline(at, until_ms);
             return sent.data_bytes > 0;
         }
-        let ends_as = at.world.stream(&self.ends).and_then(|stream| stream.ends_as);
-        match ends_as {
-            Some(termination) => {
-                self.end_answered(at, termination);
-            }
-            None => {
-                if !self.ends.is_client_behind(at) {
-                    self.client_takes_more(at);
-                }
-            }
+        if let Phase::Deliver { ends_as, .. } = self.phase {
+            self.end_answered(at, ends_as);
+        } else if !self.ends.is_client_behind(at) {
+            self.client_takes_more(at);
         }
         false
     }
@@ -278,7 +272,7 @@ fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> 
     match exchange.phase {
         Phase::AwaitHead => exchange.ends.account.status != 0,
         Phase::Respond => termination == Termination::Complete,
-        Phase::Deliver => {
+        Phase::Deliver { .. } => {
             !world.stream(&exchange.ends).is_some_and(|stream| stream.out.is_behind())
         }
     }

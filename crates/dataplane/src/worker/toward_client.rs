@@ -209,4 +209,36 @@ impl Ends {
             _ => at.io.patience_until_ms(client.token, timeout_ms),
         }
     }
+
+    /// So much came of the client's stream, whose window is given back for it later.
+    pub fn take_in(&mut self, at: &mut Desk<'_>, bytes: usize) {
+        if let Some(stream) = at.world.stream_mut(self) {
+            stream.unreleased += bytes as u32;
+        }
+    }
+
+    /// What came of the client's stream waits there. The window bounds how much that is.
+    pub fn hold(&mut self, at: &mut Desk<'_>, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
+        let stream = at.world.stream_mut(self);
+        debug_assert!(stream.is_some(), "what has a connection for itself is not read ahead");
+        if let Some(stream) = stream {
+            pieces.of(input).for_each(|data| stream.held.extend_from_slice(data));
+            stream.held_end = OwnedEnd::of(end);
+        }
+    }
+
+    /// Whether the member waits for what the client has yet to take. What else waits on a connection that many streams share
+    /// says nothing.
+    pub fn is_client_holding_up(&self, at: &mut Desk<'_>) -> bool {
+        match at.world.stream(self) {
+            Some(stream) => stream.holds_up_member,
+            None => self.is_client_behind(at),
+        }
+    }
+
+    /// Whether the head of a request goes before its body comes: a client that has its connection for itself may wait for an
+    /// answer to it. On a stream it is sent by itself.
+    pub fn sends_head_first(&self) -> bool {
+        self.stream.is_none()
+    }
 }

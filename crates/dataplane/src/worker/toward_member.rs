@@ -4,7 +4,7 @@
 use std::io::IoSlice;
 
 use super::body::{self, Pieces, end_of_chunks};
-use super::end::{End, OwnedEnd};
+use super::end::End;
 use super::ends::Ends;
 use super::exchange::{Exchange, Phase, REPLAY_BYTES_MAX};
 use super::request::Request;
@@ -110,70 +110,83 @@ impl Desk<'_> {
 impl Exchange {
     /// The whole request is with the member connection: the response is waited for.
     pub fn request_handed_over(&mut self, at: &mut Desk<'_>) {
-        let Some(connection) = self.ends.attempt.connection else {
+        let Some(reach) = self.ends.reach(at, &self.request) else {
             return;
         };
-        let Some(connection) = at.world.members.get(connection) else { return };
-        if at.world.member_stream(&self.ends).is_some_and(|stream| stream.awaits_window) {
-            return; // It comes here again when it is sent.
-        }
-        let awaits_settings = self.ends.awaits_settings(at.world, &self.request);
-        if self.request.is_whole && self.ends.attempt.asked_us == 0 && !awaits_settings {
+        if self.request.is_whole && self.ends.attempt.asked_us == 0 && !reach.awaits_settings {
             self.ends.attempt.asked_us = at.io.clock().now_us();
         }
         let is_head_awaited = self.request.is_whole && self.phase == Phase::AwaitHead;
-        let is_connecting = connection.connecting;
-        let settings = connection.pool.settings();
-        let timeout_ms = match awaits_settings {
-            true => settings.connect_timeout_ms,
-            false => settings.response_timeout_ms,
-        };
-        // While the client does not take interim responses, the member is not read: nor is it waited for. What else waits on
-        // a connection that many streams share says nothing.
-        let is_held_up = match at.world.stream(&self.ends) {
-            Some(stream) => stream.holds_up_member,
-            None => self.ends.is_client_behind(at),
-        };
-        let awaited = is_head_awaited && !is_held_up;
-        if awaited && !is_connecting {
-            self.ends.set_member_deadline(at, at.io.now_ms() + timeout_ms);
+        // While the client does not take interim responses, the member is not read: nor is it waited for.
+        if is_head_awaited && !self.ends.is_client_holding_up(at) && !reach.is_connecting {
+            self.ends.set_member_deadline(at, at.io.now_ms() + reach.timeout_ms);
         }
     }
 
     /// Whether the member does not take what the client sends as fast as it comes. Sets the time in
     /// which it has to take some of it.
     pub fn is_member_backed_up(&mut self, at: &mut Desk<'_>) -> bool {
-        let Some(connection) = self.ends.attempt.connection else {
-            return false;
-        };
-        let Some(connection) = at.world.members.get(connection) else { return false };
-        let is_connecting = connection.connecting;
-        let backed_up = self.ends.is_member_behind(at);
-        // Who waits for a window is looked after with the connection, and the member has been sent nothing yet.
-        let awaits_window = at.world.member_stream(&self.ends).is_some_and(|it| it.awaits_window);
-        let has_time = is_connecting || awaits_window;
-        let timeout_ms = self.client_timeout_ms();
-        if backed_up
-            && !awaits_window
-            && let Some(stream) = at.world.member_stream_mut(&self.ends)
-        {
-            stream.was_backed_up = true;
-        }
-        if backed_up && !has_time {
+        let lag = self.ends.member_lag(at);
+        if lag == Lag::Behind {
+            let timeout_ms = self.client_timeout_ms();
             self.ends.set_member_deadline(at, at.io.now_ms() + timeout_ms);
         }
-        backed_up
+        lag != Lag::None
+    }
+}
+
+/// How far the connection to a member is.
+pub struct Reach {
+    /// It is not asked before its SETTINGS are known.
+    pub awaits_settings: bool,
+    /// It is not open yet.
+    pub is_connecting: bool,
+    /// How long what is next may take.
+    pub timeout_ms: u64,
+}
+
+/// Whether a member takes what it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lag {
+    /// It has taken all.
+    None,
+    /// It has not, and had no chance to yet.
+    Excused,
+    /// It has not.
+    Behind,
+}
+
+impl Ends {
+    /// How far the connection to the member is. `None`: there is none, or the request waits for its window and comes
+    /// here again when it is sent.
+    fn reach(&self, at: &Desk<'_>, request: &Request) -> Option<Reach> {
+        let connection = at.world.members.get(self.attempt.connection?)?;
+        if at.world.member_stream(self).is_some_and(|stream| stream.awaits_window) {
+            return None;
+        }
+        let awaits_settings = self.awaits_settings(at.world, request);
+        let settings = connection.pool.settings();
+        let timeout_ms = match awaits_settings {
+            true => settings.connect_timeout_ms,
+            false => settings.response_timeout_ms,
+        };
+        Some(Reach { awaits_settings, is_connecting: connection.connecting, timeout_ms })
     }
 
-    /// The member has room again for a request body that is still coming.
-    pub fn request_goes_on(&mut self, at: &mut Desk<'_>) {
-        self.await_more_of_request(at);
-        let is_sent = self.request.is_sent();
-        match self.ends.let_client_send(at) {
-            Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),
-            Some((held, end)) => self.stream_data(at, &held, end.get()),
-            None => {}
+    /// Whether the member takes what the client sends as fast as it comes.
+    pub fn member_lag(&self, at: &mut Desk<'_>) -> Lag {
+        if !self.is_member_behind(at) {
+            return Lag::None;
         }
+        let connection = self.attempt.connection.and_then(|key| at.world.members.get(key));
+        let is_connecting = connection.is_some_and(|connection| connection.connecting);
+        // Who waits for a window is looked after with the connection, and the member has been sent nothing yet.
+        let stream = at.world.member_stream_mut(self);
+        let awaits_window = stream.as_ref().is_some_and(|stream| stream.awaits_window);
+        if let Some(stream) = stream.filter(|stream| !stream.awaits_window) {
+            stream.was_backed_up = true;
+        }
+        if is_connecting || awaits_window { Lag::Excused } else { Lag::Behind }
     }
 }
 
@@ -225,14 +238,10 @@ impl Ends {
 
     /// Sends bytes of a tunnel.
     pub fn ask_bytes(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
-        if self.attempt.member_stream.is_some() {
-            return self.ask_on_stream(at, bytes, End::No);
+        match self.attempt.member_stream {
+            Some(_) => self.ask_on_stream(at, bytes, End::No),
+            None => self.send_to_member(at, bytes),
         }
-        let Some(connection) = self.attempt.connection else { return };
-        let Some(connection) = at.world.members.get(connection) else {
-            return;
-        };
-        at.io.send(connection.token, &[IoSlice::new(bytes)]);
     }
 
     /// The member learns that nothing follows: behind what it was sent, of a socket when it has taken that.
@@ -282,15 +291,6 @@ impl Ends {
         }
     }
 
-    /// Whether the member does not take what the client sends as fast as it comes: that is a matter of `tunnel_timeout`.
-    pub fn is_member_held_up(&self, at: &mut Desk<'_>) -> bool {
-        let is_behind = self.is_member_behind(at);
-        if is_behind && let Some(stream) = at.world.member_stream_mut(self) {
-            stream.was_backed_up = true;
-        }
-        is_behind
-    }
-
     /// Whether the member has yet to take something that it was sent. One that has left takes nothing more.
     pub fn is_member_undelivered(&self, at: &mut Desk<'_>) -> bool {
         match (self.attempt.connection, at.world.member_stream(self)) {
@@ -301,5 +301,38 @@ impl Ends {
             }
             (None, None) => false,
         }
+    }
+
+    /// The connection ends with a reset, so that its member does not take an end for that of the client. `is_told`: the client
+    /// has ended, and a member that has taken everything is told of that in order.
+    pub fn reset_on_close(&self, at: &mut Desk<'_>, is_told: bool) {
+        let connection = self.attempt.connection.and_then(|key| at.world.members.get(key));
+        if let Some(connection) = connection
+            && !(is_told && at.io.queued(connection.token) == 0)
+        {
+            at.io.reset_on_close(connection.token);
+        }
+    }
+
+    /// Whether the end of the connection that the member has is told from a break.
+    pub fn tells_breaks(&self) -> bool {
+        self.attempt.member_stream.is_some()
+    }
+
+    /// A connection that the transaction has for itself is read by so many bytes at a time.
+    pub fn limit_reads(&self, at: &mut Desk<'_>, bytes: usize) {
+        if let (Some(connection), None) = (self.attempt.connection, &self.attempt.member_stream)
+            && let Some(connection) = at.world.members.get(connection)
+        {
+            at.io.limit_reads(connection.token, bytes);
+        }
+    }
+
+    /// Whether there is nothing more to read of the member for now. What else there is on a connection that many share says
+    /// nothing of this response.
+    pub fn is_member_dry(&self, at: &mut Desk<'_>) -> bool {
+        let connection = self.attempt.connection.and_then(|key| at.world.members.get(key));
+        let is_shared = self.attempt.member_stream.is_some();
+        connection.is_none_or(|it| is_shared || !at.io.has_unread(it.token))
     }
 }

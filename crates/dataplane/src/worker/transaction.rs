@@ -3,10 +3,12 @@
 //! What happens to any kind is told here; what happens to exchanges alone is told to them. A relay has no stream on either
 //! side, and nothing is read from either before it is a tunnel.
 
+use super::body::Pieces;
 use super::end::End;
 use super::ends::Ends;
 use super::exchange::{Exchange, Loss, MemberFailure};
 use super::relay::Relay;
+use super::toward_member::Lag;
 use super::tunnel::Tunnel;
 use super::world::Desk;
 use crate::access_log::Termination;
@@ -108,7 +110,9 @@ impl Transaction {
     /// Data came on the client's stream, and perhaps its end.
     pub fn client_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
         match self {
-            Self::Http(exchange) => exchange.stream_data(at, data, end),
+            Self::Http(exchange) => {
+                exchange.client_data(at, (data, &Pieces::whole(data.len())), end)
+            }
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.client_data(at, data, end),
         }
@@ -168,7 +172,7 @@ impl Transaction {
         let is_behind = match self {
             Self::Http(exchange) => exchange.is_member_backed_up(at),
             Self::Relay(_) => false,
-            Self::Tunnel(tunnel) => tunnel.ends.is_member_held_up(at),
+            Self::Tunnel(tunnel) => tunnel.ends.member_lag(at) != Lag::None,
         };
         if !is_behind {
             if let Some(stream) = at.world.member_stream_mut(self.ends()) {

@@ -14,6 +14,7 @@ use super::ends::{After, Ends};
 use super::exchange::{Exchange, MemberFailure};
 use super::relay::{Relay, count_relay};
 use super::stream::StreamEnd;
+use super::toward_member::Lag;
 use super::world::Desk;
 use crate::access_log::Termination;
 
@@ -42,8 +43,7 @@ pub struct Tunnel {
 impl Tunnel {
     /// What becomes of an exchange whose member has agreed.
     pub fn of(exchange: Exchange) -> Self {
-        let is_to_http2 = exchange.ends.tries.pool.settings().http2;
-        let tells_breaks = exchange.request.websocket.is_some() && is_to_http2;
+        let tells_breaks = exchange.ends.tells_breaks();
         let has_client_ended = exchange.client_ended;
         Self { tells_breaks, has_client_ended, ..Self::between(exchange.ends, Origin::Request) }
     }
@@ -85,27 +85,27 @@ impl Tunnel {
 
     /// Bytes from the client.
     pub fn client_sent(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
-        let Some(connection) = self.ends.attempt.connection else { return };
+        if self.ends.attempt.connection.is_none() {
+            return;
+        }
         self.ends.account.bytes_received += bytes.len() as u64;
         if !bytes.is_empty() {
             self.ends.ask_bytes(at, bytes);
-            if self.ends.is_member_held_up(at) {
+            if self.ends.member_lag(at) != Lag::None {
                 self.ends.stop_client(at);
             }
         }
-        at.count_sent_to_member(connection);
         self.is_alive(at);
     }
 
     /// Data of the client's stream, and its end.
     pub fn client_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        let Some(stream) = at.world.stream_mut(&self.ends) else { return };
-        stream.unreleased += data.len() as u32;
+        self.ends.take_in(at, data.len());
         self.client_sent(at, data);
         if !matches!(end, End::No) {
             self.client_ended(at);
         }
-        if !self.is_over() && !self.ends.is_member_held_up(at) {
+        if !self.is_over() && self.ends.member_lag(at) == Lag::None {
             self.ends.give_window(at);
         }
     }
@@ -284,13 +284,8 @@ impl Tunnel {
     }
 
     fn drop_member(&mut self, at: &mut Desk<'_>) {
-        if self.origin == Origin::Relay
-            && let Some(connection) = self.ends.attempt.connection
-            && let Some(token) = at.world.members.get(connection).map(|it| it.token)
-            && !(self.has_client_ended && at.io.queued(token) == 0)
-        {
-            // It would take an end for that of the client.
-            at.io.reset_on_close(token);
+        if self.origin == Origin::Relay {
+            self.ends.reset_on_close(at, self.has_client_ended);
         }
         self.ends.drop_member(at);
     }

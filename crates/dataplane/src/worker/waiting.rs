@@ -322,8 +322,7 @@ impl Exchange {
         if self.request.is_whole {
             return self.send_request_head(at);
         }
-        if self.ends.stream.is_none() {
-            // The client may wait for an answer to its head before it goes on.
+        if self.ends.sends_head_first() {
             self.ends.ask_with_body(at, &mut self.request, (b"", &Pieces::part(0)), End::No);
         }
         self.request_goes_on(at);
