@@ -2,9 +2,9 @@
 
 use weir_http::h2::Priority;
 
-use super::end::OwnedEnd;
 use super::frames::Outgoing;
 use crate::arena::{Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey};
+use crate::worker::transaction::end::OwnedEnd;
 
 /// The stream of its client's connection.
 #[derive(Default)]

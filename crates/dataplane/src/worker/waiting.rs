@@ -15,17 +15,17 @@ use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::body::Pieces;
-use super::end::End;
-use super::ends::Ends;
-use super::exchange::Exchange;
-use super::parked::Parked;
-use super::transaction::Transaction;
-use super::tries::Lease;
 use super::world::{Desk, World};
 use crate::arena::ExchangeKey;
 use crate::live::LivePool;
 use crate::pool::{LocalPool, NoMember};
 use crate::table::LocalTable;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::ends::Ends;
+use crate::worker::transaction::exchange::Exchange;
+use crate::worker::transaction::parked::Parked;
+use crate::worker::transaction::tries::Lease;
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
