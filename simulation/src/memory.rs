@@ -10,7 +10,6 @@ thread_local! {
     static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static PEAK_BYTES: Cell<isize> = const { Cell::new(0) };
-    static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
 fn note(bytes: isize) {
@@ -18,7 +17,6 @@ fn note(bytes: isize) {
         let sum = BYTES.get() + bytes;
         BYTES.set(sum);
         if bytes > 0 {
-            CALLS.set(CALLS.get() + 1);
             PEAK_BYTES.set(PEAK_BYTES.get().max(sum));
         }
     }
@@ -52,15 +50,12 @@ pub struct Counted {
     pub bytes: isize,
     /// The most that were held.
     pub peak_bytes: isize,
-    /// How often more was asked for.
-    pub calls: u64,
 }
 
 /// Begins to count from nothing.
 pub fn begin() {
     BYTES.set(0);
     PEAK_BYTES.set(0);
-    CALLS.set(0);
 }
 
 /// Counts what is asked for and given back meanwhile.
@@ -73,5 +68,5 @@ pub fn count<T>(work: impl FnOnce() -> T) -> T {
 
 /// What was counted.
 pub fn counted() -> Counted {
-    Counted { bytes: BYTES.get(), peak_bytes: PEAK_BYTES.get(), calls: CALLS.get() }
+    Counted { bytes: BYTES.get(), peak_bytes: PEAK_BYTES.get() }
 }

@@ -46,6 +46,10 @@ impl Stream for Connection {
         self.peer.reset_on_close();
     }
 
+    fn is_delivered(&self) -> bool {
+        self.peer.is_delivered()
+    }
+
     fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()> {
         let wants = Ready { read: wants_read, write: wants_write };
         if now() >= until || self.peer.is_ready(wants, self.task) {

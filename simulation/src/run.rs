@@ -28,6 +28,10 @@ const DESCRIPTORS_MAX: usize = 4_096;
 const ROUNDS_MAX: u64 = 3_000_000;
 /// How long is waited at the end until every timer has come up: idle connections, pools, lines of the log.
 const QUIET_US: u64 = 200_000_000;
+/// A panic comes after so many calls on sockets at most, if the turn has so many.
+const PANIC_CALLS_MAX: usize = 12;
+/// What is under way has so long to end when the worker is told to.
+const DRAIN_MS: u64 = 100_000;
 /// Bytes that the worker may keep when nobody uses it: spare buffers, encoders, connections to members.
 const KEPT_BYTES_MAX: isize = 24 * 1024 * 1024;
 /// Bytes that it may hold for each exchange under way.
@@ -61,7 +65,7 @@ pub fn run(scene: &Scene, seed: u64, exchanges: u64, is_told: bool) -> Outcome {
     if is_told {
         run.network.tell_story();
     }
-    let mut outcome = run.to_end();
+    let mut outcome = run.finish();
     outcome.findings.extend(world.findings());
     outcome.exchanges = world.begun();
     outcome.tally = world.tally;
@@ -78,6 +82,10 @@ struct Run<'a> {
     /// Clients that have not gone.
     clients: Rc<Cell<usize>>,
     changes: usize,
+    /// Exchanges after which the worker is told to end, if it is.
+    drains_after: u64,
+    /// In the next turn a call on a socket panics, after so many others.
+    panics_after: Option<usize>,
     findings: Vec<String>,
     log: Vec<u8>,
 }
@@ -90,6 +98,7 @@ impl<'a> Run<'a> {
         }
         let changes = random.below(20);
         let snapshot = scene.snapshot(changes);
+        let drains_after = if random.percent(30) { exchanges * 3 / 4 } else { u64::MAX };
         let worker = memory::count(|| SimulatedWorker::new(&network, snapshot));
         let mut run = Self {
             scene,
@@ -99,6 +108,8 @@ impl<'a> Run<'a> {
             tasks: Tasks::new(),
             clients: Rc::default(),
             changes,
+            drains_after,
+            panics_after: None,
             findings: Vec::new(),
             log: Vec::new(),
             random: random.clone(),
@@ -138,7 +149,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    fn to_end(mut self) -> Outcome {
+    fn finish(mut self) -> Outcome {
         let began_us = kernel::now_us();
         let ended = self.serve() && self.quiet_down();
         if ended {
@@ -202,25 +213,29 @@ impl<'a> Run<'a> {
             is_busy = true;
         }
         is_busy |= self.network.travel();
-        let is_due = self.worker.due_us().is_some_and(|due_us| due_us <= kernel::now_us());
-        if is_due || self.network.has_events() {
+        let has_ended = self.worker.has_ended();
+        let due_us = self.worker.due_us().filter(|_| !has_ended).unwrap_or(u64::MAX);
+        if due_us <= kernel::now_us() || (self.network.has_events() && !has_ended) {
             self.turn();
             is_busy = true;
         }
         if is_busy {
             return kernel::pass(self.random.below(100) as u64);
         }
-        let next_us = self.tasks.next_us().min(self.worker.due_us().unwrap_or(u64::MAX));
+        let next_us = self.tasks.next_us().min(due_us);
         kernel::pass(next_us.min(until_us).saturating_sub(kernel::now_us()).max(1));
     }
 
     fn turn(&mut self) {
+        self.network.panic_after(self.panics_after.take());
         let worker = &mut self.worker;
-        // After a panic the worker is not asked again.
+        // After a panic that nobody has asked for the worker is not asked again.
         let turned = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.turn())));
+        self.network.panic_after(None);
         match turned {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.findings.push(format!("the loop ends with {error}")),
+            Err(panic) if text_of(&*panic) == kernel::PANIC_AS_TOLD => self.recover(),
             Err(panic) => self.findings.push(format!("a panic: {}", text_of(&*panic))),
         }
     }
@@ -238,8 +253,14 @@ impl<'a> Run<'a> {
 
     /// What happens now and then, whoever does what.
     fn happen(&mut self) {
+        let is_draining = self.world.is_draining();
+        if !is_draining && self.world.begun() >= self.drains_after {
+            memory::count(|| self.worker.drain(DRAIN_MS));
+            self.world.count(Kind::Drains);
+            return self.world.drain();
+        }
         match self.random.below(20_000) {
-            0..10 => {
+            0..10 if !is_draining => {
                 self.changes += 1;
                 let snapshot = self.scene.snapshot(self.changes);
                 memory::count(|| self.worker.apply(snapshot));
@@ -257,16 +278,39 @@ impl<'a> Run<'a> {
                 let address = rough[self.random.below(rough.len())];
                 self.network.set_reach(address, REACHES[self.random.below(REACHES.len())]);
             }
+            30..40 => self.panics_after = Some(self.random.below(PANIC_CALLS_MAX)),
             _ => {}
         }
     }
 
+    /// The worker goes on after a panic, without what was under way.
+    fn recover(&mut self) {
+        let worker = &mut self.worker;
+        let recovered = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.recover())));
+        if let Err(panic) = recovered {
+            self.findings.push(format!("a panic behind a panic: {}", text_of(&*panic)));
+        }
+        self.world.crash();
+        self.world.count(Kind::Recoveries);
+    }
+
     fn look_for_remains(&mut self) {
-        let remains = self.worker.remains();
+        if self.world.is_draining() != self.worker.has_ended() {
+            self.findings.push("the worker was told to end, and does not".to_owned());
+        }
+        // Who has ended waits for no connection any more.
+        let has_ended = self.worker.has_ended();
+        let remains = if has_ended { Vec::new() } else { self.worker.remains() };
         if !remains.is_empty() {
             self.findings.push(format!("left of it: {}", remains.join(", ")));
         }
-        let Counted { bytes, peak_bytes, .. } = memory::counted();
+        for (address, failed, begun) in self.worker.connects() {
+            // No connection is begun where there is no way.
+            if failed > begun && !self.scene.addresses.is_rough(&address.to_string()) {
+                self.findings.push(format!("{failed} failures of {begun} connects to {address}"));
+            }
+        }
+        let Counted { bytes, peak_bytes } = memory::counted();
         if bytes > KEPT_BYTES_MAX {
             self.findings.push(format!("{bytes} bytes are kept"));
         }

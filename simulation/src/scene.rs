@@ -84,4 +84,3 @@ pub fn weather(random: &mut Random) -> Weather {
         accept_failures_permille: draw(30),
     }
 }
-

@@ -39,12 +39,7 @@ pub struct Tasks<'a> {
 impl<'a> Tasks<'a> {
     /// None.
     pub fn new() -> Self {
-        Self {
-            works: Vec::new(),
-            free: Vec::new(),
-            waits: Waits::default(),
-            due: Vec::new(),
-        }
+        Self { works: Vec::new(), free: Vec::new(), waits: Waits::default(), due: Vec::new() }
     }
 
     /// What streams of tasks say until when they wait.

@@ -132,8 +132,8 @@ pub struct VirtualServer {
     pub pool: usize,
     /// HTTP limits and timeouts.
     pub http: HttpSettings,
-    /// How connections are relayed; `None`: they have requests.
-    pub relay: Option<Arc<Relay>>,
+    /// What it does with connections.
+    pub service: Service,
     /// How clients are served over TLS; `None`: without.
     pub tls: Option<Arc<ServerTls>>,
     /// Which responses are compressed; `None`: none.
@@ -155,8 +155,32 @@ pub struct VirtualServer {
 impl VirtualServer {
     /// The pools that it leads to by itself: without what policies choose, and without fallbacks.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
-        let names = self.relay.iter().filter_map(|relay| relay.names.as_ref());
+        let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();
         std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
+    }
+}
+
+/// What a virtual server does with connections.
+#[derive(Debug, Clone)]
+pub enum Service {
+    /// `type: http`: requests are read from them.
+    Http,
+    /// `type: tcp`: each goes to a member as a whole.
+    Tcp(Arc<Relay>),
+}
+
+impl Service {
+    /// How connections are relayed, if they are.
+    pub fn relay(&self) -> Option<&Relay> {
+        match self {
+            Self::Http => None,
+            Self::Tcp(relay) => Some(relay),
+        }
+    }
+
+    /// Whether connections are relayed as a whole.
+    pub fn is_tcp(&self) -> bool {
+        matches!(self, Self::Tcp(_))
     }
 }
 

@@ -40,7 +40,8 @@ fn check_server(line: &str, expected: &[&str]) {
 
 #[test]
 fn defaults_and_profiles() {
-    let relay = |text: &str| snapshot(text).virtual_servers[0].relay.clone().expect("a relay");
+    let relay =
+        |text: &str| snapshot(text).virtual_servers[0].service.relay().cloned().expect("a relay");
     let found = relay(&file("type: tcp\npool: p", ""));
     assert_eq!((found.idle_timeout_ms, found.hello_timeout_ms), (300_000, 10_000));
     assert!(found.names.is_none());
@@ -54,7 +55,7 @@ fn defaults_and_profiles() {
         &(file("type: tcp\npool: p\ntcp: lang", "") + profiles),
         &["6 tcp profile `lang` is not defined -> did you mean `long`?"],
     );
-    assert!(snapshot(&file("pool: p", "")).virtual_servers[0].relay.is_none());
+    assert!(snapshot(&file("pool: p", "")).virtual_servers[0].service.relay().is_none());
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn names_lead_to_pools() {
     let snapshot_of = |default: &str| snapshot(&file(&format!("type: tcp\n{default}{routes}"), ""));
     let open = snapshot_of("pool: p\n");
     let server = &open.virtual_servers[0];
-    let names = server.relay.as_ref().and_then(|relay| relay.names.as_ref()).expect("names");
+    let names = server.service.relay().and_then(|relay| relay.names.as_ref()).expect("names");
     for (name, pool) in
         [("shop.example", 1), ("a.shop.example", 1), ("b.a.shop.example", 0), ("", 0)]
     {
@@ -72,7 +73,7 @@ fn names_lead_to_pools() {
     assert_eq!(server.pools().collect::<Vec<_>>(), [0, 1, 1]);
     let strict = snapshot_of("");
     let server = &strict.virtual_servers[0];
-    let names = server.relay.as_ref().and_then(|relay| relay.names.as_ref()).expect("names");
+    let names = server.service.relay().and_then(|relay| relay.names.as_ref()).expect("names");
     assert_eq!(server.pool, 1);
     for (name, pool) in [("shop.example", Some(1)), ("other.example", None), ("", None)] {
         assert_eq!(names.pool(name, server.pool), pool, "{name}");

@@ -276,7 +276,7 @@ fn virtual_server(
 ) -> VirtualServerStatus {
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
-    let relayed = configured.relay.as_ref().map(|_| Relayed {
+    let relayed = configured.service.relay().map(|_| Relayed {
         complete: totals.relays_complete,
         client_abort: totals.relays_client_abort,
         member_abort: totals.relays_member_abort,

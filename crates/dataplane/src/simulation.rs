@@ -100,6 +100,23 @@ impl SimulatedWorker {
         self.wanted_at_us = Some(0);
     }
 
+    /// Does what is done after a panic of the worker: all connections are gone, and it goes on.
+    pub fn recover(&mut self) {
+        self.io.close_streams();
+        self.worker.forget_connections("as told");
+        self.wanted_at_us = Some(0);
+    }
+
+    /// Connects that failed, and those that were begun, of every member.
+    pub fn connects(&self) -> Vec<(Address, u64, u64)> {
+        let members = self.table.pools.iter().flat_map(|pool| &pool.members);
+        let counted = members.map(|member| {
+            let totals = member.counters.totals();
+            (member.address.clone(), totals.connect_failures, totals.connections_opened)
+        });
+        counted.collect()
+    }
+
     /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.io.is_stopping()

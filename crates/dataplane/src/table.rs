@@ -53,7 +53,7 @@ pub struct LocalServer {
 impl LocalServer {
     /// How long a tunnel may be without a byte in either direction.
     pub fn tunnel_timeout_ms(&self) -> u64 {
-        let relay = self.settings().relay.as_ref();
+        let relay = self.settings().service.relay();
         relay.map_or(self.http.tunnel_timeout_ms, |relay| relay.idle_timeout_ms)
     }
 

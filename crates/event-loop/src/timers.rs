@@ -140,6 +140,12 @@ impl Timers {
         self.next_tick = self.first_occupied();
     }
 
+    /// When the wheel has to be looked at next.
+    #[cfg(feature = "simulation")]
+    pub fn next_ms(&self) -> Option<u64> {
+        (self.next_tick != u64::MAX).then(|| self.next_tick * TICK_MS)
+    }
+
     /// Milliseconds from `now_ms` until the wheel wants to be advanced; `None`: it is empty.
     pub fn wait_ms(&self, now_ms: u64) -> Option<u64> {
         (self.next_tick != u64::MAX)

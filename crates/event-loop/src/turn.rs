@@ -58,8 +58,8 @@ impl EventLoop {
         if !self.ready.is_empty() {
             return Some(now_us);
         }
-        let until_timer = self.timers.wait_ms(now_us / 1_000);
-        let timer_us = until_timer.map(|wait_ms| now_us + wait_ms * 1_000);
+        // A time that is past is due: a wait until then would have ended.
+        let timer_us = self.timers.next_ms().map(|at_ms| at_ms * 1_000);
         [timer_us, wanted_at_us].into_iter().flatten().min()
     }
 

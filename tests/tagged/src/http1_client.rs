@@ -6,7 +6,7 @@ use weir_testing::Random;
 
 use crate::answer::{Came, Response};
 use crate::http1::{BodyReader, Step, framing_field, take_head, write_body, write_head};
-use crate::link::{End, Link};
+use crate::link::{END_TOLD_MAX, End, Link};
 use crate::message::{Fields, request, trailers, wants_trailers};
 use crate::paced::{Paced, Wait};
 use crate::place::Place;
@@ -44,10 +44,13 @@ async fn requests(
     place: Place,
     link: &mut Link,
 ) -> Result<(), Finding> {
-    let mut last = None;
+    let mut last: Option<Plan> = None;
     for _ in 0..1 + random.below(12) {
         if world.is_over() {
             break;
+        }
+        if let Some(plan) = last.as_ref().filter(|_| world.is_draining()) {
+            return told_of_end(link, plan).await;
         }
         let plans = plans(world, thread, random, place);
         let Some(plan) = plans.last().cloned() else { break };
@@ -113,6 +116,18 @@ enum Then {
     Gone,
     Reset,
     Tunnel,
+}
+
+/// weir is about to end: it ends connections that wait for nothing.
+async fn told_of_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
+    let until = link.now() + END_TOLD_MAX;
+    while !link.has_ended() && link.now() < until {
+        link.turn(until - link.now()).await;
+    }
+    match link.has_ended() {
+        true => Ok(()),
+        false => Err(Finding::new("a client of HTTP/1 is not told of the end", plan.id)),
+    }
 }
 
 /// Nothing may come behind the last response.
@@ -216,7 +231,7 @@ impl<'a> Batch<'a> {
             }
             let (responses, at) = (&self.responses, self.at);
             let is_met = |wait| match wait {
-                Wait::Continue(place) => {
+                Wait::Continue(place, _) => {
                     at > place || responses[place].continued || responses[place].has_head()
                 }
                 Wait::Answered(place) => at > place,
@@ -436,7 +451,7 @@ fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random:
         body.extend_from_slice(b"-1\r\n");
     }
     if plan.expects {
-        paced.add(&head, Wait::Continue(at), random);
+        paced.add(&head, Wait::Continue(at, world.profile.continue_max(plan.is_patient)), random);
         return paced.add(&body, Wait::Nothing, random);
     }
     head.extend_from_slice(&body);

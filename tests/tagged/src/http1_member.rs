@@ -1,5 +1,7 @@
 //! Members that speak HTTP/1.
 
+use std::time::Duration;
+
 use weir_testing::Random;
 
 use crate::arrival::Arrival;
@@ -13,11 +15,16 @@ use crate::tag::Part;
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
 
+/// How long a member that refuses a body waits for its answer to arrive.
+const DELIVERY_MAX: Duration = Duration::from_secs(5);
+
 /// What becomes of the connection.
 enum Then {
     GoOn,
     Close,
     Reset,
+    /// What is left to read is left.
+    Drop,
 }
 
 /// Serves one connection of weir's to its end.
@@ -35,7 +42,7 @@ pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<
         let request = request_of(&mut head).map_err(|what| found(&link, what))?;
         let arrival = Arrival::begin(world, Version::Http1, &request, head.length);
         let mut arrival = arrival.map_err(|finding| finding.with(link.recent()))?;
-        if arrival.plan.tunnel.is_some() {
+        if arrival.plan.tunnel.is_some_and(|tunnel| !tunnel.is_ignored) {
             return agree(world, &mut link, &arrival.plan, &request, random).await;
         }
         let mut member = Member { world, link: &mut link, random };
@@ -49,6 +56,7 @@ pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<
                 link.reset();
                 return Ok(());
             }
+            Then::Drop => return Ok(()),
         }
     }
 }
@@ -200,11 +208,21 @@ impl Member<'_> {
         let mut is_whole = false;
         // An answer that ends with the connection must not wait for a client that waits for its end.
         let ends = arrival.plan.answer.body.framing == Framing::UntilClose;
+        let refuses = arrival.plan.answer.closes;
         while !(paced.is_done() && self.link.queued() == 0 && (is_whole || ends)) {
             if !is_whole {
                 is_whole = self.read_some(arrival, body)?;
             }
             let wait = paced.feed(self.link, |_| true);
+            if refuses && !is_whole && paced.is_done() && self.link.queued() == 0 {
+                // It reads nothing more, and closes when its answer has arrived, with the end behind it.
+                self.link.finish();
+                if self.link.delivered(DELIVERY_MAX).await {
+                    arrival.cut()?;
+                    return Ok(Then::Drop);
+                }
+                return Ok(Then::Close);
+            }
             // What is left of the input is not enough for a step.
             if self.link.has_ended() || self.link.is_deaf() {
                 arrival.cut()?;
@@ -213,7 +231,9 @@ impl Member<'_> {
             if self.link.still() > self.world.profile.stuck {
                 return Err(Finding::new("a member waits for a body", arrival.plan.id));
             }
-            self.link.turn(wait).await;
+            if !is_whole || self.link.queued() > 0 || !paced.is_done() {
+                self.link.turn(wait).await;
+            }
         }
         Ok(if arrival.plan.answer.closes { Then::Close } else { Then::GoOn })
     }

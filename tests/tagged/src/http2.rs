@@ -20,6 +20,15 @@ const LEFT_MAX: usize = 1_000;
 /// What a connection's window is raised to.
 const CONNECTION_WINDOW: i64 = 1 << 20;
 
+/// A client wants another priority for a response (RFC 9218).
+const PRIORITY_UPDATE: u8 = 0x10;
+/// Nobody knows what it means, and nobody has to (RFC 9113 section 5.5).
+const UNKNOWN: u8 = 0xbf;
+
+/// Frames about nothing that a side sends at most, and further SETTINGS.
+const CHATS_MAX: usize = 48;
+const SETTINGS_MAX: usize = 5;
+
 /// What has come.
 #[derive(Debug)]
 pub enum Event {
@@ -83,13 +92,17 @@ pub struct Http2 {
     /// What the windows of streams are at first: that of the other side, and this one's.
     peer_initial: i64,
     own_initial: i64,
-    own_is_known: bool,
+    /// What this side has said since, and the other has not confirmed.
+    unconfirmed: VecDeque<i64>,
     /// Streams that the other side takes at a time.
     pub streams_max: usize,
     /// The other side has said what it takes.
     pub has_settings: bool,
     block: Option<(u32, bool, Vec<u8>)>,
     goaway: bool,
+    /// Who talks more than that is taken for a flood.
+    chats_left: usize,
+    settings_left: usize,
 }
 
 impl Http2 {
@@ -124,12 +137,14 @@ impl Http2 {
             send: WINDOW_DEFAULT,
             receive: CONNECTION_WINDOW,
             peer_initial: WINDOW_DEFAULT,
-            own_initial: i64::from(initial),
-            own_is_known: false,
+            own_initial: WINDOW_DEFAULT,
+            unconfirmed: VecDeque::from([i64::from(initial)]),
             streams_max: 100,
             has_settings: false,
             block: None,
             goaway: false,
+            chats_left: CHATS_MAX,
+            settings_left: SETTINGS_MAX,
         }
     }
 
@@ -137,6 +152,38 @@ impl Http2 {
         let more = (CONNECTION_WINDOW - WINDOW_DEFAULT) as u32;
         self.write(&Frame::settings(settings));
         self.write(&Frame::window_update(0, more));
+    }
+
+    /// Says nothing that is of no importance: what is at the other end does not expect it.
+    pub fn keep_quiet(&mut self) {
+        (self.chats_left, self.settings_left) = (0, 0);
+    }
+
+    /// Says that streams have other windows from now on.
+    pub fn set_initial(&mut self, initial: u32) {
+        if self.settings_left == 0 {
+            return;
+        }
+        self.settings_left -= 1;
+        self.unconfirmed.push_back(i64::from(initial));
+        self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial)]));
+    }
+
+    /// Sends a frame that says nothing about any exchange; `stream`: one that is open, or was.
+    pub fn chat(&mut self, stream: u32, random: &mut Random) {
+        if self.chats_left == 0 {
+            return;
+        }
+        self.chats_left -= 1;
+        let mut update = stream.to_be_bytes().to_vec();
+        update.extend_from_slice([&b"u=0"[..], b"u=6, i", b"", b"no list"][random.below(4)]);
+        let frame = match random.below(5) {
+            0..2 if !self.is_server => Frame::new(PRIORITY_UPDATE, 0, 0, update),
+            2 => Frame::new(kind::PRIORITY, 0, stream, [0, 0, 0, 0, 16]),
+            3 => Frame::new(kind::PING, 0, 0, *b"tell me!"),
+            _ => Frame::new(UNKNOWN, 0xff, stream * random.below(2) as u32, *b"unknown"),
+        };
+        self.write(&frame);
     }
 
     /// Sends a frame as it is.
@@ -169,9 +216,14 @@ impl Http2 {
         self.last_stream
     }
 
+    /// The last stream that there was.
+    pub fn last_stream(&self) -> u32 {
+        self.last_stream
+    }
+
     fn begin(&mut self, stream: u32) {
-        let receive = if self.own_is_known { self.own_initial } else { WINDOW_DEFAULT };
-        let windows = Windows { send: self.peer_initial, receive, is_ended: false };
+        let windows =
+            Windows { send: self.peer_initial, receive: self.own_initial, is_ended: false };
         self.streams.insert(stream, windows);
     }
 
@@ -317,9 +369,9 @@ impl Http2 {
             }
             (kind::SETTINGS, 0) if frame.flags & flag::ACK == 0 => self.heed_settings(&frame),
             (kind::SETTINGS, 0) => {
-                let more = self.own_initial - WINDOW_DEFAULT;
+                let initial = self.unconfirmed.pop_front().ok_or("a confirmation of nothing")?;
+                let more = initial - std::mem::replace(&mut self.own_initial, initial);
                 self.streams.values_mut().for_each(|windows| windows.receive += more);
-                self.own_is_known = true;
                 Ok(None)
             }
             (kind::PING, 0) if frame.payload.len() == 8 => {
@@ -433,8 +485,10 @@ impl Http2 {
         }
         if let Some(windows) = self.streams.get_mut(&stream) {
             windows.receive -= length;
-            if windows.receive < 0 {
-                return Err(format!("more than the window of stream {stream}"));
+            // An end alone takes none of a window, which may have become a negative one.
+            if length > 0 && windows.receive < 0 {
+                let (left, of) = (windows.receive, self.own_initial);
+                return Err(format!("{left} bytes of the window of stream {stream}, of {of}"));
             }
         }
         let data = match frame.flags & flag::PADDED {

@@ -7,8 +7,9 @@ use weir_testing::Random;
 use weir_testing::frame::{Frame, code, kind};
 
 use crate::answer::{Came, Response};
+use crate::clock::Moment;
 use crate::http2::{Event, Http2};
-use crate::link::{Link, UNTIL_EVENT};
+use crate::link::{END_TOLD_MAX, Link, UNTIL_EVENT};
 use crate::message::{Fields, request, trailers, wants_trailers};
 use crate::place::Place;
 use crate::plan::{At, Break, Flaw, Framing, Plan};
@@ -29,7 +30,10 @@ pub async fn session(world: &World, thread: usize, mut random: Random, place: Pl
     let random = &mut random;
     let since = world.begun_by(thread);
     let initial = [65_535, 65_535, 2_000, 200_000][random.below(4)];
-    let http2 = Http2::client(link, initial);
+    let mut http2 = Http2::client(link, initial);
+    if world.profile.is_direct {
+        http2.keep_quiet();
+    }
     let (left, width) = (1 + random.below(40), 1 + random.below(10));
     let is_late = random.percent(20);
     let mut session = Session {
@@ -76,6 +80,8 @@ struct Stream<'a> {
     is_answered: bool,
     /// What comes through a tunnel.
     down: Option<Checker>,
+    /// Until when its window is not opened.
+    rests_until: Option<Moment>,
     /// Bytes of the response that came.
     received: usize,
 }
@@ -113,7 +119,8 @@ impl Session<'_> {
                 self.left = 0;
                 return;
             }
-            let mut script = Script::new(self.world, id, Part::RequestBody);
+            let part = if plan.tunnel.is_some() { Part::Up } else { Part::RequestBody };
+            let mut script = Script::new(self.world, id, part);
             write_request(self.world, &plan, &mut script, random);
             let stream = self.http2.open();
             let stalls = matches!(plan.abort, Some((_, Break::Stall)));
@@ -121,8 +128,17 @@ impl Session<'_> {
             if stalls {
                 response.forgive();
             }
-            let (is_answered, down, received) = (false, None, 0);
-            self.streams.insert(stream, Stream { response, script, is_answered, down, received });
+            let rest = self.world.profile.rest(random).filter(|_| random.percent(30));
+            let rest = rest.filter(|_| response.plan.tunnel.is_some());
+            let begun = Stream {
+                response,
+                script,
+                is_answered: false,
+                down: None,
+                rests_until: rest.map(|time| self.world.now() + time),
+                received: 0,
+            };
+            self.streams.insert(stream, begun);
         }
     }
 
@@ -156,10 +172,9 @@ impl Session<'_> {
                 }
             }
         }
+        self.chat(random);
         if random.percent(50) || !self.is_late {
-            for (stream, bytes) in std::mem::take(&mut self.unreleased) {
-                self.http2.release(stream, bytes);
-            }
+            wait = wait.min(self.open_windows());
         } else if !self.unreleased.is_empty() {
             wait = wait.min(Duration::from_millis(2));
         }
@@ -193,8 +208,44 @@ impl Session<'_> {
         Ok(Then::GoOn)
     }
 
+    /// Opens the windows of streams for what has come; how long some are still not opened.
+    fn open_windows(&mut self) -> Duration {
+        let mut wait = UNTIL_EVENT;
+        let now = self.world.now();
+        let mut held = std::mem::take(&mut self.unreleased);
+        held.retain(|stream, bytes| {
+            let rests_until = self.streams.get(stream).and_then(|it| it.rests_until);
+            let left = rests_until.and_then(|until| now.left_until(until));
+            match left {
+                Some(left) => wait = wait.min(left),
+                None => self.http2.release(*stream, *bytes),
+            }
+            left.is_some()
+        });
+        self.unreleased = held;
+        wait
+    }
+
+    /// Says now and then what is of no importance.
+    fn chat(&mut self, random: &mut Random) {
+        if random.percent(2) {
+            let stream = self.streams.keys().last().copied().unwrap_or(1);
+            self.http2.chat(stream, random);
+        } else if random.percent(1) {
+            self.http2.set_initial([2_000, 65_535, 200_000][random.below(3)]);
+        }
+    }
+
     /// Ends the connection in order; nothing that belongs to an exchange comes any more.
     async fn close(&mut self) -> Result<(), Finding> {
+        let until = self.http2.link.now() + END_TOLD_MAX;
+        while self.world.is_draining() && !self.http2.is_leaving() && !self.http2.link.has_ended() {
+            if self.http2.link.now() >= until {
+                return Err(self.found(0, "it is not told of the end".to_owned()));
+            }
+            while self.http2.next_event().map_err(|what| self.found(0, what))?.is_some() {}
+            self.http2.link.turn(until - self.http2.link.now()).await;
+        }
         self.http2.link.finish();
         while !self.http2.link.has_ended() && self.http2.link.still() < self.world.profile.stuck {
             while let Some(event) = self.http2.next_event().map_err(|what| self.found(0, what))? {
@@ -365,7 +416,7 @@ impl Session<'_> {
                 if tunnel.member_breaks {
                     tunnel::count(self.world, plan, true);
                 }
-                match tunnel.member_breaks || is_lenient {
+                match tunnel.member_breaks || tunnel.client_breaks || is_lenient {
                     true => Ok(()),
                     false => Err(format!("a tunnel is reset after {} bytes", down.offset())),
                 }
@@ -387,10 +438,13 @@ impl Stream<'_> {
         let plan = &self.response.plan;
         let Some(tunnel) = plan.tunnel else { return };
         self.down = Some(Checker::new(world.key, plan.id, Part::Down));
-        self.script = Script::new(world, plan.id, Part::Up);
         let sent = if tunnel.client_breaks { tunnel.up / 2 } else { tunnel.up };
-        self.script.push(Step::Data(0, sent, !tunnel.client_breaks));
-        if tunnel.client_breaks {
+        let ahead = ahead(plan);
+        self.script.push(Step::Data(ahead.min(sent), sent, !tunnel.client_breaks));
+        if tunnel.client_breaks && tunnel.has_trailers {
+            let line = ("x-trailer".into(), "of a tunnel".to_owned());
+            self.script.push(Step::Headers(vec![line], true));
+        } else if tunnel.client_breaks {
             self.script.push(Step::Reset(code::CANCEL));
         }
     }
@@ -413,6 +467,13 @@ impl Stream<'_> {
             }
         }
     }
+}
+
+/// So much of its half of a tunnel the client sends before the member has agreed.
+fn ahead(plan: &Plan) -> usize {
+    let is_whole = plan.abort.is_none();
+    let tunnel = plan.tunnel.filter(|it| it.is_ahead && !it.is_ignored && is_whole);
+    tunnel.map_or(0, |tunnel| tunnel.up / 3)
 }
 
 /// Writes what is to be sent on the stream of a request.
@@ -458,8 +519,11 @@ fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut R
     }
     let is_bare = plan.body.framing == Framing::Empty && plan.tunnel.is_none();
     script.push(Step::Headers(lines, is_bare));
+    if random.percent(25) {
+        script.push(Step::Chat);
+    }
     if plan.expects {
-        script.push(Step::Continue);
+        script.push(Step::Continue(world.profile.continue_max(plan.is_patient)));
     }
     let mut body = plan.body;
     if plan.flaw == Some(Flaw::Data) {
@@ -471,6 +535,9 @@ fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut R
         script.push(Step::Data(0, body.bytes, false));
     } else if !is_bare && plan.tunnel.is_none() {
         script.body(&body, trailers, random);
+    }
+    if ahead(plan) > 0 {
+        script.push(Step::Data(0, ahead(plan), false));
     }
     if let Some((At::Sent(permille), how)) = plan.abort {
         script.keep(permille);

@@ -32,8 +32,12 @@ pub async fn serve(
     let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
-    let http2 = Http2::member(link, initial, streams_max);
-    let mut member = Member { world, http2, streams: BTreeMap::new(), unreleased: BTreeMap::new() };
+    let mut http2 = Http2::member(link, initial, streams_max);
+    if world.profile.is_direct {
+        http2.keep_quiet();
+    }
+    let (streams, unreleased) = (BTreeMap::new(), BTreeMap::new());
+    let mut member = Member { world, http2, streams, unreleased, leaves: false };
     loop {
         while let Some(event) = member.http2.next_event().map_err(|what| member.found(what))? {
             member.heed(event, random);
@@ -46,6 +50,14 @@ pub async fn serve(
         if is_rough && random.below(ROUGH_TURNS) == 0 {
             return member.go(random).await;
         }
+        if member.leaves {
+            // What it has said is whole, and nothing more is asked of it.
+            let last = member.http2.last_stream();
+            member.http2.write(&Frame::goaway(last, code::NO_ERROR));
+            member.http2.link.close_in_order(world.profile.stuck).await;
+            return Ok(());
+        }
+        member.chat(random);
         member.http2.link.turn(wait).await;
     }
 }
@@ -59,6 +71,8 @@ struct Served<'a> {
     due: Option<Moment>,
     /// What comes through a tunnel.
     up: Option<Checker>,
+    /// Until when its window is not opened.
+    rests_until: Option<Moment>,
     begun: Moment,
 }
 
@@ -68,9 +82,21 @@ struct Member<'a> {
     streams: BTreeMap<u32, Served<'a>>,
     /// What came on streams, and whose windows are still to be opened for as much.
     unreleased: BTreeMap<u32, usize>,
+    /// It has ended its half of a tunnel, and ends the connection.
+    leaves: bool,
 }
 
 impl Member<'_> {
+    /// Says now and then what is of no importance.
+    fn chat(&mut self, random: &mut Random) {
+        if random.percent(2) {
+            let stream = self.streams.keys().last().copied().unwrap_or(1);
+            self.http2.chat(stream, random);
+        } else if random.percent(1) {
+            self.http2.set_initial([3_000, 65_535, 300_000][random.below(3)]);
+        }
+    }
+
     fn found(&self, what: String) -> Finding {
         let received = self.http2.link.recent().to_vec();
         Finding { what: format!("a member of HTTP/2 got {what}"), id: None, received }
@@ -160,7 +186,16 @@ impl Member<'_> {
         let up = is_tunnel.then(|| Checker::new(key, id, Part::Up));
         let (is_whole, due) = (false, None);
         let begun = self.world.now();
-        let mut served = Served { arrival, script, is_whole, due, up, begun };
+        let rest = self.world.profile.rest(random).filter(|_| is_tunnel && random.percent(30));
+        let rests_until = rest.map(|time| begun + time);
+        let mut served = Served { arrival, script, is_whole, due, up, rests_until, begun };
+        let shares = |it: &Served<'_>| it.is_open_tunnel();
+        let is_open = |it: &Served<'_>| !it.has_ended();
+        let is_shared =
+            self.streams.values().any(shares) || (is_tunnel && self.streams.values().any(is_open));
+        if is_shared && !self.world.profile.is_direct {
+            return Err(served.found("a tunnel and something else on a connection"));
+        }
         if is_tunnel {
             served.agree(self.world);
         } else if served.arrival.deed() == Deed::Early {
@@ -182,9 +217,18 @@ impl Member<'_> {
     /// Does what is due, and sends what can be sent; how long until more can.
     fn send(&mut self, random: &mut Random) -> Duration {
         let mut wait = UNTIL_EVENT;
-        for (stream, bytes) in std::mem::take(&mut self.unreleased) {
-            self.http2.release(stream, bytes);
-        }
+        let now = self.world.now();
+        let mut held = std::mem::take(&mut self.unreleased);
+        held.retain(|stream, bytes| {
+            let rests_until = self.streams.get(stream).and_then(|served| served.rests_until);
+            let left = rests_until.and_then(|until| now.left_until(until));
+            match left {
+                Some(left) => wait = wait.min(left),
+                None => self.http2.release(*stream, *bytes),
+            }
+            left.is_some()
+        });
+        self.unreleased = held;
         let streams: Vec<u32> = self.streams.keys().copied().collect();
         for stream in streams {
             let Some(served) = self.streams.get_mut(&stream) else { continue };
@@ -201,6 +245,10 @@ impl Member<'_> {
                 Progress::Reset => {
                     self.streams.remove(&stream);
                 }
+                Progress::Done if served.leaves() => {
+                    self.world.end(served.arrival.plan.id);
+                    self.leaves = true;
+                }
                 Progress::Done if served.has_ended() => {
                     self.http2.close(stream);
                     self.streams.remove(&stream);
@@ -215,6 +263,16 @@ impl Member<'_> {
 impl Served<'_> {
     fn found(&self, what: &str) -> Finding {
         Finding::new(format!("a member of HTTP/2 got {what}"), self.arrival.plan.id)
+    }
+
+    /// Something may still pass through it.
+    fn is_open_tunnel(&self) -> bool {
+        self.arrival.plan.tunnel.is_some() && !(self.is_whole && self.script.is_done())
+    }
+
+    /// All of its half of a tunnel is said, and nothing more is wanted.
+    fn leaves(&self) -> bool {
+        self.arrival.plan.tunnel.is_some_and(|tunnel| tunnel.member_leaves)
     }
 
     /// Both sides have said everything.
@@ -295,7 +353,9 @@ impl Served<'_> {
             Deed::Answer => self.answer(world, random),
             Deed::Early => {
                 self.answer(world, random);
-                if !self.is_whole && random.percent(50) {
+                // Nobody looks at what still comes then.
+                let resets = random.percent(50) && !world.profile.is_direct;
+                if !self.is_whole && resets {
                     self.script.push(Step::Reset(code::NO_ERROR));
                 }
             }

@@ -23,6 +23,11 @@ pub trait Stream: Debug {
     /// Lets it close with a reset when it is dropped.
     fn reset_on_close(&mut self);
 
+    /// Whether the other side has everything that was written, and the FIN behind it. `false`: nobody knows.
+    fn is_delivered(&self) -> bool {
+        false
+    }
+
     /// Ready when it can be read or written as is wanted, when it has ended and one of both is wanted, or when the time
     /// has come. It may be ready too early, and it may be asked again with the same wishes though nothing has changed.
     fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()>;
@@ -35,6 +40,9 @@ const ROOM_BYTES_MIN: usize = 2 * 1024;
 const ROOM_BYTES_MAX: usize = 32 * 1024;
 /// What is kept of what came, to be told with a finding.
 const RECENT_BYTES: usize = 4 * 1024;
+
+/// When weir is about to end, who waits for nothing hears of it in this time.
+pub const END_TOLD_MAX: Duration = Duration::from_secs(20);
 
 /// A wait that only what happens on the connection ends.
 pub const UNTIL_EVENT: Duration = Duration::MAX;
@@ -269,6 +277,16 @@ impl Link {
     pub fn finish(&mut self) {
         // The other side may be gone.
         self.stream.finish();
+    }
+
+    /// Waits until the other side has all that was sent, with the end behind it, and reads nothing meanwhile; `false`: it
+    /// has not in this time, or nobody knows.
+    pub async fn delivered(&mut self, at_most: Duration) -> bool {
+        let until = self.now() + at_most;
+        while !self.stream.is_delivered() && self.now() < until {
+            self.pause(Duration::from_millis(5)).await;
+        }
+        self.stream.is_delivered()
     }
 
     /// Lets it close with a reset.

@@ -16,7 +16,7 @@ pub enum Wait {
     /// Time.
     Time(Duration),
     /// The interim response to the exchange with this place in its batch, or a final one; or some time.
-    Continue(usize),
+    Continue(usize, Duration),
     /// The whole response to it.
     Answered(usize),
 }
@@ -32,9 +32,6 @@ pub struct Paced {
     next: usize,
     since: Option<Moment>,
 }
-
-/// How long a client waits for 100.
-const CONTINUE_MAX: Duration = Duration::from_millis(30);
 
 impl Paced {
     /// Nothing is to be sent.
@@ -119,9 +116,9 @@ impl Paced {
             let until = match wait {
                 Wait::Nothing => since,
                 Wait::Time(time) => since + time,
-                Wait::Continue(_) if !is_met(wait) => since + CONTINUE_MAX,
+                Wait::Continue(_, most) if !is_met(wait) => since + most,
                 Wait::Answered(_) if !is_met(wait) => return UNTIL_EVENT,
-                Wait::Continue(_) | Wait::Answered(_) => since,
+                Wait::Continue(..) | Wait::Answered(_) => since,
             };
             if let Some(left) = now.left_until(until) {
                 return left;

@@ -200,6 +200,14 @@ pub struct Tunnel {
     pub client_breaks: bool,
     /// The member breaks off instead of ending.
     pub member_breaks: bool,
+    /// The member, which speaks HTTP/2, ends its connection when it has ended its half.
+    pub member_leaves: bool,
+    /// The member, which speaks HTTP/1, answers as if it had been asked for no tunnel.
+    pub is_ignored: bool,
+    /// The client, which speaks HTTP/2, sends some of its half before the member has agreed.
+    pub is_ahead: bool,
+    /// Where the client breaks off, on a stream, it does so by trailers, which a tunnel cannot have.
+    pub has_trailers: bool,
 }
 
 /// A coding that a client takes.
@@ -222,6 +230,8 @@ pub struct Plan {
     pub body: Body,
     /// The client waits for 100 before it sends that.
     pub expects: bool,
+    /// It waits for long.
+    pub is_patient: bool,
     /// Further fields of the request.
     pub fields: usize,
     /// Blocks in each of these, and in those of the response.
@@ -275,6 +285,7 @@ impl Plan {
             closes: false,
             body: EMPTY,
             expects: false,
+            is_patient: random.percent(50),
             fields: 1 + random.below(4),
             field_blocks: if random.percent(3) { 30 } else { 1 + random.below(4) },
             accepts: None,
@@ -320,6 +331,12 @@ impl Plan {
         if self.deed != Deed::Early {
             self.deed = Deed::Answer;
         }
+        self.abort = None;
+        if let Some(tunnel) = &mut self.tunnel {
+            (tunnel.member_leaves, tunnel.is_ignored) = (false, false);
+            // Nobody looks at what still comes behind a break.
+            (tunnel.client_breaks, tunnel.member_breaks) = (false, false);
+        }
         if self.answer.body.framing == Framing::UntilClose {
             self.answer.body.framing = Framing::Length;
         }
@@ -333,9 +350,9 @@ impl Plan {
         self.rule = match random.below(100) {
             0..10 => Rule::Redirect,
             10..20 => Rule::Respond,
-            20..24 if ends_connection => Rule::Close,
-            24..28 if ends_connection => Rule::Reset,
-            28..60 => Rule::Rewrite,
+            20..28 if ends_connection => Rule::Close,
+            28..32 if ends_connection => Rule::Reset,
+            32..60 => Rule::Rewrite,
             60..70 => Rule::Limited,
             _ => Rule::Plain,
         };
@@ -343,13 +360,28 @@ impl Plan {
 
     fn draw_tunnel(&mut self, profile: &Profile, random: &mut Random) {
         let breaks = random.percent(30);
-        let (client_breaks, member_breaks) = (breaks && random.percent(50), breaks);
+        let client_breaks = breaks && random.percent(50);
+        let member = (self.place.server != Server::Relay).then_some(self.place.member);
+        let is_ignored = member == Some(Version::Http1) && random.percent(15);
+        // Now and then more than the windows of streams.
+        let mut length = || match random.percent(25) {
+            true => 2_000 + random.below(20_000),
+            false => profile.length(random),
+        };
         self.tunnel = Some(Tunnel {
-            up: profile.length(random),
-            down: profile.length(random),
+            up: length(),
+            down: length(),
             client_breaks,
-            member_breaks: member_breaks && !client_breaks,
+            member_breaks: breaks && !client_breaks,
+            member_leaves: member == Some(Version::Http2) && !breaks && random.percent(30),
+            is_ignored,
+            is_ahead: random.percent(30),
+            has_trailers: random.percent(30),
         });
+        if is_ignored {
+            let bytes = profile.length(random);
+            self.answer.body = Body { framing: Framing::Length, bytes, has_trailers: false };
+        }
     }
 
     fn draw_request(&mut self, profile: &Profile, random: &mut Random) {
@@ -370,7 +402,9 @@ impl Plan {
             };
             let has_trailers = framing == Framing::Chunked && random.percent(25);
             self.body = Body { framing, bytes: profile.length(random), has_trailers };
-            self.expects = !self.is_old && self.body.bytes > 0 && random.percent(8);
+            // What waits in a queue waits with its body.
+            let share = if self.place.server == Server::Queue { 25 } else { 8 };
+            self.expects = !self.is_old && self.body.bytes > 0 && random.percent(share);
         }
         if self.place.server == Server::Compressed && random.percent(85) {
             self.accepts = Some(pick(random, &CODINGS));
@@ -422,6 +456,8 @@ impl Plan {
             19..22 if is_rough => Deed::Stall,
             _ => Deed::Answer,
         };
+        // Some refuse the rest, and close when they have said so.
+        self.answer.closes |= self.deed == Deed::Early && random.percent(40);
     }
 
     fn draw_flaw(&mut self, random: &mut Random) {
@@ -475,6 +511,13 @@ impl Plan {
         }
         if self.place.server == Server::Rough && random.percent(4) {
             self.abort = Some((At::Sent(random.below(1_000)), Break::Stall));
+            return;
+        }
+        let share = if self.place.server == Server::Queue { 25 } else { 4 };
+        let is_plain = self.place.client == Version::Http1 && self.tunnel.is_none();
+        if is_plain && random.percent(share) {
+            // It has said everything, and wants to have its answer.
+            self.abort = Some((At::Sent(1_000), Break::Half));
             return;
         }
         if !self.place.is_fragile || !random.percent(25) {
@@ -540,6 +583,16 @@ impl Plan {
         }
         if self.place.client == Version::Http2 && self.place.is_fragile {
             (allowed.cut, allowed.silence) = (true, true);
+        }
+        // Trailers are not kept for another member of HTTP/2, when the first cannot be reached.
+        if self.body.has_trailers && self.place.member == Version::Http2 && allowed.whole {
+            allowed.own.push(502);
+        }
+        // Only HTTP/1.1 knows an answer to an upgrade that is none.
+        let is_on_stream = self.place.client == Version::Http2;
+        if is_on_stream && self.tunnel.is_some_and(|tunnel| tunnel.is_ignored) {
+            allowed.whole = false;
+            allowed.own.push(502);
         }
         // A reset may destroy what was sent before it.
         if self.tunnel.is_some_and(|tunnel| tunnel.member_breaks) {

@@ -14,6 +14,8 @@ pub struct Profile {
     pub pieces: [usize; 2],
     /// One pause in a hundred takes up to so long; shorter than any timeout but those of the rough server.
     pub long_pause_max: Duration,
+    /// Who rests in a tunnel, or waits for 100, does so for up to so long: longer than any timeout but that of tunnels.
+    pub rest_max: Duration,
     /// Longest that nothing may happen before an exchange is taken to be stuck.
     pub stuck: Duration,
     /// Longest wait for something to happen.
@@ -49,6 +51,7 @@ impl Profile {
             lengths: SOCKETS,
             pieces: [65, 25],
             long_pause_max: Duration::ZERO,
+            rest_max: Duration::ZERO,
             stuck: Duration::from_secs(25),
             turn_max: Duration::from_millis(100),
             is_direct: false,
@@ -62,6 +65,7 @@ impl Profile {
             lengths: SIMULATION,
             pieces: [75, 20],
             long_pause_max: Duration::from_secs(2),
+            rest_max: Duration::from_secs(25),
             stuck: Duration::from_secs(60),
             turn_max: Duration::from_secs(20),
             is_direct: false,
@@ -84,6 +88,18 @@ impl Profile {
             place -= permille;
         }
         0
+    }
+
+    /// A rest, if there are to be any.
+    pub(crate) fn rest(&self, random: &mut Random) -> Option<Duration> {
+        let below = self.rest_max.as_millis() as usize;
+        (below > 0).then(|| Duration::from_millis(random.below(below) as u64))
+    }
+
+    /// How long a client waits for 100.
+    pub(crate) fn continue_max(&self, is_patient: bool) -> Duration {
+        const USUAL: Duration = Duration::from_millis(30);
+        if is_patient { USUAL.max(self.rest_max) } else { USUAL }
     }
 
     /// A pause, mostly below so many microseconds.

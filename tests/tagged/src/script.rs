@@ -26,12 +26,14 @@ pub enum Step {
     Block(Vec<u8>, bool),
     /// Some of a part, from one place to another; whether nothing follows.
     Data(usize, usize, bool),
+    /// A frame that says nothing about the message.
+    Chat,
     /// A reset with this code.
     Reset(u32),
     /// Nothing, for so long.
     Pause(Duration),
-    /// Nothing, until 100 comes, or a final response, or some time has passed.
-    Continue,
+    /// Nothing, until 100 comes, or a final response, or so much time has passed.
+    Continue(Duration),
 }
 
 /// What becomes of a script.
@@ -57,9 +59,6 @@ pub struct Script {
     /// What [`Step::Continue`] waits for has come.
     pub continued: bool,
 }
-
-/// How long a client waits for 100.
-const CONTINUE_MAX: Duration = Duration::from_millis(30);
 
 impl Script {
     /// Nothing is to be sent; data is of this part.
@@ -156,6 +155,7 @@ impl Script {
                         continue;
                     }
                 }
+                Some(Step::Chat) => http2.chat(stream, random),
                 Some(Step::Reset(code)) => {
                     http2.reset(stream, *code);
                     return Progress::Reset;
@@ -168,9 +168,9 @@ impl Script {
                     }
                     self.since = None;
                 }
-                Some(Step::Continue) => {
+                Some(Step::Continue(most)) => {
                     let now = http2.link.now();
-                    let until = *self.since.get_or_insert(now) + CONTINUE_MAX;
+                    let until = *self.since.get_or_insert(now) + *most;
                     let left = now.left_until(until);
                     if let Some(left) = left.filter(|_| !self.continued) {
                         return Progress::Waits(left);

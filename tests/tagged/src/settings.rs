@@ -47,6 +47,11 @@ impl Addresses {
         roles
     }
 
+    /// Whether this is one of the members that now and then cannot be reached.
+    pub fn is_rough(&self, address: &str) -> bool {
+        self.rough.iter().any(|it| it.to_string() == address)
+    }
+
     /// Where a virtual server listens, if it is one of them.
     pub fn server(&self, server: Server) -> Option<SocketAddr> {
         self.servers.iter().find(|(it, _)| *it == server).map(|(_, address)| *address)
@@ -92,6 +97,9 @@ const POLICIES: &str = r#"policies:
       - when: 'request.path.startsWithAny(["/1/limited/", "/2/limited/"])'
         then: [ { rate_limit: { requests_per_second: 5 } } ]
 "#;
+
+/// Whatever can be tried again is.
+const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }";
 
 const CHAIN_POLICY: &str = r#"  chain2:
     rules:
@@ -173,11 +181,18 @@ impl Settings<'_> {
         let Addresses { http1, http2, rough, relay, refusing, .. } = self.addresses;
         let (queue1, queue2) = (limited(*http1), limited(*http2));
         let ([one, other], [rough1, rough2]) = (http2, rough);
-        let http2 = if self.change % 5 == 4 { one.to_string() } else { format!("{one}, {other}") };
+        let http2 = match self.change % 5 {
+            // Now and then a member is gone, or one cannot be reached.
+            4 => one.to_string(),
+            1 | 2 => format!("{one}, {refusing}, {other}"),
+            _ => format!("{one}, {other}"),
+        };
+        let reuse = ["", "reuse: { requests_max: 5 }, ", "reuse: { idle_per_worker: 0 }, "];
+        let reuse = reuse[self.change % 3];
         let queue = "queue: { timeout: 5s, length_max: 6 }, retries: 2";
         let timeouts = "connect_timeout: 1s, response_timeout: 1s";
         let mut pools = vec![
-            format!("http2: {{ http2: true, members: [ {http2} ] }}"),
+            format!("http2: {{ http2: true, {reuse}{TRIED_AGAIN}, members: [ {http2} ] }}"),
             format!("queue1: {{ {queue}, members: [ {queue1} ] }}"),
             format!("queue2: {{ http2: true, {queue}, members: [ {queue2} ] }}"),
             format!("rough1: {{ {timeouts}, members: [ \"{refusing}\", \"{rough1}\" ] }}"),

@@ -70,6 +70,8 @@ kinds! {
     Relayed: "relayed connections, whole",
     RelayBroken: "relayed connections broken off",
     Reloads: "reloads",
+    Recoveries: "recoveries from a panic",
+    Drains: "ends in order",
 }
 
 /// How often each kind has happened.
@@ -164,11 +166,15 @@ pub struct World {
     ended: Mutex<HashSet<Id>>,
     /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
     spoilt: [[AtomicU64; 2]; THREADS_MAX],
+    /// Exchanges of each thread, from the first on, that weir has broken off if they were under way.
+    broken_off: [AtomicU64; THREADS_MAX],
     findings: Mutex<Findings>,
     findings_max: usize,
     stopping: AtomicBool,
     /// weir is about to be ended: what is seen from here on shows nothing.
     closing: AtomicBool,
+    /// weir was told to end when nobody asks it any more.
+    draining: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -196,10 +202,12 @@ impl World {
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
             ended: Mutex::default(),
             spoilt: std::array::from_fn(|_| [0, 0].map(AtomicU64::new)),
+            broken_off: std::array::from_fn(|_| AtomicU64::new(0)),
             findings: Mutex::default(),
             findings_max,
             stopping: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
         }
     }
 
@@ -286,6 +294,30 @@ impl World {
         self.closing.store(true, Ordering::Release);
     }
 
+    /// weir was told to end when what is under way is over, and takes no more connections.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    /// Whether it was.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// weir has broken off whatever was under way, on all connections.
+    pub fn crash(&self) {
+        for broken in &self.broken_off {
+            broken.store(u64::MAX, Ordering::Release);
+        }
+    }
+
+    /// A thread begins with a connection: what was broken off is over.
+    pub fn begin_session(&self, thread: usize) {
+        let begun = self.begun[thread].load(Ordering::Relaxed);
+        let broken = &self.broken_off[thread];
+        let _ = broken.compare_exchange(u64::MAX, begun, Ordering::AcqRel, Ordering::Acquire);
+    }
+
     /// Another part of the run begins.
     pub fn go_on(&self) {
         self.closing.store(false, Ordering::Release);
@@ -316,7 +348,7 @@ impl World {
     fn is_spoilt(&self, id: Id) -> bool {
         let (thread, count) = origin(id);
         let [from, to] = self.spoilt[thread].each_ref().map(|it| it.load(Ordering::Acquire));
-        (from..to).contains(&count)
+        (from..to).contains(&count) || count < self.broken_off[thread].load(Ordering::Acquire)
     }
 
     /// Notes what was found.

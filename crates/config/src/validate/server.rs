@@ -23,7 +23,7 @@ use crate::raw::{self, HttpProfile};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, Pool, RequestTrailers,
+    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, Pool, RequestTrailers, Service,
     VirtualServer,
 };
 use crate::tree::Span;
@@ -208,9 +208,9 @@ impl<'a> Servers<'a> {
         if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
             path::warn_of_persistence(persistence, http.path, raw, policies, context);
         }
-        let relay = match is_relay {
-            false => Some(None),
-            true => self.tcp.relay(raw, &named, context).map(|relay| Some(Arc::new(relay))),
+        let service = match is_relay {
+            false => Some(Service::Http),
+            true => self.tcp.relay(raw, &named, context).map(|it| Service::Tcp(Arc::new(it))),
         };
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
@@ -220,7 +220,7 @@ impl<'a> Servers<'a> {
             listen: listen.iter().map(|address| address.0.clone()).collect(),
             pool: own?,
             http: http?,
-            relay: relay?,
+            service: service?,
             tls: tls?,
             compression: compression?,
             limits: limits?,

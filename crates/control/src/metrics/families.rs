@@ -40,7 +40,7 @@ impl ServerView {
                     name: Arc::clone(&server.name),
                     totals: server.counters.totals(),
                     expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
-                    is_relay: configured.relay.is_some(),
+                    is_relay: configured.service.is_tcp(),
                     ocsp_expiry_unix_s: ocsp.map(|at_s| at_s.max(0) as u64),
                 }
             })

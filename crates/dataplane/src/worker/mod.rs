@@ -1,60 +1,23 @@
 //! One worker: a thread, its event loop, and everything that only it touches.
 //!
-//! A request's way through this folder: `client` or `http2` (bytes to a request head) -> `exchange` (which
-//! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
-//! bytes both ways), `tunnel` after an upgrade; `relay` for whole connections; `commands` is what the control plane wants.
+//! A request's way through this folder: `client` (bytes to a request head) -> `transaction` (what becomes
+//! of it, which member, what if that fails, and what the client gets) -> `member` (a connection to it,
+//! its response). What many of them use stands here: `world` is all that is acted upon, `waiting` holds
+//! who waits for a member, `commands` is what the control plane wants.
 
-mod account;
-mod agreement;
-mod attempt;
 mod body;
 mod client;
-mod client_connection;
 mod commands;
-mod compress;
-mod considered;
-mod early_data;
-mod encoding;
-mod end;
-mod ending;
-mod ends;
-mod exchange;
-mod extras;
 mod frames;
-mod handshake;
-mod http2;
 mod joined;
 mod leaving;
-mod lost_streams;
 mod member;
-mod member_http2;
-mod member_request;
-mod member_tls;
-mod member_tunnel;
-mod member_window;
-mod own_response;
-mod pace;
-mod parked;
-mod patience;
-mod pending;
-mod policy;
-mod relay;
 #[cfg(feature = "simulation")]
 mod remains;
-mod response;
 mod scratch;
-mod stage;
-mod stream;
 mod streams;
-mod toward_client;
-mod toward_member;
-mod trailers;
 mod transaction;
-mod tries;
-mod tunnel;
-mod upload;
 mod waiting;
-mod websocket;
 mod world;
 
 use std::collections::VecDeque;
@@ -64,8 +27,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use rustix::io::Errno;
+use transaction::Transaction;
+use transaction::ends::After;
+use transaction::exchange::Exchange;
+use transaction::relay::Relay;
+use transaction::tunnel::Tunnel;
+use waiting::Waiting;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_tls::{Established, TlsError};
+use world::{Desk, Inbox, World};
 
 use crate::access_log::AccessLog;
 use crate::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, ListenerKey, OfExchange};
@@ -75,12 +45,6 @@ use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-use ends::After;
-use exchange::Exchange;
-use transaction::Transaction;
-use tunnel::Tunnel;
-use waiting::Waiting;
-use world::{Desk, Inbox, World};
 
 /// At most one event about sockets that cannot be had in this time.
 const SOCKET_EVENT_INTERVAL_MS: u64 = 1_000;
@@ -160,6 +124,20 @@ impl Worker {
         })
     }
 
+    /// Does something with a relay, if that is still there and no tunnel yet.
+    fn with_relay(
+        &mut self,
+        io: &mut EventLoop,
+        key: ExchangeKey,
+        act: impl FnOnce(&mut Relay, &mut Desk<'_>),
+    ) {
+        self.with_any(io, key, |it, at| {
+            if let Transaction::Relay(relay) = it {
+                act(relay, at);
+            }
+        });
+    }
+
     /// Does something with a transaction, if that is still there. One that has ended then is gone, and its client
     /// connection goes on.
     fn with_any<R: Default>(
@@ -184,14 +162,20 @@ impl Worker {
         if let After::Tunnel { has_member_ended } = after {
             self.exchanges.replace(key, |transaction| match transaction {
                 Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
-                tunnel => tunnel,
+                Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
+                tunnel @ Transaction::Tunnel(_) => tunnel,
             });
             return self.with_tunnel(io, key, |it, at| it.start(at, has_member_ended));
         }
         let Some(transaction) = self.exchanges.remove(key) else { return };
         let client = transaction.ends().client;
+        let is_shared = self.world.clients.get(client).is_none_or(|it| it.http2.is_some());
         match after {
+            // What becomes of the connection is a matter between it and all its streams.
+            After::Response(_) | After::Whole | After::Broken { .. } if is_shared => {}
             After::Response(outcome) => self.response_ended(io, client, outcome),
+            After::Whole => self.desk(io).leave(client, true),
+            After::Broken { must_reset } => self.desk(io).cut_client(client, must_reset),
             After::Cut { termination, must_reset } => {
                 // With it go all that are on the same connection.
                 self.abandon_streams(io, client, termination);

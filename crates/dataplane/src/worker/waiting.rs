@@ -15,17 +15,17 @@ use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::body::Pieces;
-use super::end::End;
-use super::exchange::Exchange;
-use super::parked::Parked;
-use super::transaction::Transaction;
-use super::tries::Lease;
 use super::world::{Desk, World};
-use crate::access_log::Termination;
 use crate::arena::ExchangeKey;
 use crate::live::LivePool;
 use crate::pool::{LocalPool, NoMember};
 use crate::table::LocalTable;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::ends::Ends;
+use crate::worker::transaction::exchange::Exchange;
+use crate::worker::transaction::parked::Parked;
+use crate::worker::transaction::tries::Lease;
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
@@ -95,18 +95,18 @@ impl PoolLine {
     }
 }
 
-impl Exchange {
-    /// Lets a request wait for a member. False: there is no queue, no room in it, or nobody who would wait.
-    pub fn join_line(&mut self, at: &mut Desk<'_>) -> bool {
+impl Ends {
+    /// Lets it wait for a member. False: there is no queue, no room in it, or nobody who would wait.
+    pub fn join_line(&mut self, at: &mut Desk<'_>, is_sent: bool) -> bool {
         if let Some(newer) = newer_pool(&at.world.table, &self.tries.pool) {
-            self.move_to(newer);
+            self.move_to(newer, is_sent);
         }
         let pool = Rc::clone(&self.tries.pool);
         let Some(queue) = pool.settings().queue else {
             return false;
         };
         let length_max = queue.length_max;
-        let client = at.world.clients.get(self.ends.client);
+        let client = at.world.clients.get(self.client);
         if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -122,9 +122,9 @@ impl Exchange {
             places: Places::new(),
         });
         let now_ms = at.io.now_ms();
-        if self.tries.tried().is_empty() && !self.upload.is_sent() {
+        if self.tries.tried().is_empty() && !is_sent {
             line.line.set_length_max(length_max as usize);
-            let Ok(ticket) = line.line.push(self.ends.key, now_ms, queue.timeout_ms) else {
+            let Ok(ticket) = line.line.push(self.key, now_ms, queue.timeout_ms) else {
                 pool.live.waiting.fetch_sub(1, Relaxed);
                 return false;
             };
@@ -132,20 +132,22 @@ impl Exchange {
             self.parked = Parked::InLine(ticket);
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
-            line.again.push(Again { exchange: self.ends.key, deadline_ms });
+            line.again.push(Again { exchange: self.key, deadline_ms });
             self.parked = Parked::Beside;
         }
-        self.ends.clear_client_deadline(at);
+        self.clear_client_deadline(at);
         let counters = pool.live.counters.of(at.world.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
         true
     }
+}
 
+impl Exchange {
     /// Lets a request wait for its time.
     pub fn hold_back(&mut self, at: &mut Desk<'_>, until_us: u64) {
-        if !matches!(self.parked, Parked::Until(_)) {
-            self.parked = Parked::Until(None);
+        if !matches!(self.ends.parked, Parked::Until(_)) {
+            self.ends.parked = Parked::Until(None);
         }
         at.world.waiting.delayed.push(Reverse((until_us, self.ends.key)));
         self.ends.clear_client_deadline(at);
@@ -183,7 +185,7 @@ impl Worker {
                 break;
             }
             self.world.waiting.delayed.pop();
-            self.with(io, key, |it, at| it.go_on(at));
+            self.with_any(io, key, |it, at| it.go_on(at));
         }
         let pools: Vec<u64> = self.world.waiting.lines.keys().copied().collect();
         for pool in pools {
@@ -204,17 +206,15 @@ impl Worker {
             line.publish(self.world.id);
             line.note_left(self.world.id);
             line.live.counters.of(self.world.id).queue_timeouts.add(1);
-            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
-                continue;
-            };
-            exchange.parked = Parked::No;
-            self.with(io, key, |it, at| it.respond(at, 503, Termination::QueueTimeout));
+            let Some(transaction) = self.exchanges.get_mut(key) else { continue };
+            transaction.ends_mut().parked = Parked::No;
+            self.with_any(io, key, |it, at| it.waited_in_vain(at));
         }
         self.serve_again(io, pool);
         while let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             let PoolLine { live, line: waiters, places, .. } = line;
             let Some(&key) = waiters.first() else { break };
-            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
+            let Some(ends) = self.exchanges.get_mut(key).map(Transaction::ends_mut) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.pop_first(self.world.id);
                 continue;
@@ -222,8 +222,8 @@ impl Worker {
             // Every so often a place goes to another worker whose first waits as long.
             let (next, after) = places.next(PoolLine::words(live), self.world.id);
             let member = match next {
-                Turn::Own => exchange.tries.pool.occupy(&[], now, exchange.tries.wish).map(Some),
-                _ => exchange.tries.pool.outlook(now).map(|()| None),
+                Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.wish).map(Some),
+                _ => ends.tries.pool.outlook(now).map(|()| None),
             };
             match member {
                 Ok(member) => {
@@ -231,16 +231,15 @@ impl Worker {
                     if member.is_none() {
                         break;
                     }
-                    exchange.reserved =
-                        member.map(|member| Lease::of(&exchange.tries.pool, member));
+                    ends.reserved = member.map(|member| Lease::of(&ends.tries.pool, member));
                 }
                 Err(NoMember::Full) => break,
                 // Nobody is up any more: it goes where those go who come now.
-                Err(NoMember::Down) => exchange.go_elsewhere(now),
+                Err(NoMember::Down) => ends.go_elsewhere(now),
             }
-            exchange.parked = Parked::Called;
+            ends.parked = Parked::Called;
             line.pop_first(self.world.id);
-            self.with(io, key, |it, at| it.go_on(at));
+            self.with_any(io, key, |it, at| it.go_on(at));
         }
     }
 
@@ -258,24 +257,24 @@ impl Worker {
                 at = 0;
             }
             let Some(&Again { exchange: key, .. }) = line.again.get(at) else { break };
-            let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
+            let Some(ends) = self.exchanges.get_mut(key).map(Transaction::ends_mut) else {
                 debug_assert!(false, "an exchange that ends leaves its line");
                 line.again.remove(at);
                 line.note_left(self.world.id);
                 continue;
             };
-            match exchange.tries.pool.occupy(exchange.tries.tried(), now, exchange.tries.wish) {
-                Ok(member) => exchange.reserved = Some(Lease::of(&exchange.tries.pool, member)),
+            match ends.tries.pool.occupy(ends.tries.tried(), now, ends.tries.wish) {
+                Ok(member) => ends.reserved = Some(Lease::of(&ends.tries.pool, member)),
                 Err(NoMember::Full) => {
                     at += 1;
                     continue;
                 }
                 Err(NoMember::Down) => {}
             }
-            exchange.parked = Parked::Called;
+            ends.parked = Parked::Called;
             line.again.remove(at);
             line.note_left(self.world.id);
-            self.with(io, key, |it, at| it.go_on(at));
+            self.with_any(io, key, |it, at| it.go_on(at));
         }
         if let Some(line) = self.world.waiting.lines.get_mut(&pool) {
             line.again_from = at;
@@ -284,10 +283,13 @@ impl Worker {
 
     /// Another table is in force: those who wait may go to its members.
     pub fn move_waiting(&mut self, next: &LocalTable) {
-        let exchanges = self.exchanges.values_mut().filter_map(Transaction::http_mut);
-        for exchange in exchanges.filter(|it| it.parked.is_in_queue()) {
-            if let Some(newer) = newer_pool(next, &exchange.tries.pool) {
-                exchange.move_to(newer);
+        for transaction in self.exchanges.values_mut() {
+            if !transaction.ends().parked.is_in_queue() {
+                continue;
+            }
+            if let Some(newer) = newer_pool(next, &transaction.ends().tries.pool) {
+                let is_sent = transaction.http().is_some_and(|it| it.request.is_sent());
+                transaction.ends_mut().move_to(newer, is_sent);
             }
         }
     }
@@ -295,13 +297,13 @@ impl Worker {
 
 impl Exchange {
     /// Goes on with a request that has waited.
-    fn go_on(&mut self, at: &mut Desk<'_>) {
-        let ending = match &mut self.parked {
+    pub fn go_on(&mut self, at: &mut Desk<'_>) {
+        let ending = match &mut self.ends.parked {
             Parked::Until(ending) => ending.take(),
             _ => None,
         };
-        if !matches!(self.parked, Parked::Called) {
-            self.parked = Parked::No;
+        if !matches!(self.ends.parked, Parked::Called) {
+            self.ends.parked = Parked::No;
         }
         if let Some((ending, mut decision)) = ending {
             self.end_early(at, ending, &mut decision);
@@ -313,16 +315,15 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.upload.is_sent() {
+        if self.request.is_sent() {
             // Another member has failed it: all that was sent of it goes to this one.
             return self.resend(at, &[]);
         }
-        if self.upload.is_whole {
+        if self.request.is_whole {
             return self.send_request_head(at);
         }
-        if self.ends.stream.is_none() {
-            // The client may wait for an answer to its head before it goes on.
-            self.pass_request_body(at, b"", &Pieces::part(0), End::No);
+        if self.ends.sends_head_first() {
+            self.ends.ask_with_body(at, &mut self.request, (b"", &Pieces::part(0)), End::No);
         }
         self.request_goes_on(at);
     }

@@ -8,7 +8,7 @@ use rustix::net::RecvFlags;
 
 use super::connection::Direction;
 use super::pipe::Ending;
-use super::{Network, State};
+use super::{Network, PANIC_AS_TOLD, State};
 
 /// What an end is of.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +46,13 @@ impl End {
     ) -> Result<T, Errno> {
         let What::Stream(id) = self.what else { return Err(Errno::NOTCONN) };
         let mut state = self.network.0.borrow_mut();
+        if let Some(calls) = state.calls_until_panic.take() {
+            if calls == 0 {
+                drop(state);
+                std::panic::panic_any(PANIC_AS_TOLD);
+            }
+            state.calls_until_panic = Some(calls - 1);
+        }
         let stirs = state.weather.stirs_percent;
         if state.random.percent(stirs) {
             for direction in [Direction::In, Direction::Out] {
@@ -125,6 +132,10 @@ impl End {
             let arrived = &mut connection.inward.arrived;
             let count = arrived.len().min(buffer.len());
             if count == 0 {
+                if connection.inward.had_fin {
+                    // Behind an end nothing is read, not even the reset that came later.
+                    return Ok(0);
+                }
                 if let Some(error) = connection.ours.error.take() {
                     return Err(error);
                 }

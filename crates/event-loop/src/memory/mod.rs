@@ -79,6 +79,9 @@ pub fn pass(us: u64) {
     TIME_US.set(Some(now_us() + us));
 }
 
+/// What a panic says that was asked for.
+pub const PANIC_AS_TOLD: &str = "as told";
+
 /// How unkind the network is.
 #[derive(Debug, Clone, Copy)]
 pub struct Weather {
@@ -147,6 +150,8 @@ struct State {
     open: usize,
     /// Of all that peers have received, in order.
     digest: u64,
+    /// Calls on our ends until one of them panics.
+    calls_until_panic: Option<usize>,
     /// What happened, a line each, where somebody wants to read it.
     story: Option<String>,
 }
@@ -173,6 +178,7 @@ impl Network {
             descriptors_max,
             open: 0,
             digest: 0,
+            calls_until_panic: None,
             story: None,
         })))
     }
@@ -190,6 +196,11 @@ impl Network {
     /// Of all that peers have received, and of its order.
     pub fn digest(&self) -> u64 {
         self.0.borrow().digest
+    }
+
+    /// A call on an end panics, after so many others: with [`PANIC_AS_TOLD`], whoever is on the stack. `None`: none does.
+    pub fn panic_after(&self, calls: Option<usize>) {
+        self.0.borrow_mut().calls_until_panic = calls;
     }
 
     /// Tells what happens from now on.

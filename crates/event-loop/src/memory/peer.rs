@@ -41,6 +41,9 @@ impl Peer {
         let arrived = &mut connection.outward.arrived;
         let count = arrived.len().min(into.len());
         if count == 0 {
+            if connection.outward.had_fin {
+                return Ok(0);
+            }
             if let Some(error) = connection.theirs.error.take() {
                 return Err(error.into());
             }
@@ -89,6 +92,13 @@ impl Peer {
             connection.inward.ending = Ending::Fin;
             state.set_moving(self.id, Direction::In);
         }
+    }
+
+    /// Whether our end has everything that was written, and the end behind it.
+    pub fn is_delivered(&self) -> bool {
+        let mut state = self.network.0.borrow_mut();
+        let connection = state.connection(self.id);
+        connection.inward.flight.is_empty() && connection.inward.ending == Ending::FinArrived
     }
 
     /// Makes a reset of its close.
