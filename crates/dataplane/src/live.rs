@@ -22,7 +22,7 @@ mod former;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use weir_config::snapshot::{
@@ -152,6 +152,11 @@ pub struct LiveMember {
 }
 
 impl LivePool {
+    /// Since when the first waits on each worker.
+    pub fn waiting_words(&self) -> impl Iterator<Item = u64> + Clone {
+        self.waiting_since_ms.iter().map(|word| word.load(SeqCst))
+    }
+
     /// Makes workers look at the members anew. Whoever sees the new epoch sees what was changed before.
     fn members_changed(&self) {
         self.epoch.fetch_add(1, Release);

@@ -14,6 +14,7 @@ use weir_core::limit::Admission;
 use weir_core::monitor::{EjectionBounds, may_eject};
 use weir_core::persistence::{self, MemberState};
 use weir_core::priority::{Standing, lowest_in_use};
+use weir_core::queue::anybody_waits;
 use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 use weir_event_loop::clock::Clock;
@@ -127,6 +128,11 @@ impl View for Candidates<'_> {
 }
 
 impl LocalPool {
+    /// Whether a request has to wait behind others, on whichever worker.
+    pub fn must_queue(&self) -> bool {
+        self.settings().queue.is_some() && anybody_waits(self.live.waiting_words())
+    }
+
     /// The pool at `index` of a snapshot. Members that `previous` has are taken over with their
     /// idle connections.
     pub fn new(

@@ -12,7 +12,7 @@ use weir_config::snapshot::Address;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
 
 use super::world::{Desk, World};
-use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
+use super::{Listener, Worker};
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ListenerKey};
 use crate::live::LiveTable;
@@ -288,8 +288,7 @@ impl Desk<'_> {
     pub fn report_socket_failure(&mut self, error: &str) {
         self.world.counters.of(self.world.id).socket_failures.add(1);
         let now_ms = self.io.now_ms();
-        if now_ms >= self.world.socket_event_ms {
-            self.world.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+        if self.world.events_of_sockets.is_due(now_ms) {
             // A full channel loses the notice; the counter has it.
             let _ = self.world.events.try_send(Event::SocketFailed { error: error.to_owned() });
         }

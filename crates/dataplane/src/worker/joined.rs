@@ -75,11 +75,8 @@ impl Transaction {
         behind: Behind,
     ) {
         let Some(stream) = at.world.stream_mut(self.ends()) else { return };
-        let step = Step::of(at.io, &mut stream.joined, data, end, behind);
-        if matches!(step, Step::Wait { .. } | Step::PassAll) {
-            stream.unreleased += data.len() as u32;
-        }
-        match step {
+        stream.unreleased += data.len() as u32;
+        match Step::of(at.io, &mut stream.joined, data, end, behind) {
             Step::Pass => self.client_data(at, data, end),
             Step::Wait { is_first: true } => at.world.joined_requests.push(self.ends().key),
             Step::Wait { is_first: false } => {}
@@ -91,8 +88,6 @@ impl Transaction {
         let stream = at.world.stream_mut(self.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
-        // It is counted anew on its way.
-        stream.unreleased -= joined.len() as u32;
         self.client_data(at, &joined, end);
         at.io.give_buffer(joined);
     }

@@ -8,14 +8,17 @@
 mod body;
 mod client;
 mod commands;
+mod compression_load;
+mod desk;
+mod finishing;
 mod frames;
 mod joined;
 mod leaving;
 mod member;
 #[cfg(feature = "simulation")]
 mod remains;
-mod scratch;
 mod streams;
+mod throttle;
 mod transaction;
 mod waiting;
 mod world;
@@ -45,9 +48,6 @@ use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-
-/// At most one event about sockets that cannot be had in this time.
-const SOCKET_EVENT_INTERVAL_MS: u64 = 1_000;
 
 /// What a worker is made of.
 pub struct Setup {
@@ -165,7 +165,10 @@ impl Worker {
                 Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
                 tunnel @ Transaction::Tunnel(_) => tunnel,
             });
-            return self.with_tunnel(io, key, |it, at| it.start(at, has_member_ended));
+            return self.with_tunnel(io, key, |it, at| {
+                let has_client_ended = at.has_client_ended(&it.ends);
+                it.start(at, (has_client_ended, has_member_ended));
+            });
         }
         let Some(transaction) = self.exchanges.remove(key) else { return };
         let client = transaction.ends().client;
@@ -205,9 +208,9 @@ impl Worker {
             encodings.push(exchange.http_mut().and_then(|it| it.encoding.take()));
         }
         // What was compressed for a client that is gone is given up, not sent.
-        encodings.into_iter().for_each(|encoding| self.world.give_encoding(encoding));
+        encodings.into_iter().for_each(|encoding| self.world.tools.give_encoding(encoding));
         self.exchanges.clear();
-        self.world.encoders.forget_taken();
+        self.world.tools.encoders.forget_taken();
         self.world.unflushed.clear();
         self.world.unflushed_members.clear();
         self.world.lost_streams.clear();

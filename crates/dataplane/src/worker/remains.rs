@@ -27,9 +27,9 @@ impl Worker {
         look("bodies to come", self.world.bodies_to_come.len());
         look("joined requests", self.world.joined_requests.len());
         look("joined responses", self.world.joined_responses.len());
-        look("places under limits", self.world.held.len());
+        look("places under limits", self.world.tools.held.len());
         look("requests that wait", self.world.waiting.len());
-        look("bytes of encoders", self.world.encoders.taken_bytes());
+        look("bytes of encoders", self.world.tools.encoders.taken_bytes());
         self.look_at_counts(&mut look);
         remains
     }

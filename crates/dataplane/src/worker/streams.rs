@@ -25,8 +25,6 @@ pub struct Stream {
     pub held_end: OwnedEnd,
     /// Those that came in small frames of the read that is under way; behind those that are held.
     pub joined: Vec<u8>,
-    /// The member waits until the client has taken what there is of the response.
-    pub holds_up_member: bool,
     /// The client of a tunnel knows that its member sends nothing more.
     pub is_end_told: bool,
 }

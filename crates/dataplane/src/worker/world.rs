@@ -1,19 +1,17 @@
 //! What a worker's exchanges act upon: connections, lines, buffers, the log.
 
+use crate::worker::throttle::Throttle;
+use crate::worker::transaction::tools::Tools;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use weir_compression::{Budget, Pool};
-use weir_core::policy::Decision;
 use weir_event_loop::EventLoop;
 use weir_event_loop::clock::Clock;
 use weir_event_loop::wall_clock::WallClock;
-use weir_http::edits::FieldEdits;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use super::commands::Command;
-use super::scratch::Scratch;
 use super::streams::{MemberStream, Stream};
 use super::waiting::Waiting;
 use super::{Listener, Setup};
@@ -25,13 +23,11 @@ use crate::counters::{PerWorker, WorkerCounters};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::LocalTable;
-use crate::traffic::Held;
 use crate::worker::client::connection::Client;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::extras::Extras;
 
 /// What is being read: it is borrowed while what it says is acted upon.
 #[derive(Default)]
@@ -56,10 +52,10 @@ pub struct World {
     pub log: AccessLog,
     pub events: SyncSender<Event>,
     pub policy_lines: SyncSender<Event>,
-    pub socket_event_ms: u64,
-    pub rewrite_event_ms: u64,
-    pub insecure_event_ms: u64,
-    pub tunnel_event_ms: u64,
+    pub events_of_sockets: Throttle,
+    pub events_of_rewrites: Throttle,
+    pub events_of_member_tls: Throttle,
+    pub events_of_tunnels: Throttle,
     /// When the first client has to go whose virtual server is in no table any more.
     pub leave_by_ms: Option<u64>,
     /// The process stops: when the last clients are closed.
@@ -67,8 +63,6 @@ pub struct World {
     pub wall: WallClock,
     /// Requests that wait for a member or for their time.
     pub waiting: Waiting,
-    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-    pub spare_extras: Vec<Box<Extras>>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     pub spare_streams: Vec<Box<Stream>>,
     /// Clients that may send on, and what they have sent already.
@@ -88,18 +82,9 @@ pub struct World {
     /// Requests and responses of which the read that is under way has brought small frames; empty between two.
     pub joined_requests: Vec<ExchangeKey>,
     pub joined_responses: Vec<ExchangeKey>,
-    /// What the request that is looked at holds under limits; empty between two.
-    pub held: Vec<Held>,
     // Reused for every message; each is stale between events. They leave while they are used.
     pub member_request_head: Option<Box<RequestHead>>,
-    /// Of responses of weir's own.
-    pub own_head: Option<Box<ResponseHead>>,
-    pub response_edits: FieldEdits,
-    pub decision: Option<Box<Decision>>,
-    pub response_decision: Option<Box<Decision>>,
-    pub scratch: Scratch,
-    pub encoders: Pool,
-    pub budget: Budget,
+    pub tools: Tools,
 }
 
 /// What a call may act upon: the sockets, and everything else.
@@ -125,15 +110,14 @@ impl World {
             log,
             events,
             policy_lines,
-            socket_event_ms: 0,
-            rewrite_event_ms: 0,
-            insecure_event_ms: 0,
-            tunnel_event_ms: 0,
+            events_of_sockets: Throttle::default(),
+            events_of_rewrites: Throttle::default(),
+            events_of_member_tls: Throttle::default(),
+            events_of_tunnels: Throttle::default(),
             leave_by_ms: None,
             drain_until_ms: None,
             wall: WallClock::default(),
             waiting: Waiting::default(),
-            spare_extras: Vec::new(),
             spare_streams: Vec::new(),
             agenda: Vec::new(),
             unflushed: Vec::new(),
@@ -144,15 +128,8 @@ impl World {
             bodies_to_come: Vec::new(),
             joined_requests: Vec::new(),
             joined_responses: Vec::new(),
-            held: Vec::new(),
             member_request_head: None,
-            own_head: None,
-            response_edits: FieldEdits::default(),
-            decision: None,
-            response_decision: None,
-            scratch: Scratch::default(),
-            encoders: Pool::default(),
-            budget: Budget::new(Clock::new().now_us()),
+            tools: Tools::new(|| Clock::new().now_us()),
         };
         (world, commands)
     }

@@ -26,7 +26,11 @@ impl Worker {
             return;
         };
         if let Some(exchange) = client.exchange() {
-            self.with_tunnel(io, exchange, |it, at| it.heed_end(at));
+            self.with_tunnel(io, exchange, |it, at| {
+                if at.has_client_ended(&it.ends) {
+                    it.heed_end(at);
+                }
+            });
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! What goes back is in [`crate::worker::client::stream`].
 
+use crate::worker::transaction::stream_end::StreamEnd;
 use weir_event_loop::EventLoop;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
@@ -18,13 +19,11 @@ use crate::worker::body::Pieces;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::client::stage::Stage;
-use crate::worker::client::stream::StreamEnd;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
 use crate::worker::streams::{ClientStreams, exchange_of};
 use crate::worker::transaction::Transaction;
 use crate::worker::transaction::end::End;
-use crate::worker::transaction::exchange::Exchange;
 use crate::worker::world::{Desk, World};
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
@@ -199,7 +198,7 @@ impl Worker {
             }
             Event::WindowOpened { stream: Some(stream) } => {
                 if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
-                    while self.with_any(io, exchange, |it, at| it.let_out(at, usize::MAX)) {}
+                    while self.let_out(io, exchange, usize::MAX) {}
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
@@ -550,7 +549,7 @@ impl Worker {
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
             let is_waited_for =
-                self.world.stream(exchange.ends()).is_some_and(|it| it.holds_up_member);
+                exchange.ends().stream.is_some() && exchange.ends().is_member_stopped;
             let waits = is_waited_for || exchange.is_tunnel();
             if waits && !self.with_any(io, key, |it, at| it.ends().is_client_behind(at)) {
                 self.with_any(io, key, |it, at| it.client_took(at));
@@ -638,33 +637,6 @@ impl Worker {
         let transaction = self.exchanges.get(exchange);
         let stream = transaction.and_then(|it| self.world.stream(it.ends()));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
-    }
-}
-
-impl Exchange {
-    /// A deadline of one stream has passed.
-    pub fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
-        self.ends.clear_client_deadline(at);
-        let counters = self.ends.server.live.counters.of(at.world.id);
-        let timeout_ms = self.client_timeout_ms();
-        if self.ends.is_undelivered(at) {
-            let until_ms =
-                self.ends.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
-            if until_ms > at.io.now_ms() {
-                return self.ends.set_client_deadline(at, until_ms);
-            }
-            counters.body_timeouts.add(1);
-            return self.abandon(at, Termination::ClientTimeout);
-        }
-        let is_awaited = !self.request.is_whole && !self.request.is_cut;
-        if is_awaited && !self.is_member_backed_up(at) {
-            if self.is_over() {
-                return;
-            }
-            let counters = self.ends.server.live.counters.of(at.world.id);
-            counters.body_timeouts.add(1);
-            self.respond(at, 408, Termination::ClientTimeout);
-        }
     }
 }
 

@@ -9,10 +9,9 @@ use weir_http::h1::{BodyDecoder, HeadScan};
 
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::pool::{LocalMember, LocalPool};
-use crate::reports::Event;
 use crate::worker::member::http2::MemberHttp2;
 use crate::worker::transaction::exchange::MemberFailure;
-use crate::worker::world::{Desk, World};
+use crate::worker::world::Desk;
 
 /// A member that announces how long it keeps idle connections is not trusted to the last second.
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
@@ -143,7 +142,7 @@ impl Desk<'_> {
     pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
         self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;
-        self.world.encoders.let_go(connection.whole_bytes);
+        self.world.tools.encoders.let_go(connection.whole_bytes);
         let counters = connection.member.live.counters.of(self.world.id);
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
@@ -172,26 +171,6 @@ impl Desk<'_> {
             if http2.is_some_and(|http2| http2.is_resting) {
                 self.end_member_http2(key);
             }
-        }
-    }
-}
-
-impl World {
-    /// Passive marking: the member failed a request.
-    pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
-        let Some(settings) = &pool.settings().passive else {
-            return;
-        };
-        let live = &pool.members[member as usize].live;
-        let bounds = pool.ejection_bounds(member, now_ms);
-        if let Some(until_ms) = live.mark_failure(now_ms, &settings.counting, bounds) {
-            live.counters.of(self.id).ejections.add(1);
-            // A full event channel loses the notice, not the ejection.
-            let _ = self.events.try_send(Event::MemberEjected {
-                pool: pool.live.name.clone(),
-                member: live.label.clone(),
-                eject_ms: until_ms.saturating_sub(now_ms) as u32,
-            });
         }
     }
 }

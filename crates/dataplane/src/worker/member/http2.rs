@@ -13,16 +13,13 @@ use crate::access_log::Termination;
 use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::pool::LocalMember;
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
-use crate::worker::scratch::Message;
 use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
 use crate::worker::transaction::Transaction;
 use crate::worker::transaction::end::End;
 use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::{Exchange, MemberFailure, Phase};
-use crate::worker::transaction::response::Passed;
+use crate::worker::transaction::exchange::MemberFailure;
 use crate::worker::world::{Desk, World};
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not
@@ -115,15 +112,15 @@ impl MemberHttp2 {
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Takes an exchange off its member's connection; whether its stream was opened.
-    pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
+    pub fn leave_stream(&mut self, ends: &mut Ends) -> bool {
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection.take(), self.attempt.member_stream.take())
+            (ends.attempt.connection.take(), ends.attempt.member_stream.take())
         else {
             return false;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let Some(stream) = http2.streams.remove(stream) else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -131,12 +128,12 @@ impl Ends {
             protocol.release(stream.out.id, stream.unreleased, out);
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
-        at.io.give_buffer(stream.joined);
-        at.heed_window(connection_key);
-        at.world.list_member_for_flush(connection_key);
-        let http2 = at.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        self.io.give_buffer(stream.joined);
+        self.heed_window(connection_key);
+        self.world.list_member_for_flush(connection_key);
+        let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.streams.is_empty()) {
-            at.rest_connection(connection_key);
+            self.rest_connection(connection_key);
         }
         stream.out.id != 0
     }
@@ -182,15 +179,15 @@ impl Desk<'_> {
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
-    pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
+    pub fn give_member_window(&mut self, ends: &mut Ends) {
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (ends.attempt.connection, ends.attempt.member_stream)
         else {
             return;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         // What waits for the rest of a read has not been passed on.
@@ -198,7 +195,7 @@ impl Ends {
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
-            at.world.list_member_for_flush(connection_key);
+            self.world.list_member_for_flush(connection_key);
         }
     }
 }
@@ -372,7 +369,7 @@ impl Worker {
                 let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.with_any(io, exchange, |it, at| it.let_request_out(at));
+                    self.let_out_of(io, exchange);
                 }
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
@@ -490,39 +487,19 @@ impl Worker {
     }
 }
 
-impl Exchange {
-    /// Data from a member, and its end.
-    pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        match self.phase {
-            Phase::Respond => {
-                let nothing = at.world.scratch.take();
-                self.member_body(at, nothing, data, end);
-            }
-            Phase::AwaitHead | Phase::Deliver { .. } => {}
-        }
-    }
-
-    /// Data of a response behind its head, if that has not gone out yet, and its end.
-    fn member_body(&mut self, at: &mut Desk<'_>, head: Message, data: &[u8], end: End<'_>) {
-        let mut is_end = !matches!(end, End::No);
-        match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
-            Passed::On => {}
-            Passed::Enough => is_end = true,
-            Passed::Over => return,
-        }
-        if is_end {
-            self.ends.leave_stream(at);
-            self.ends.leave_member(at, None, at.io.now_ms());
-            return self.complete(at);
-        }
-        self.pace_response(at);
-        if !self.ends.is_client_behind(at) {
-            self.ends.give_member_window(at);
-        }
-    }
-}
-
 impl Worker {
+    /// The member's windows may let out more of this request.
+    fn let_out_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        self.with_any(io, key, |it, at| {
+            if at.let_request_out(it.ends_mut()) && !it.is_member_backed_up(at) {
+                if let Some(stream) = at.world.member_stream_mut(it.ends()) {
+                    stream.was_backed_up = false;
+                }
+                it.member_took(at);
+            }
+        });
+    }
+
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
@@ -533,43 +510,29 @@ impl Worker {
             .and_then(|it| it.http2.as_ref())
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            self.with_any(io, exchange, |it, at| it.let_request_out(at));
+            self.let_out_of(io, exchange);
         }
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
-    pub fn let_request_out(&mut self, at: &mut Desk<'_>) -> bool {
+    fn let_request_out(&mut self, ends: &mut Ends) -> bool {
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (ends.attempt.connection, ends.attempt.member_stream)
         else {
             return false;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let Some(stream) = http2.streams.get_mut(stream) else { return false };
         if !stream.out.is_behind() {
             return false;
         }
-        stream.out.let_out(at.io, connection.token, &mut http2.frames, usize::MAX);
-        at.note_window(connection_key);
-        at.world.list_member_for_flush(connection_key);
+        stream.out.let_out(self.io, connection.token, &mut http2.frames, usize::MAX);
+        self.note_window(connection_key);
+        self.world.list_member_for_flush(connection_key);
         true
-    }
-}
-
-impl Exchange {
-    /// The member has taken what there was of a request.
-    pub fn stream_drained(&mut self, at: &mut Desk<'_>) {
-        if self.request.is_whole {
-            self.ends.give_window(at);
-            return self.request_handed_over(at);
-        }
-        if self.phase == Phase::AwaitHead {
-            self.ends.clear_member_deadline(at);
-        }
-        self.request_goes_on(at);
     }
 }
 
@@ -588,7 +551,7 @@ impl Worker {
                 continue;
             }
             if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
-                self.with_any(io, exchange, |it, at| it.let_request_out(at));
+                self.let_out_of(io, exchange);
                 continue;
             }
             let stream = self.world.member_stream_mut(ends);
@@ -646,9 +609,15 @@ impl Worker {
                     until_ms = io.patience_until_ms(token, timeout_ms);
                 }
             }
-            if exchange.ends.awaits_settings(&self.world, &exchange.request)
+            if self.world.awaits_settings(&exchange.ends, &exchange.request)
                 && deadline_ms <= now_ms
             {
+                // It is none that can be used.
+                if let Some(http2) =
+                    self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                {
+                    http2.leave();
+                }
                 self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
             } else if until_ms <= now_ms {
                 // Nothing at all for half of the time: the connection may be dead, and takes no further request.

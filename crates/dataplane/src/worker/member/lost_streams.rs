@@ -7,7 +7,7 @@ use crate::arena::ConnectionKey;
 use crate::worker::Worker;
 use crate::worker::transaction::Transaction;
 use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::{Exchange, Loss, MemberFailure};
+use crate::worker::transaction::exchange::{Loss, MemberFailure};
 use crate::worker::world::Desk;
 
 /// Why an exchange has no stream.
@@ -21,10 +21,10 @@ pub enum LostStream {
     Unsendable,
 }
 
-impl Ends {
+impl Desk<'_> {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
-    pub fn lose_stream(&mut self, at: &mut Desk<'_>, why: LostStream) {
-        at.world.lost_streams.push((self.key, self.attempt.connection, why));
+    pub fn lose_stream(&mut self, ends: &mut Ends, why: LostStream) {
+        self.world.lost_streams.push((ends.key, ends.attempt.connection, why));
     }
 }
 
@@ -50,20 +50,6 @@ impl Worker {
                 }
             }
         }
-    }
-}
-
-impl Exchange {
-    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
-    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
-    pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
-        if is_unread {
-            self.ends.attempt.is_reused = !std::mem::replace(&mut self.ends.tries.was_unread, true);
-        }
-        let was_opened = self.ends.leave_stream(at);
-        let nothing_sent = is_unread || !was_opened;
-        let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
-        self.member_lost(at, loss);
     }
 }
 

@@ -9,9 +9,9 @@ use weir_tls::{Established, ServerName, Session, TlsError};
 use crate::arena::ConnectionKey;
 use crate::pool::LocalMember;
 use crate::reports::Event;
+use crate::worker::Worker;
 use crate::worker::transaction::exchange::MemberFailure;
 use crate::worker::world::Desk;
-use crate::worker::{SOCKET_EVENT_INTERVAL_MS, Worker};
 
 impl Worker {
     /// The TLS of a member failed, at the handshake or later.
@@ -45,8 +45,7 @@ impl Desk<'_> {
     /// Says why a member's TLS failed, but not too often.
     pub fn report_insecure_member(&mut self, member: &LocalMember, error: &TlsError) {
         let now_ms = self.io.now_ms();
-        if now_ms >= self.world.insecure_event_ms {
-            self.world.insecure_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
+        if self.world.events_of_member_tls.is_due(now_ms) {
             // A full channel loses the notice; the failure is counted with the request's.
             let _ = self.world.events.try_send(Event::MemberInsecure {
                 pool: member.live.pool.name.clone(),

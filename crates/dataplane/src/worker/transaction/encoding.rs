@@ -4,7 +4,7 @@ use weir_compression::{Encoder, FlushWhen, RequestFacts, entity_tags};
 use weir_http::fields::values;
 use weir_http::message::ResponseHead;
 
-use crate::worker::scratch::Message;
+use crate::worker::transaction::messages::Message;
 
 /// What is remembered of a request until its response comes.
 pub struct Codings {

@@ -1,35 +1,33 @@
 //! How an exchange ends: with its member's response, with one of weir's own, or without.
 
 use weir_config::snapshot::Page;
-use weir_event_loop::clock::Clock;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
-use crate::access_log::{Entry, Termination};
+use crate::access_log::Termination;
 use crate::counters::count_status;
-use crate::worker::client::connection::Client;
-use crate::worker::client::own_response::OwnAnswer;
-use crate::worker::client::stream::StreamEnd;
-use crate::worker::transaction::ends::{After, Ends, Outcome};
+use crate::worker::transaction::edge::Edge;
+use crate::worker::transaction::ends::{After, Outcome};
 use crate::worker::transaction::exchange::{Exchange, Phase};
-use crate::worker::world::{Desk, World};
+use crate::worker::transaction::messages::OwnAnswer;
+use crate::worker::transaction::stream_end::StreamEnd;
 
 impl Exchange {
     /// The response is whole. The member connection has been dealt with.
-    pub fn complete(&mut self, at: &mut Desk<'_>) {
+    pub fn complete(&mut self, at: &mut impl Edge) {
         self.end_delivery(at, Termination::Complete);
     }
 
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
     /// the exchange.
-    pub fn respond(&mut self, at: &mut Desk<'_>, status: u16, termination: Termination) {
+    pub fn respond(&mut self, at: &mut impl Edge, status: u16, termination: Termination) {
         self.respond_adding(at, status, termination, FieldEdits::NONE);
     }
 
     /// The same with further fields.
     pub fn respond_adding(
         &mut self,
-        at: &mut Desk<'_>,
+        at: &mut impl Edge,
         status: u16,
         termination: Termination,
         mut fields: FieldEdits,
@@ -52,14 +50,14 @@ impl Exchange {
     /// status); ends the exchange.
     pub fn respond_with(
         &mut self,
-        at: &mut Desk<'_>,
+        at: &mut impl Edge,
         status: u16,
         termination: Termination,
         fields: &FieldEdits,
         body: Option<&[u8]>,
     ) {
         self.ends.drop_member(at);
-        let draining = at.world.is_draining();
+        let draining = at.turn().is_draining;
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
         }
@@ -67,30 +65,28 @@ impl Exchange {
         let keep_alive = self.keep_alive && self.request.is_whole && !draining;
         self.ends.account.status = status;
         self.keep_alive = keep_alive;
-        count_status!(self.ends.server.live.counters.of(at.world.id), status);
+        count_status!(self.ends.server.live.counters.of(at.turn().worker), status);
         let head_only = self.request.method == Method::Head;
         let version = self.request.version;
-        let mut edits = std::mem::take(&mut at.world.response_edits);
-        let mut head = at.world.own_head.take().unwrap_or_default();
+        let mut edits = std::mem::take(&mut at.tools().response_edits);
+        let mut head = at.tools().own_head.take().unwrap_or_default();
         head.clear();
         head.status = status;
         self.edit_response(at, &head, b"", &mut edits);
-        at.world.own_head = Some(head);
+        at.tools().own_head = Some(head);
         for (name, value) in fields.added() {
             if !edits.withholds(name) {
                 edits.add(name, |out| out.extend_from_slice(value));
             }
         }
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
-        let sent = self.ends.send_own(at, &own);
-        at.world.response_edits = edits;
-        self.ends.account.bytes_sent += sent.bytes;
-        self.ends.account.head_bytes_sent += sent.head_bytes;
+        at.answer(&mut self.ends, &own);
+        at.tools().response_edits = edits;
         self.end_delivery(at, termination);
     }
 
     /// All of the response is handed over: it ends now, or when the client has taken it.
-    fn end_delivery(&mut self, at: &mut Desk<'_>, termination: Termination) {
+    fn end_delivery(&mut self, at: &mut impl Edge, termination: Termination) {
         if !self.ends.is_undelivered(at) {
             return self.end_answered(at, termination);
         }
@@ -102,7 +98,7 @@ impl Exchange {
     }
 
     /// Ends an exchange whose response is out.
-    pub fn end_answered(&mut self, at: &mut Desk<'_>, termination: Termination) {
+    pub fn end_answered(&mut self, at: &mut impl Edge, termination: Termination) {
         let request_done = self.request.is_whole;
         let outcome = Outcome {
             keep_alive: self.keep_alive && request_done,
@@ -115,7 +111,7 @@ impl Exchange {
     /// Ends an exchange and its connection without an answer.
     pub fn end_unanswered(
         &mut self,
-        at: &mut Desk<'_>,
+        at: &mut impl Edge,
         termination: Termination,
         must_reset: bool,
     ) {
@@ -123,7 +119,7 @@ impl Exchange {
     }
 
     /// Ends an exchange whose response cannot be completed, so that the client notices.
-    pub fn truncate(&mut self, at: &mut Desk<'_>, termination: Termination) {
+    pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
         self.ends.drop_member(at);
         // An end by closing would make the part look like the whole.
         let must_reset = self.response_framing == Framing::UntilClose;
@@ -132,57 +128,23 @@ impl Exchange {
     }
 
     /// Ends an exchange because its client is gone; the client connection is the caller's to close.
-    pub fn abandon(&mut self, at: &mut Desk<'_>, termination: Termination) {
+    pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination) {
         self.ends.drop_member(at);
         self.end(at, termination, After::Nothing);
     }
 
     /// Takes an exchange off the books and logs it.
-    pub fn end(&mut self, at: &mut Desk<'_>, termination: Termination, after: After) {
+    pub fn end(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
         if self.is_over() {
             return;
         }
         self.ends.count_request(at);
-        let stream_end = StreamEnd::of(self, at.world, termination);
+        let is_undelivered = self.ends.is_undelivered(at);
+        let stream_end = StreamEnd::of(self, is_undelivered, termination);
         self.ends.end(at, termination, stream_end);
-        at.io.give_buffer(std::mem::take(&mut self.request.bytes));
+        at.recycle(std::mem::take(&mut self.request.bytes));
         let encoding = self.encoding.take();
-        at.world.give_encoding(encoding);
+        at.tools().give_encoding(encoding);
         self.ends.over = Some(after);
-    }
-}
-
-impl World {
-    /// Writes the line of a transaction that is over.
-    pub fn log_transaction(&mut self, ends: &Ends, clock: Clock, termination: Termination) {
-        let (account, attempt) = (&ends.account, &ends.attempt);
-        let total_us = clock.now_us() - account.begun_us;
-        let span = |from: u64, to: u64| {
-            if from == 0 { 0 } else { to.saturating_sub(from) }
-        };
-        let entry = Entry {
-            format: account.log_format,
-            request: &account.log_request,
-            peer: self.clients.get(ends.client).and_then(Client::address),
-            server: &ends.server.live.name,
-            pool: Some(&ends.tries.pool.live.name),
-            member: account.last_member.as_ref().map(|member| &*member.live.label),
-            status: account.status,
-            bytes_received: account.bytes_received,
-            bytes_sent: account.bytes_sent,
-            head_bytes_sent: account.head_bytes_sent,
-            retries: account.retries,
-            // Who got no member has waited all the time.
-            queue_us: match account.tried_us {
-                0 => total_us,
-                tried_us => tried_us.saturating_sub(account.begun_us),
-            },
-            connect_us: span(account.tried_us, attempt.connected_us),
-            first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
-            total_us,
-            marks: ends.extras.as_ref().map(|extras| &extras.marks),
-            termination,
-        };
-        self.log.write(&entry, clock, self.counters.of(self.id));
     }
 }

@@ -2,20 +2,21 @@
 
 use std::rc::Rc;
 
-use weir_config::snapshot::AccessFormat;
+use weir_http::message::Framing;
 
 use crate::access_log::Termination;
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 use crate::table::LocalServer;
 use crate::worker::body::Pieces;
-use crate::worker::client::stream::StreamEnd;
 use crate::worker::transaction::account::Account;
 use crate::worker::transaction::attempt::Attempt;
+use crate::worker::transaction::edge::{Edge, Flow, Lag, Release, Side};
 use crate::worker::transaction::end::End;
 use crate::worker::transaction::extras::Extras;
+use crate::worker::transaction::messages::{Message, Sending};
 use crate::worker::transaction::parked::Parked;
+use crate::worker::transaction::stream_end::StreamEnd;
 use crate::worker::transaction::tries::{Lease, Tries};
-use crate::worker::world::Desk;
 
 /// The two connections that a transaction is between.
 pub struct Ends {
@@ -27,6 +28,8 @@ pub struct Ends {
     pub client: ClientKey,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
     pub stream: Option<StreamKey>,
+    /// The member waits until the client has taken what there is of the response.
+    pub is_member_stopped: bool,
     /// Where it may go, and what came of trying.
     pub tries: Tries,
     /// What it waits for, while it has no member.
@@ -96,93 +99,121 @@ impl Ends {
         counters.bytes_sent.add(bytes as u64);
     }
 
-    /// Sends data on the client's stream, and its end.
-    pub fn deliver(&mut self, at: &mut Desk<'_>, body: &[u8], pieces: &Pieces, end: End<'_>) {
-        let client_key = self.client;
-        let Some(stream) = self.stream else { return };
-        let Some(client) = at.world.clients.get_mut(client_key) else { return };
-        let Some(http2) = &mut client.http2 else { return };
-        let Some(stream) = http2.streams.get_mut(stream) else { return };
-        let sent = stream.out.send(at.io, client.token, &mut http2.frames, (body, pieces), end);
-        self.count_sent(at.world.id, sent);
-        at.heed_gathered(client_key);
+    /// Counts a request that is over.
+    pub fn count_request(&self, at: &impl Edge) {
+        let turn = at.turn();
+        let counters = self.server.live.counters.of(turn.worker);
+        counters.requests_active.subtract(1);
+        counters.request_duration.record(turn.now_us() - self.account.begun_us);
+    }
+}
+
+// The client.
+impl Ends {
+    /// Sends a head alone, if it has not gone out.
+    pub fn send_head_alone(&mut self, at: &mut impl Edge, head: Message) {
+        let (pieces, framing) = (&Pieces::whole(0), Framing::None);
+        at.send(self, head, &Sending { input: b"", pieces, framing, end: End::No, is_last: false });
     }
 
-    /// Sends up to so many bytes of what waits for the client's windows; `None`: nothing does, or can go.
-    pub fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> Option<LetOut> {
-        let client_key = self.client;
-        let client = at.world.clients.get_mut(client_key)?;
-        let token = client.token;
-        let http2 = client.http2.as_mut().filter(|_| at.io.queued(token) == 0)?;
-        let stream = http2.streams.get_mut(self.stream?).filter(|it| it.out.is_behind())?;
-        let sent = stream.out.let_out(at.io, token, &mut http2.frames, bytes_max);
-        let is_behind = stream.out.is_behind();
-        self.count_sent(at.world.id, sent.bytes);
-        at.heed_gathered(client_key);
-        Some(LetOut { data_bytes: sent.data_bytes, is_behind })
+    /// Whether the client has not taken everything that it was sent: what comes next has to wait.
+    pub fn is_client_behind(&self, at: &mut impl Edge) -> bool {
+        at.lag(self, Side::Client) != Lag::None
+    }
+
+    /// Whether something of a response waits for its client's window.
+    pub fn is_undelivered(&self, at: &mut impl Edge) -> bool {
+        self.stream.is_some() && at.lag(self, Side::Client) == Lag::Behind
+    }
+
+    /// Whether the member waits for what the client has yet to take. What else waits on a connection that many streams
+    /// share says nothing.
+    pub fn is_client_holding_up(&self, at: &mut impl Edge) -> bool {
+        match self.stream {
+            Some(_) => self.is_member_stopped,
+            None => self.is_client_behind(at),
+        }
+    }
+
+    /// Whether what the client has taken just now can have been of this transaction. A connection that many streams share
+    /// says nothing of those that had nothing on it.
+    pub fn has_client_taken_its_own(&self) -> bool {
+        self.stream.is_none() || self.is_member_stopped
+    }
+
+    /// The client must have done something by then.
+    pub fn set_client_deadline(&mut self, at: &mut impl Edge, at_ms: u64) {
+        at.due(self, Side::Client, Some(at_ms));
+    }
+
+    /// The client need not do anything.
+    pub fn clear_client_deadline(&mut self, at: &mut impl Edge) {
+        at.due(self, Side::Client, None);
     }
 
     /// What came of a client's stream was handed on: it may send as much again, on this stream or others.
-    pub fn give_window(&mut self, at: &mut Desk<'_>) {
-        let client = self.client;
-        let Some(stream) = at.world.stream_mut(self) else { return };
-        // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
-        let held = (stream.held.len() + stream.joined.len()) as u32;
-        let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
-        let id = stream.out.id;
-        at.world.release(client, id, bytes);
+    pub fn give_window(&mut self, at: &mut impl Edge) {
+        at.flow(self, Side::Client, Flow::Window);
     }
 
-    /// Whether the member has not taken all that it was sent.
-    pub fn is_member_behind(&self, at: &mut Desk<'_>) -> bool {
-        let Some(connection) = self.attempt.connection else { return false };
-        let Some(connection) = at.world.members.get(connection) else { return false };
-        let is_stream_behind =
-            at.world.member_stream(self).is_some_and(|stream| stream.is_behind());
-        is_stream_behind || at.io.queued(connection.token) > 0
+    /// Whether the head of a request goes before its body comes: a client that has its connection for itself may wait for an
+    /// answer to it. On a stream it is sent by itself.
+    pub fn sends_head_first(&self) -> bool {
+        self.stream.is_none()
+    }
+}
+
+// The member.
+impl Ends {
+    /// The member must have done something by then.
+    pub fn set_member_deadline(&mut self, at: &mut impl Edge, at_ms: u64) {
+        at.due(self, Side::Member, Some(at_ms));
+    }
+
+    /// The member need not do anything.
+    pub fn clear_member_deadline(&mut self, at: &mut impl Edge) {
+        at.due(self, Side::Member, None);
+    }
+
+    /// The client does not take what the member sends: it must wait.
+    pub fn pause_member(&mut self, at: &mut impl Edge) {
+        self.is_member_stopped = true;
+        at.flow(self, Side::Member, Flow::Stop);
+    }
+
+    /// The client has taken everything: the member may go on.
+    pub fn resume_member(&mut self, at: &mut impl Edge) {
+        self.is_member_stopped = false;
+        at.flow(self, Side::Member, Flow::Go);
+    }
+
+    /// What came of a response was passed on, unless the client does not take it: the member may send as much.
+    pub fn give_member_window(&mut self, at: &mut impl Edge) {
+        at.flow(self, Side::Member, Flow::Window);
     }
 
     /// Lets go of the member: its connection will not be used to the end.
-    pub fn drop_member(&mut self, at: &mut Desk<'_>) {
-        if self.attempt.member_stream.is_some() {
-            self.leave_stream(at);
-        } else if let Some(connection) = self.attempt.connection.take() {
-            at.close_member(connection);
-        }
-        self.leave_member(at, None, at.io.now_ms());
+    pub fn drop_member(&mut self, at: &mut impl Edge) {
+        at.release(self, Release::Drop);
+        self.leave_member(at, None);
     }
 
-    /// Counts a request that is over.
-    pub fn count_request(&self, at: &Desk<'_>) {
-        let counters = self.server.live.counters.of(at.world.id);
-        counters.requests_active.subtract(1);
-        counters.request_duration.record(at.io.clock().now_us() - self.account.begun_us);
+    /// Whether the end of the connection that the member has is told from a break.
+    pub fn tells_breaks(&self) -> bool {
+        self.attempt.member_stream.is_some()
     }
+}
 
+impl Ends {
     /// Takes a transaction off the books and logs it.
-    pub fn end(&mut self, at: &mut Desk<'_>, termination: Termination, stream_end: StreamEnd) {
-        let parked = std::mem::take(&mut self.parked);
-        if parked.is_in_queue() {
-            at.world.leave_line(&self.tries.pool, &parked, self.key);
-        }
+    pub fn end(&mut self, at: &mut impl Edge, why: Termination, stream_end: StreamEnd) {
         self.reserved = None;
-        if termination == Termination::ClientAbort {
-            self.server.live.counters.of(at.world.id).client_aborts.add(1);
+        if why == Termination::ClientAbort {
+            self.server.live.counters.of(at.turn().worker).client_aborts.add(1);
         }
-        if let Some(client) = at.world.clients.get_mut(self.client) {
-            client.exchange_ended();
-        }
-        if self.account.log_format != AccessFormat::Off {
-            if termination != Termination::Complete && self.stream.is_none() {
-                let queued = at.world.clients.get(self.client);
-                let queued = queued.map_or(0, |client| at.io.queued(client.token));
-                self.account.bytes_sent = self.account.bytes_sent.saturating_sub(queued as u64);
-            }
-            at.world.log_transaction(self, at.io.clock(), termination);
-        }
-        at.io.give_buffer(std::mem::take(&mut self.account.log_request));
+        at.finish(self, why, stream_end);
+        at.recycle(std::mem::take(&mut self.account.log_request));
         let extras = self.extras.take();
-        at.world.give_extras(extras);
-        at.end_stream(self, stream_end);
+        at.tools().give_extras(extras);
     }
 }

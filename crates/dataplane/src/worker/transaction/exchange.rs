@@ -4,30 +4,18 @@
 
 use std::rc::Rc;
 
-use weir_config::snapshot::AccessFormat;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
-use weir_event_loop::EventLoop;
 use weir_http::edits::FieldEdits;
 use weir_http::message::Framing;
 
 use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 use crate::counters::count_status;
-use crate::pool::{LocalPool, Wish};
-use crate::table::LocalServer;
-use crate::worker::Worker;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::account::Account;
-use crate::worker::transaction::attempt::Attempt;
+use crate::worker::transaction::edge::Edge;
 use crate::worker::transaction::encoding::{Codings, Encoding};
 use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::extras::Extras;
 use crate::worker::transaction::pace::Pace;
-use crate::worker::transaction::parked::Parked;
 use crate::worker::transaction::request::Request;
-use crate::worker::transaction::seeking::Found;
-use crate::worker::transaction::tries::Tries;
-use crate::worker::world::Desk;
+use crate::worker::transaction::seeking::{Found, mark_failure};
 
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
@@ -103,36 +91,6 @@ impl Exchange {
     }
 }
 
-/// What a new exchange is made of.
-pub struct Begin {
-    /// The client connection.
-    pub client: ClientKey,
-    /// The stream of that, with HTTP/2.
-    pub stream: Option<StreamKey>,
-    /// Its virtual server.
-    pub server: Rc<LocalServer>,
-    /// Where it goes.
-    pub pool: Rc<LocalPool>,
-    /// Which member it shall get.
-    pub wish: Wish,
-    /// What is remembered of it.
-    pub extras: Option<Box<Extras>>,
-    /// What the client takes, where responses are compressed.
-    pub codings: Option<Codings>,
-    /// Whether the connection may serve another request.
-    pub keep_alive: bool,
-    /// Whether the client said that this is its last request.
-    pub client_closes: bool,
-    /// How steadily bodies come.
-    pub pace: Pace,
-    /// What it asks.
-    pub request: Request,
-    /// Form of the log line.
-    pub log_format: AccessFormat,
-    /// Part of the log line.
-    pub log_request: Vec<u8>,
-}
-
 /// Why a member did not serve a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberFailure {
@@ -187,45 +145,10 @@ pub struct Loss {
     pub is_counted: bool,
 }
 
-impl Worker {
-    /// Starts a transaction. No member is chosen yet.
-    pub fn begin(&mut self, io: &EventLoop, begin: Begin) -> ExchangeKey {
-        let counters = begin.server.live.counters.of(self.world.id);
-        counters.requests.add(1);
-        counters.requests_active.add(1);
-        begin.pool.note_request(io.now_ms());
-        let exchange = Exchange {
-            ends: Ends {
-                key: self.exchanges.next_key(),
-                over: None,
-                client: begin.client,
-                stream: begin.stream,
-                tries: Tries::new(begin.pool, begin.wish),
-                parked: Parked::No,
-                reserved: None,
-                attempt: Attempt::default(),
-                server: begin.server,
-                extras: begin.extras,
-                account: Account::begin(io.clock().now_us(), begin.log_format, begin.log_request),
-            },
-            codings: begin.codings,
-            encoding: None,
-            keep_alive: begin.keep_alive,
-            client_closes: begin.client_closes,
-            phase: Phase::AwaitHead,
-            pace: begin.pace,
-            request: begin.request,
-            response_framing: Framing::None,
-            client_ended: false,
-        };
-        self.exchanges.insert(Transaction::Http(exchange))
-    }
-}
-
 impl Exchange {
     /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
     /// or the client has been told that there is none and it is gone.
-    pub fn dispatch(&mut self, at: &mut Desk<'_>) -> bool {
+    pub fn dispatch(&mut self, at: &mut impl Edge) -> bool {
         let need = self.request.need();
         let is_full = match self.ends.find_member(at, need) {
             Found::Member => {
@@ -251,12 +174,12 @@ impl Exchange {
 
     /// The member connection of an exchange is of no use any more and has been closed. The request
     /// is sent elsewhere, or the client learns of the failure.
-    pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
+    pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
         self.ends.attempt.connection = None;
         self.ends.tries.failure = Some(reason);
         if !matches!(self.phase, Phase::AwaitHead) {
-            self.ends.leave_member(at, Some(reason), at.io.now_ms());
+            self.ends.leave_member(at, Some(reason));
             return self.truncate(at, reason.termination());
         }
         self.ends.attempt.first_byte_us = 0;
@@ -279,12 +202,12 @@ impl Exchange {
             && reason != MemberFailure::Malformed
             && (self.request.is_replayable() || !unsent.is_empty())
             && may_retry(&attempt)
-            && (stale || self.ends.tries.pool.may_retry(at.io.now_ms()));
+            && (stale || self.ends.tries.pool.may_retry(at.turn().now_ms()));
         if stale && repeat {
             return self.retry_stale(at, unsent);
         }
         let is_blamed = !stale && !is_counted;
-        self.ends.leave_member(at, is_blamed.then_some(reason), at.io.now_ms());
+        self.ends.leave_member(at, is_blamed.then_some(reason));
         if !repeat {
             return self.respond(at, reason.status(), reason.termination());
         }
@@ -292,7 +215,7 @@ impl Exchange {
             return;
         }
         self.ends.account.retries += 1;
-        self.ends.tries.pool.live.counters.of(at.world.id).retries.add(1);
+        self.ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
         if self.dispatch(at) {
             self.resend(at, &unsent);
         }
@@ -300,24 +223,24 @@ impl Exchange {
 
     /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
     /// the old one share that.
-    fn retry_stale(&mut self, at: &mut Desk<'_>, unsent: Vec<u8>) {
+    fn retry_stale(&mut self, at: &mut impl Edge, unsent: Vec<u8>) {
         let Some(member) = self.ends.attempt.member() else {
             return;
         };
         self.ends.account.retries += 1;
-        self.ends.tries.pool.live.counters.of(at.world.id).retries.add(1);
-        match self.ends.reconnect(at, member, self.request.need()) {
+        self.ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
+        match at.connect(&mut self.ends, member, self.request.need(), true) {
             Ok(()) => {
                 self.limit_reads(at);
                 self.resend(at, &unsent);
             }
             Err(reason) => {
-                self.ends.leave_member(at, Some(reason), at.io.now_ms());
+                self.ends.leave_member(at, Some(reason));
                 if self.is_over() {
                     return;
                 }
                 self.ends.tries.failure = Some(reason);
-                if !self.ends.tries.pool.may_retry(at.io.now_ms()) {
+                if !self.ends.tries.pool.may_retry(at.turn().now_ms()) {
                     return self.respond(at, reason.status(), reason.termination());
                 }
                 if self.dispatch(at) {
@@ -328,11 +251,11 @@ impl Exchange {
     }
 
     /// Hands the request to the new connection: what was queued for the old one, or all of it.
-    pub fn resend(&mut self, at: &mut Desk<'_>, unsent: &[u8]) {
+    pub fn resend(&mut self, at: &mut impl Edge, unsent: &[u8]) {
         if self.ends.attempt.connection.is_none() {
             return;
         }
-        self.ends.ask_again(at, &mut self.request, unsent);
+        at.ask_again(&mut self.ends, &mut self.request, unsent);
         self.request_handed_over(at);
         // The client may have been stopped because of what the old connection did not take.
         if self.request.is_whole {
@@ -345,22 +268,22 @@ impl Exchange {
     }
 
     /// The response head has come: the timers of the log stand, the request is not needed any more.
-    pub fn response_began(&mut self, at: &mut Desk<'_>, status: u16) {
-        let now_us = at.io.clock().now_us();
+    pub fn response_began(&mut self, at: &mut impl Edge, status: u16) {
+        let now_us = at.turn().now_us();
         if self.ends.attempt.first_byte_us == 0 {
             self.ends.attempt.first_byte_us = now_us;
         }
         let first_byte_us = self.ends.attempt.first_byte_us;
         self.ends.account.status = status;
-        at.io.give_buffer(std::mem::take(&mut self.request.bytes));
+        at.recycle(std::mem::take(&mut self.request.bytes));
         self.request.let_go();
-        count_status!(self.ends.server.live.counters.of(at.world.id), status);
+        count_status!(self.ends.server.live.counters.of(at.turn().worker), status);
         let Some(member) = self.ends.attempt.member() else {
             return;
         };
         let pool = Rc::clone(&self.ends.tries.pool);
         let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(at.world.id);
+        let counters = live.counters.of(at.turn().worker);
         count_status!(counters, status);
         let duration_us = first_byte_us.saturating_sub(self.ends.attempt.connected_us);
         counters.response_duration.record(duration_us);
@@ -371,7 +294,7 @@ impl Exchange {
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {
-            at.world.mark_failure(&pool, member, now_us / 1_000);
+            mark_failure(at, &pool, member);
         } else {
             live.mark_success(now_us / 1_000);
         }

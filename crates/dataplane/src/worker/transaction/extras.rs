@@ -29,6 +29,8 @@ pub struct Extras {
     pub kept: Option<Kept>,
     /// What its cookie says of other pools.
     pub other_tokens: OtherTokens,
+    /// It came through TLS.
+    pub is_secure: bool,
     /// Places that it has under limits.
     pub held: Vec<Held>,
     /// Fields that were changed in the request's head, and may not come in its trailers.
@@ -102,6 +104,7 @@ impl Extras {
         self.marks.clear();
         self.kept = None;
         self.other_tokens.clear();
+        self.is_secure = false;
         self.held.clear();
         self.request_names.clear();
         self.response_names.clear();

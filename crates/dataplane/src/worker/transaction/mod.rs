@@ -5,16 +5,22 @@
 
 pub mod account;
 pub mod agreement;
+pub mod arrival;
+pub mod asking;
 pub mod attempt;
-pub mod beginning;
 pub mod compress;
 pub mod considered;
+pub mod early_data;
+pub mod edge;
 pub mod encoding;
 pub mod end;
 pub mod ending;
 pub mod ends;
 pub mod exchange;
 pub mod extras;
+pub mod losing;
+pub mod messages;
+pub mod notice;
 pub mod pace;
 pub mod parked;
 pub mod patience;
@@ -23,7 +29,11 @@ pub mod receiving;
 pub mod relay;
 pub mod request;
 pub mod response;
+pub mod scratch;
 pub mod seeking;
+pub mod stages;
+pub mod stream_end;
+pub mod tools;
 pub mod trailers;
 pub mod tries;
 pub mod tunnel;
@@ -31,13 +41,12 @@ pub mod websocket;
 
 use crate::access_log::Termination;
 use crate::worker::body::Pieces;
-use crate::worker::member::toward_member::Lag;
+use crate::worker::transaction::edge::{Edge, Lag, Release, Side};
 use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Ends;
+use crate::worker::transaction::ends::{Ends, LetOut};
 use crate::worker::transaction::exchange::{Exchange, Loss, MemberFailure};
 use crate::worker::transaction::relay::Relay;
 use crate::worker::transaction::tunnel::Tunnel;
-use crate::worker::world::Desk;
 
 /// What a worker has under way.
 pub enum Transaction {
@@ -93,7 +102,7 @@ impl Transaction {
     }
 
     /// It has waited, and may go on.
-    pub fn go_on(&mut self, at: &mut Desk<'_>) {
+    pub fn go_on(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.go_on(at),
             Self::Relay(relay) => relay.find_member(at),
@@ -102,7 +111,7 @@ impl Transaction {
     }
 
     /// It has waited for a member for too long.
-    pub fn waited_in_vain(&mut self, at: &mut Desk<'_>) {
+    pub fn waited_in_vain(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.respond(at, 503, Termination::QueueTimeout),
             Self::Relay(relay) => relay.truncate(at, Termination::QueueTimeout),
@@ -116,7 +125,7 @@ impl Transaction {
     }
 
     /// Its client is gone; the client connection is the caller's to close.
-    pub fn abandon(&mut self, at: &mut Desk<'_>, why: Termination) {
+    pub fn abandon(&mut self, at: &mut impl Edge, why: Termination) {
         match self {
             Self::Http(exchange) => exchange.abandon(at, why),
             Self::Relay(relay) => relay.abandon(at, why),
@@ -125,7 +134,7 @@ impl Transaction {
     }
 
     /// It has to end now, so that its client notices that something is missing.
-    pub fn truncate(&mut self, at: &mut Desk<'_>, why: Termination) {
+    pub fn truncate(&mut self, at: &mut impl Edge, why: Termination) {
         match self {
             Self::Http(exchange) => exchange.truncate(at, why),
             Self::Relay(relay) => relay.truncate(at, why),
@@ -134,7 +143,7 @@ impl Transaction {
     }
 
     /// Data came on the client's stream, and perhaps its end.
-    pub fn client_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+    pub fn client_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self {
             Self::Http(exchange) => {
                 exchange.client_data(at, (data, &Pieces::whole(data.len())), end)
@@ -145,7 +154,7 @@ impl Transaction {
     }
 
     /// The client has ended its stream short, since it knew the answer.
-    pub fn client_cut(&mut self, at: &mut Desk<'_>) {
+    pub fn client_cut(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.request_cut(at),
             Self::Relay(_) => {}
@@ -154,7 +163,7 @@ impl Transaction {
     }
 
     /// The client took everything that was queued for it.
-    pub fn client_took(&mut self, at: &mut Desk<'_>) {
+    pub fn client_took(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.client_takes_more(at),
             Self::Relay(_) => {}
@@ -162,17 +171,17 @@ impl Transaction {
         }
     }
 
-    /// The windows of the client may let out more: so many bytes at most. Whether more of it may go.
-    pub fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
+    /// Some of what has waited for the client's windows went out. Whether more of it may go.
+    pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         match self {
-            Self::Http(exchange) => exchange.let_out(at, bytes_max),
+            Self::Http(exchange) => exchange.client_let_out(at, sent),
             Self::Relay(_) => false,
-            Self::Tunnel(tunnel) => tunnel.let_out(at, bytes_max),
+            Self::Tunnel(tunnel) => tunnel.client_let_out(at, sent),
         }
     }
 
     /// The deadline of the client's stream has passed.
-    pub fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
+    pub fn stream_timed_out(&mut self, at: &mut impl Edge) {
         self.ends_mut().clear_client_deadline(at);
         match self {
             Self::Http(exchange) => exchange.stream_timed_out(at),
@@ -182,7 +191,7 @@ impl Transaction {
     }
 
     /// Data came on the member's stream, and perhaps its end.
-    pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+    pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self {
             Self::Http(exchange) => exchange.member_data(at, data, end),
             Self::Relay(_) => {}
@@ -190,35 +199,26 @@ impl Transaction {
         }
     }
 
-    /// The member's windows may let out more.
-    pub fn let_request_out(&mut self, at: &mut Desk<'_>) {
-        if !self.ends_mut().let_request_out(at) {
-            return;
-        }
-        let is_behind = match self {
+    /// Whether the member has yet to take something, for which it has its time from now on.
+    pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
+        match self {
             Self::Http(exchange) => exchange.is_member_backed_up(at),
             Self::Relay(_) => false,
-            Self::Tunnel(tunnel) => tunnel.ends.member_lag(at) != Lag::None,
-        };
-        if !is_behind {
-            if let Some(stream) = at.world.member_stream_mut(self.ends()) {
-                stream.was_backed_up = false;
-            }
-            self.member_took(at);
+            Self::Tunnel(tunnel) => at.lag(&tunnel.ends, Side::Member) != Lag::None,
         }
     }
 
     /// The member took everything that was queued for it.
-    pub fn member_took(&mut self, at: &mut Desk<'_>) {
+    pub fn member_took(&mut self, at: &mut impl Edge) {
         match self {
-            Self::Http(exchange) => exchange.stream_drained(at),
+            Self::Http(exchange) => exchange.member_took(at),
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.member_took(at),
         }
     }
 
     /// The member connection is of no use any more and has been closed.
-    pub fn member_lost(&mut self, at: &mut Desk<'_>, loss: Loss) {
+    pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
         match self {
             Self::Http(exchange) => exchange.member_lost(at, loss),
             Self::Relay(relay) => relay.member_lost(at, loss),
@@ -227,12 +227,12 @@ impl Transaction {
     }
 
     /// The member's stream is of no use any more.
-    pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
+    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
         match self {
             Self::Http(exchange) => exchange.stream_lost(at, why, is_unread),
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => {
-                tunnel.ends.leave_stream(at);
+                at.release(&mut tunnel.ends, Release::Drop);
                 tunnel.member_lost(at, why);
             }
         }

@@ -1,8 +1,8 @@
 //! How long either side of an exchange may be silent.
 
+use crate::worker::transaction::edge::Edge;
 use crate::worker::transaction::exchange::{Exchange, Phase};
 use crate::worker::transaction::pace::Pace;
-use crate::worker::world::Desk;
 
 impl Exchange {
     /// How long its client may be without progress, of what it sends as of what it takes.
@@ -24,16 +24,16 @@ impl Exchange {
 
 impl Exchange {
     /// The client must make some progress in the time that it has for that.
-    pub fn await_client(&mut self, at: &mut Desk<'_>) {
-        let until_ms = at.io.now_ms() + self.client_timeout_ms();
+    pub fn await_client(&mut self, at: &mut impl Edge) {
+        let until_ms = at.turn().now_ms() + self.client_timeout_ms();
         self.ends.set_client_deadline(at, until_ms);
     }
 
     /// Some of a request has come, and more is to come. Where either side may be silent, this shows that neither is gone.
-    pub fn await_more_of_request(&mut self, at: &mut Desk<'_>) {
+    pub fn await_more_of_request(&mut self, at: &mut impl Edge) {
         self.await_client(at);
         if (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {
-            let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
+            let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
             self.ends.set_member_deadline(at, until_ms);
         }
     }

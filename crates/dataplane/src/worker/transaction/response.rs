@@ -8,13 +8,13 @@ use weir_http::message::{Framing, ResponseHead, Version};
 use crate::access_log::Termination;
 use crate::counters::count_status;
 use crate::worker::body::Pieces;
-use crate::worker::client::toward_client::OutHead;
-use crate::worker::scratch::Message;
+use crate::worker::transaction::edge::{Edge, Release};
 use crate::worker::transaction::encoding::Encoded;
 use crate::worker::transaction::end::End;
+use crate::worker::transaction::ends::LetOut;
 use crate::worker::transaction::exchange::{Exchange, Phase};
+use crate::worker::transaction::messages::{Message, OutHead, Sending};
 use crate::worker::transaction::pace::Pace;
-use crate::worker::world::Desk;
 
 /// What became of some of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,22 +30,23 @@ pub enum Passed {
 
 impl Exchange {
     /// Passes an interim response on, which the member has made.
-    pub fn forward_interim(&mut self, at: &mut Desk<'_>, head: &ResponseHead, input: &[u8]) {
+    pub fn forward_interim(&mut self, at: &mut impl Edge, head: &ResponseHead, input: &[u8]) {
         if let Some(member) = &self.ends.account.last_member {
-            count_status!(member.live.counters.of(at.world.id), head.status);
+            count_status!(member.live.counters.of(at.turn().worker), head.status);
         }
         if self.request.version == Version::Http10 {
             return;
         }
-        count_status!(self.ends.server.live.counters.of(at.world.id), head.status);
+        count_status!(self.ends.server.live.counters.of(at.turn().worker), head.status);
         let forward = ResponseForward {
             framing: Framing::None,
             client_version: self.request.version,
             persistence: Persistence::KeepAlive,
             date: None,
         };
-        let out = OutHead { head, input, edits: &FieldEdits::NONE, forward };
-        let message = self.ends.begin_message(at, &out, (SendKind::Interim, false));
+        let edits = &FieldEdits::NONE;
+        let out = OutHead { head, input, edits, forward, is_dated: false };
+        let message = at.head(&mut self.ends, &out, SendKind::Interim, false);
         self.ends.send_head_alone(at, message);
         if self.ends.is_client_behind(at) {
             self.await_client(at);
@@ -58,14 +59,14 @@ impl Exchange {
     /// is the head, `body` what there is behind it.
     pub fn begin_response(
         &mut self,
-        at: &mut Desk<'_>,
+        at: &mut impl Edge,
         head: &mut ResponseHead,
         (input, body): (&[u8], &[u8]),
     ) -> Message {
         self.leave_out_known(head, input);
         self.response_began(at, head.status);
-        let draining = at.world.is_draining();
-        let mut edits = std::mem::take(&mut at.world.response_edits);
+        let draining = at.turn().is_draining;
+        let mut edits = std::mem::take(&mut at.tools().response_edits);
         edits.clear();
         if self.ends.extras.is_some() {
             self.edit_response(at, head, input, &mut edits);
@@ -83,21 +84,18 @@ impl Exchange {
         self.response_framing = framing;
         let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = self.request.version;
-        let mut wall = std::mem::take(&mut at.world.wall);
-        let date = (!head.has_date).then(|| wall.at(at.io.clock()).0.http.as_bytes());
-        let forward = ResponseForward { framing, client_version, persistence, date };
-        let out = OutHead { head, input, edits: &edits, forward };
+        let forward = ResponseForward { framing, client_version, persistence, date: None };
+        let out = OutHead { head, input, edits: &edits, forward, is_dated: !head.has_date };
         let is_end = framing.is_empty();
-        let message = self.ends.begin_message(at, &out, (SendKind::Response, is_end));
-        at.world.wall = wall;
-        at.world.response_edits = edits;
+        let message = at.head(&mut self.ends, &out, SendKind::Response, is_end);
+        at.tools().response_edits = edits;
         message
     }
 
     /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.
     pub fn send_response(
         &mut self,
-        at: &mut Desk<'_>,
+        at: &mut impl Edge,
         head: Message,
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
@@ -107,35 +105,36 @@ impl Exchange {
             return Passed::On;
         }
         let is_end = !matches!(end, End::No);
-        let mut compressed = at.world.scratch.take();
+        let mut compressed = at.tools().scratch.take();
         let encoded = self.compress(at, (input, pieces), is_end, &mut compressed);
         if encoded == Encoded::Broken {
             // What has gone out cannot be made whole.
-            at.world.scratch.give(compressed);
+            at.tools().scratch.give(compressed);
             self.ends.send_head_alone(at, head);
             self.truncate(at, Termination::EncodingFailed);
             return Passed::Over;
         }
         let whole = Pieces::whole(compressed.len());
         self.send_pieces(at, head, (&compressed, &whole), end);
-        at.world.scratch.give(compressed);
+        at.tools().scratch.give(compressed);
         if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
     }
 
     fn send_pieces(
         &mut self,
-        at: &mut Desk<'_>,
+        at: &mut impl Edge,
         head: Message,
-        body: (&[u8], &Pieces),
+        (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) {
         let is_last = !matches!(end, End::No) && !self.keep_alive;
-        self.ends.send_body(at, head, body, (self.response_framing, end, is_last));
+        let framing = self.response_framing;
+        at.send(&mut self.ends, head, &Sending { input, pieces, framing, end, is_last });
     }
 
     /// The member sends as fast as the client takes.
-    pub fn pace_response(&mut self, at: &mut Desk<'_>) {
-        let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
+    pub fn pace_response(&mut self, at: &mut impl Edge) {
+        let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
         if self.ends.is_client_behind(at) {
             self.ends.pause_member(at);
             self.ends.clear_member_deadline(at);
@@ -150,11 +149,11 @@ impl Exchange {
     }
 
     /// The client took everything: the member may go on.
-    pub fn client_takes_more(&mut self, at: &mut Desk<'_>) {
+    pub fn client_takes_more(&mut self, at: &mut impl Edge) {
         if self.ends.attempt.connection.is_none() {
             return;
         }
-        let until_ms = at.io.now_ms() + self.response_body_timeout_ms();
+        let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
         let (is_responding, request_done) = (self.phase == Phase::Respond, self.request.is_whole);
         if request_done {
             self.ends.clear_client_deadline(at);
@@ -168,5 +167,55 @@ impl Exchange {
             // It was interim responses that waited.
             self.request_handed_over(at);
         }
+    }
+
+    /// Data from a member, and its end.
+    pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
+        match self.phase {
+            Phase::Respond => {
+                let nothing = at.tools().scratch.take();
+                self.member_body(at, nothing, data, end);
+            }
+            Phase::AwaitHead | Phase::Deliver { .. } => {}
+        }
+    }
+
+    /// Data of a response on a stream behind its head, if that has not gone out yet, and its end.
+    pub fn member_body(&mut self, at: &mut impl Edge, head: Message, data: &[u8], end: End<'_>) {
+        let mut is_end = !matches!(end, End::No);
+        match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
+            Passed::On => {}
+            Passed::Enough => is_end = true,
+            Passed::Over => return,
+        }
+        if is_end {
+            return self.response_done(at, true);
+        }
+        self.pace_response(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.give_member_window(at);
+        }
+    }
+
+    /// The response is whole: the member connection is kept, if that `is_reusable`, and the exchange completed.
+    pub fn response_done(&mut self, at: &mut impl Edge, is_reusable: bool) {
+        let is_kept = is_reusable && self.request.is_whole;
+        at.release(&mut self.ends, if is_kept { Release::Keep } else { Release::Drop });
+        self.ends.leave_member(at, None);
+        self.complete(at);
+    }
+
+    /// Some of what has waited for the client's windows went out. Whether more of it may go.
+    pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
+        if sent.is_behind {
+            self.await_client(at);
+            return sent.data_bytes > 0;
+        }
+        if let Phase::Deliver { ends_as, .. } = self.phase {
+            self.end_answered(at, ends_as);
+        } else if !self.ends.is_client_behind(at) {
+            self.client_takes_more(at);
+        }
+        false
     }
 }

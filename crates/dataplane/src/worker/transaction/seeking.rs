@@ -3,18 +3,18 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_event_loop::EventLoop;
 use weir_event_loop::clock::Clock;
 
 use crate::access_log::Termination;
 use crate::pool::{LocalPool, NoMember, Wish};
 use crate::sticky::Sticky;
 use crate::traffic::Kept;
+use crate::worker::transaction::edge::Edge;
 use crate::worker::transaction::ends::Ends;
 use crate::worker::transaction::exchange::MemberFailure;
+use crate::worker::transaction::notice::Notice;
 use crate::worker::transaction::parked::Parked;
 use crate::worker::transaction::tries::Lease;
-use crate::worker::world::Desk;
 
 /// What a failure counts as at least, where members are compared by the time they take.
 const FAILED_US_MIN: u64 = 100_000;
@@ -53,15 +53,13 @@ pub enum Found {
 
 impl Ends {
     /// Finds a member and a connection to it.
-    pub fn find_member(&mut self, at: &mut Desk<'_>, need: Need) -> Found {
+    pub fn find_member(&mut self, at: &mut impl Edge, need: Need) -> Found {
         let (mut is_full, mut has_failed) = (false, false);
         while self.tries.left() > 0 {
             let pool = Rc::clone(&self.tries.pool);
-            let now = at.io.clock();
+            let now = at.turn().clock;
             let is_first = self.tries.count == 0;
-            let is_behind = is_first
-                && !matches!(self.parked, Parked::Called)
-                && crate::worker::waiting::must_queue(&pool);
+            let is_behind = is_first && !matches!(self.parked, Parked::Called) && pool.must_queue();
             let leased = |member| Lease::of(&pool, member);
             let occupied = match self.reserved.take() {
                 Some(lease) => Ok(lease),
@@ -78,21 +76,21 @@ impl Ends {
                     // What has been sent of it must be here to be sent again.
                     let may_wait =
                         is_first || !need.is_sent || (need.is_replayable && need.is_whole);
-                    if is_full && may_wait && self.join_line(at, need.is_sent) {
+                    if is_full && may_wait && at.line_up(self, need.is_sent) {
                         return Found::Waits;
                     }
                     break;
                 }
             };
             if has_failed {
-                if !pool.may_retry(at.io.now_ms()) {
+                if !pool.may_retry(at.turn().now_ms()) {
                     break;
                 }
                 self.account.retries += 1;
-                pool.live.counters.of(at.world.id).retries.add(1);
+                pool.live.counters.of(at.turn().worker).retries.add(1);
             }
             let member = lease.member;
-            self.note_member(member, at.io);
+            self.note_member(member, now.now_ms());
             if self.tries.count == 0 {
                 self.account.tried_us = now.now_us();
             }
@@ -103,11 +101,11 @@ impl Ends {
             let local = &pool.members[member as usize];
             self.account.last_member = Some(Rc::clone(local));
             let live = &local.live;
-            live.counters.of(at.world.id).requests_active.add(1);
-            match self.take_connection(at, member, need) {
+            live.counters.of(at.turn().worker).requests_active.add(1);
+            match at.connect(self, member, need, false) {
                 Ok(()) => return Found::Member,
                 Err(reason) => {
-                    self.leave_member(at, Some(reason), at.io.now_ms());
+                    self.leave_member(at, Some(reason));
                     self.tries.failure = Some(reason);
                     if reason == MemberFailure::NoSocket {
                         break;
@@ -120,25 +118,26 @@ impl Ends {
     }
 
     /// How it ends that has found nobody: with a status, where it is a request.
-    pub fn why_nobody(&self, at: &Desk<'_>) -> (u16, Termination) {
+    pub fn why_nobody(&self, at: &impl Edge) -> (u16, Termination) {
         match self.tries.failure {
             Some(reason) => (reason.status(), reason.termination()),
             None => {
-                self.tries.pool.live.counters.of(at.world.id).no_member.add(1);
+                self.tries.pool.live.counters.of(at.turn().worker).no_member.add(1);
                 (503, Termination::NoMember)
             }
         }
     }
 
     /// Ends the occupation of the member that an exchange has, if it has one.
-    pub fn leave_member(&mut self, at: &mut Desk<'_>, failure: Option<MemberFailure>, now_ms: u64) {
+    pub fn leave_member(&mut self, at: &mut impl Edge, failure: Option<MemberFailure>) {
         let Some(lease) = self.attempt.lease.take() else {
             return;
         };
         let (pool, member) = (Rc::clone(&lease.pool), lease.member);
         drop(lease);
+        let now_ms = at.turn().now_ms();
         let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(at.world.id);
+        let counters = live.counters.of(at.turn().worker);
         counters.requests_active.subtract(1);
         let is_blamed = failure
             .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
@@ -155,7 +154,7 @@ impl Ends {
             Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
             Some(_) => counters.response_failures.add(1),
         }
-        at.world.mark_failure(&pool, member, now_ms);
+        mark_failure(at, &pool, member);
     }
 
     /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
@@ -206,13 +205,28 @@ impl Ends {
     /// A member was picked: a table that remembers clients learns of it at once, so that the client's
     /// next request, on whichever worker, goes there too.
     #[inline]
-    pub fn note_member(&self, member: u32, io: &EventLoop) {
+    pub fn note_member(&self, member: u32, now_ms: u64) {
         let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
         if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
             && let Sticky::Source(source) = &**sticky
             && *known != Some(member)
         {
-            source.table.remember(*client, member, io.now_ms());
+            source.table.remember(*client, member, now_ms);
         }
+    }
+}
+
+/// Passive marking: the member failed a request.
+pub fn mark_failure(at: &mut impl Edge, pool: &LocalPool, member: u32) {
+    let Some(settings) = &pool.settings().passive else {
+        return;
+    };
+    let turn = at.turn();
+    let member_now = &pool.members[member as usize];
+    let bounds = pool.ejection_bounds(member, turn.now_ms());
+    if let Some(until_ms) = member_now.live.mark_failure(turn.now_ms(), &settings.counting, bounds)
+    {
+        member_now.live.counters.of(turn.worker).ejections.add(1);
+        at.tell(Notice::Ejected { pool, member: member_now, until_ms });
     }
 }

@@ -11,7 +11,7 @@ use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 use crate::table::LocalServer;
 use crate::worker::transaction::exchange::Exchange;
 use crate::worker::transaction::extras::Extras;
-use crate::worker::world::World;
+use crate::worker::transaction::tools::Tools;
 
 /// Whether trailers may follow a body: of HTTP/1 behind chunks alone.
 fn may_follow(framing: Framing, version: Version) -> bool {
@@ -29,24 +29,22 @@ pub fn announce(server: &LocalServer, head: &RequestHead, edits: &mut RequestEdi
     }
 }
 
-impl World {
-    /// Keeps what was done to a request's head, all of it, for its trailers.
-    pub fn keep_request_edits(
-        &mut self,
-        server: &LocalServer,
-        head: &RequestHead,
-        edits: &RequestEdits,
-        extras: Option<Box<Extras>>,
-    ) -> Option<Box<Extras>> {
-        let may_come = server.http.request_trailers == RequestTrailers::Forward
-            && may_follow(head.framing, head.version);
-        if !may_come || !edits.fields.hold_for_trailers() {
-            return extras;
-        }
-        let mut extras = extras.or_else(|| self.spare_extras.pop()).unwrap_or_default();
-        extras.request_names.note(&edits.fields);
-        Some(extras)
+/// Keeps what was done to a request's head, all of it, for its trailers.
+pub fn keep_edits(
+    tools: &mut Tools,
+    server: &LocalServer,
+    head: &RequestHead,
+    edits: &RequestEdits,
+    extras: Option<Box<Extras>>,
+) -> Option<Box<Extras>> {
+    let may_come = server.http.request_trailers == RequestTrailers::Forward
+        && may_follow(head.framing, head.version);
+    if !may_come || !edits.fields.hold_for_trailers() {
+        return extras;
     }
+    let mut extras = extras.unwrap_or_else(|| tools.take_extras());
+    extras.request_names.note(&edits.fields);
+    Some(extras)
 }
 
 impl Extras {

@@ -10,13 +10,12 @@
 //! | nothing came for long | `timer` | `timer` |
 
 use crate::access_log::Termination;
-use crate::worker::client::stream::StreamEnd;
-use crate::worker::member::toward_member::Lag;
+use crate::worker::transaction::edge::{Edge, Flow, Lag, Release, Side};
 use crate::worker::transaction::end::{End, OwnedEnd};
-use crate::worker::transaction::ends::{After, Ends};
+use crate::worker::transaction::ends::{After, Ends, LetOut};
 use crate::worker::transaction::exchange::{Exchange, MemberFailure};
 use crate::worker::transaction::relay::{Relay, count_relay};
-use crate::worker::world::Desk;
+use crate::worker::transaction::stream_end::StreamEnd;
 
 /// What it was before it became one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +68,17 @@ impl Tunnel {
         self.ends.over.is_some()
     }
 
-    /// Both ends are there: what the client has sent ahead goes first. `has_member_ended`: nothing more comes of the member.
-    pub fn start(&mut self, at: &mut Desk<'_>, has_member_ended: bool) {
+    /// Both ends are there: what the client has sent ahead goes first. `has_client_ended`, `has_member_ended`: nothing more comes of
+    /// it.
+    pub fn start(
+        &mut self,
+        at: &mut impl Edge,
+        (has_client_ended, has_member_ended): (bool, bool),
+    ) {
         self.ends.clear_member_deadline(at);
         self.is_alive(at);
         self.let_client_send(at);
-        self.has_client_ended |= self.ends.has_client_ended(at);
+        self.has_client_ended |= has_client_ended;
         if self.has_client_ended && !self.is_over() {
             self.client_ended(at);
         }
@@ -84,37 +88,36 @@ impl Tunnel {
     }
 
     /// Bytes from the client.
-    pub fn client_sent(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
+    pub fn client_sent(&mut self, at: &mut impl Edge, bytes: &[u8]) {
         if self.ends.attempt.connection.is_none() {
             return;
         }
         self.ends.account.bytes_received += bytes.len() as u64;
         if !bytes.is_empty() {
-            self.ends.ask_bytes(at, bytes);
-            if self.ends.member_lag(at) != Lag::None {
-                self.ends.stop_client(at);
+            at.pass(&mut self.ends, Side::Member, bytes);
+            if at.lag(&self.ends, Side::Member) != Lag::None {
+                at.flow(&mut self.ends, Side::Client, Flow::Stop);
             }
         }
         self.is_alive(at);
     }
 
     /// Data of the client's stream, and its end.
-    pub fn client_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        self.ends.take_in(at, data.len());
+    pub fn client_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         self.client_sent(at, data);
         if !matches!(end, End::No) {
             self.client_ended(at);
         }
-        if !self.is_over() && self.ends.member_lag(at) == Lag::None {
+        if !self.is_over() && at.lag(&self.ends, Side::Member) == Lag::None {
             self.ends.give_window(at);
         }
     }
 
     /// Bytes from the member.
-    pub fn member_sent(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
-        self.ends.attempt.note_first_byte(at.io.clock().now_us());
+    pub fn member_sent(&mut self, at: &mut impl Edge, bytes: &[u8]) {
+        self.ends.attempt.note_first_byte(at.turn().now_us());
         if !bytes.is_empty() {
-            self.ends.send_bytes(at, bytes);
+            at.pass(&mut self.ends, Side::Client, bytes);
             if self.ends.is_client_behind(at) {
                 self.ends.pause_member(at);
             }
@@ -123,7 +126,7 @@ impl Tunnel {
     }
 
     /// Data of the member's stream, and its end.
-    pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+    pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         self.member_sent(at, data);
         if !self.ends.is_client_behind(at) {
             self.ends.give_member_window(at);
@@ -134,17 +137,17 @@ impl Tunnel {
     }
 
     /// Something has passed, or was taken.
-    fn is_alive(&mut self, at: &mut Desk<'_>) {
+    fn is_alive(&mut self, at: &mut impl Edge) {
         let timeout_ms = self.ends.server.tunnel_timeout_ms();
-        self.ends.set_client_deadline(at, at.io.now_ms() + timeout_ms);
+        self.ends.set_client_deadline(at, at.turn().now_ms() + timeout_ms);
     }
 
     /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
-    pub fn timer(&mut self, at: &mut Desk<'_>) {
+    pub fn timer(&mut self, at: &mut impl Edge) {
         let timeout_ms = self.ends.server.tunnel_timeout_ms();
-        let of_client_ms = self.ends.client_patience_until_ms(at, timeout_ms);
-        let until_ms = of_client_ms.max(self.ends.member_patience_until_ms(at, timeout_ms));
-        if until_ms > at.io.now_ms() {
+        let of_client_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
+        let until_ms = of_client_ms.max(at.patience_until_ms(&self.ends, Side::Member, timeout_ms));
+        if until_ms > at.turn().now_ms() {
             return self.ends.set_client_deadline(at, until_ms);
         }
         let why = match self.origin {
@@ -155,20 +158,19 @@ impl Tunnel {
     }
 
     /// The client took everything that was queued for it.
-    pub fn client_took(&mut self, at: &mut Desk<'_>) {
-        if self.ends.has_client_taken_its_own(at) {
+    pub fn client_took(&mut self, at: &mut impl Edge) {
+        if self.ends.has_client_taken_its_own() {
             self.is_alive(at);
         }
         self.ends.resume_member(at);
         if self.has_member_ended {
-            self.ends.end_client(at);
+            at.half_close(&mut self.ends, Side::Client);
         }
         self.may_end(at);
     }
 
-    /// The windows of the client may let out more: so many bytes at most. Whether more of it may go.
-    pub fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
-        let Some(sent) = self.ends.let_out(at, bytes_max) else { return false };
+    /// Some of what has waited for the client's windows went out. Whether more of it may go.
+    pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         if sent.data_bytes > 0 {
             self.is_alive(at);
         }
@@ -182,69 +184,72 @@ impl Tunnel {
     }
 
     /// The member took everything that was queued for it.
-    pub fn member_took(&mut self, at: &mut Desk<'_>) {
+    pub fn member_took(&mut self, at: &mut impl Edge) {
         self.is_alive(at);
         self.let_client_send(at);
         if self.is_over() {
             return;
         }
         if self.has_client_ended {
-            self.ends.end_member(at);
+            at.half_close(&mut self.ends, Side::Member);
         }
         self.may_end(at);
     }
 
     /// The member takes more: the client may send it.
-    fn let_client_send(&mut self, at: &mut Desk<'_>) {
-        match self.ends.let_client_send(at) {
+    fn let_client_send(&mut self, at: &mut impl Edge) {
+        match at.held(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() => self.ends.give_window(at),
-            Some((held, end)) => self.client_data(at, &held, end.get()),
+            Some((held, end)) => {
+                // It is counted anew.
+                self.ends.account.bytes_received -= held.len() as u64;
+                self.client_data(at, &held, end.get());
+            }
             None => {}
         }
     }
 
-    /// All that its client has sent was looked at, and its end may have come behind that.
-    pub fn heed_end(&mut self, at: &mut Desk<'_>) {
-        if !self.has_client_ended && self.ends.has_client_ended(at) {
+    /// All that its client has sent was looked at, and its end has come behind that.
+    pub fn heed_end(&mut self, at: &mut impl Edge) {
+        if !self.has_client_ended {
             self.client_ended(at);
         }
     }
 
     /// The client sends nothing more: the member is told so, once it has taken everything.
-    pub fn client_ended(&mut self, at: &mut Desk<'_>) {
+    pub fn client_ended(&mut self, at: &mut impl Edge) {
         self.has_client_ended = true;
-        self.ends.end_member(at);
+        at.half_close(&mut self.ends, Side::Member);
         self.may_end(at);
     }
 
     /// The member sends nothing more: the client is told so, once it has taken everything.
-    pub fn member_ended(&mut self, at: &mut Desk<'_>) {
+    pub fn member_ended(&mut self, at: &mut impl Edge) {
         self.has_member_ended = true;
         if !self.ends.is_client_behind(at) {
-            self.ends.end_client(at);
+            at.half_close(&mut self.ends, Side::Client);
         }
         self.may_end(at);
     }
 
     /// The member resets its stream, whose end it has sent: it does not want what the client may yet send. The client gets
     /// what is under way to it. False: it has not sent the end.
-    pub fn member_left(&mut self, at: &mut Desk<'_>) -> bool {
+    pub fn member_left(&mut self, at: &mut impl Edge) -> bool {
         if !self.has_member_ended {
             return false;
         }
         self.has_client_ended = true;
-        self.ends.leave_stream(at);
-        self.ends.leave_member(at, None, at.io.now_ms());
+        self.ends.drop_member(at);
         self.may_end(at);
         true
     }
 
     /// The member connection is of no use any more and has been closed. How a tunnel ends is a matter between its ends: that
     /// is held against nobody.
-    pub fn member_lost(&mut self, at: &mut Desk<'_>, reason: MemberFailure) {
+    pub fn member_lost(&mut self, at: &mut impl Edge, reason: MemberFailure) {
         self.ends.attempt.connection = None;
         self.failure = Some(reason);
-        self.ends.leave_member(at, None, at.io.now_ms());
+        self.ends.leave_member(at, None);
         if self.has_member_ended && self.origin == Origin::Request {
             // What the member has said is whole; it hears nothing more.
             self.has_client_ended = true;
@@ -255,12 +260,18 @@ impl Tunnel {
 
     /// Both directions have ended and everything is delivered: so has the tunnel. A stream of the member is left before
     /// that, when it is over: what becomes of its connection does not matter to what the client has yet to take.
-    fn may_end(&mut self, at: &mut Desk<'_>) {
-        if !self.has_client_ended || !self.has_member_ended || self.ends.is_member_undelivered(at) {
+    fn may_end(&mut self, at: &mut impl Edge) {
+        if !self.has_client_ended || !self.has_member_ended {
+            return;
+        }
+        if at.lag(&self.ends, Side::Member) == Lag::Behind {
             return;
         }
         if self.ends.is_client_behind(at) {
-            return self.ends.leave_member_stream(at);
+            if self.ends.tells_breaks() {
+                self.ends.drop_member(at);
+            }
+            return;
         }
         let why = self.failure.map_or(Termination::Complete, MemberFailure::termination);
         self.drop_member(at);
@@ -268,7 +279,7 @@ impl Tunnel {
     }
 
     /// Ends so that the client notices that something is missing.
-    pub fn truncate(&mut self, at: &mut Desk<'_>, termination: Termination) {
+    pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
         self.drop_member(at);
         // An end would make the part look like the whole.
         let is_broken = self.tells_breaks && self.failure.is_some();
@@ -278,23 +289,25 @@ impl Tunnel {
     }
 
     /// Ends because its client is gone; the client connection is the caller's to close.
-    pub fn abandon(&mut self, at: &mut Desk<'_>, termination: Termination) {
+    pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination) {
         self.drop_member(at);
         self.end(at, termination, After::Nothing);
     }
 
-    fn drop_member(&mut self, at: &mut Desk<'_>) {
-        if self.origin == Origin::Relay {
-            self.ends.reset_on_close(at, self.has_client_ended);
-        }
-        self.ends.drop_member(at);
+    fn drop_member(&mut self, at: &mut impl Edge) {
+        let how = match self.origin {
+            Origin::Relay => Release::Reset { is_told: self.has_client_ended },
+            Origin::Request => Release::Drop,
+        };
+        at.release(&mut self.ends, how);
+        self.ends.leave_member(at, None);
     }
 
-    fn end(&mut self, at: &mut Desk<'_>, termination: Termination, after: After) {
+    fn end(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
         if self.is_over() {
             return;
         }
-        let counters = self.ends.server.live.counters.of(at.world.id);
+        let counters = self.ends.server.live.counters.of(at.turn().worker);
         match self.origin {
             Origin::Relay => count_relay(counters, termination),
             Origin::Request => self.ends.count_request(at),

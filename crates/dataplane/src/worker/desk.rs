@@ -1,0 +1,206 @@
+//! What transactions ask of the world, done with sockets: each of it by the connection of its side.
+
+use weir_http::h2::SendKind;
+
+use crate::access_log::Termination;
+use crate::reports::Event;
+use crate::worker::body::Pieces;
+use crate::worker::transaction::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
+use crate::worker::transaction::end::{End, OwnedEnd};
+use crate::worker::transaction::ends::Ends;
+use crate::worker::transaction::exchange::MemberFailure;
+use crate::worker::transaction::messages::{Message, OutHead, OwnAnswer, Sending};
+use crate::worker::transaction::notice::Notice;
+use crate::worker::transaction::request::Request;
+use crate::worker::transaction::seeking::Need;
+use crate::worker::transaction::stream_end::StreamEnd;
+use crate::worker::transaction::tools::Tools;
+use crate::worker::world::Desk;
+
+impl Edge for Desk<'_> {
+    #[inline]
+    fn head(
+        &mut self,
+        ends: &mut Ends,
+        out: &OutHead<'_>,
+        kind: SendKind,
+        is_end: bool,
+    ) -> Message {
+        self.begin_message(ends, out, (kind, is_end))
+    }
+
+    #[inline]
+    fn send(&mut self, ends: &mut Ends, head: Message, body: &Sending<'_>) {
+        self.send_body(ends, head, body);
+    }
+
+    fn answer(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
+        self.send_own(ends, answer);
+    }
+
+    fn hold(&mut self, ends: &mut Ends, body: (&[u8], &Pieces), end: End<'_>) {
+        self.hold_of_client(ends, body, end);
+    }
+
+    fn held(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
+        self.let_client_send(ends)
+    }
+
+    #[inline]
+    fn connect(
+        &mut self,
+        ends: &mut Ends,
+        member: u32,
+        need: Need,
+        is_again: bool,
+    ) -> Result<(), MemberFailure> {
+        if is_again {
+            return self.reconnect(ends, member, need);
+        }
+        self.take_connection(ends, member, need)
+    }
+
+    #[inline]
+    fn ask(
+        &mut self,
+        ends: &mut Ends,
+        request: &mut Request,
+        body: (&[u8], &Pieces),
+        end: End<'_>,
+    ) {
+        self.ask_member(ends, request, body, end);
+    }
+
+    fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
+        self.ask_once_more(ends, request, unsent);
+    }
+
+    #[inline]
+    fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach> {
+        self.reach_of_member(ends, request)
+    }
+
+    #[inline]
+    fn release(&mut self, ends: &mut Ends, how: Release) -> bool {
+        self.leave_connection(ends, how)
+    }
+
+    fn is_dry(&mut self, ends: &Ends) -> bool {
+        self.is_member_dry(ends)
+    }
+
+    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: &[u8]) {
+        match side {
+            Side::Client => self.send_bytes(ends, bytes),
+            Side::Member => self.ask_bytes(ends, bytes),
+        }
+    }
+
+    fn half_close(&mut self, ends: &mut Ends, side: Side) {
+        match side {
+            Side::Client => self.end_client(ends),
+            Side::Member => self.end_member(ends),
+        }
+    }
+
+    #[inline]
+    fn lag(&mut self, ends: &Ends, side: Side) -> Lag {
+        match side {
+            Side::Client => self.client_lag(ends),
+            Side::Member => self.member_lag(ends),
+        }
+    }
+
+    #[inline]
+    fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow) {
+        match side {
+            Side::Client => self.set_client_flow(ends, flow),
+            Side::Member => self.set_member_flow(ends, flow),
+        }
+    }
+
+    #[inline]
+    fn due(&mut self, ends: &mut Ends, side: Side, at_ms: Option<u64>) {
+        match side {
+            Side::Client => self.set_client_due(ends, at_ms),
+            Side::Member => self.set_member_due(ends, at_ms),
+        }
+    }
+
+    fn patience_until_ms(&mut self, ends: &Ends, side: Side, timeout_ms: u64) -> u64 {
+        match side {
+            Side::Client => self.client_patience_until_ms(ends, timeout_ms),
+            Side::Member => self.member_patience_until_ms(ends, timeout_ms),
+        }
+    }
+
+    fn line_up(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
+        self.join_line(ends, is_sent)
+    }
+
+    fn delay(&mut self, ends: &Ends, until_us: u64) {
+        self.world.waiting.delay(until_us, ends.key);
+    }
+
+    #[inline]
+    fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
+        self.finish_transaction(ends, why, stream_end);
+    }
+
+    fn tell(&mut self, notice: Notice<'_>) {
+        self.tell_people(notice);
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        Turn {
+            worker: self.world.id,
+            clock: self.io.clock(),
+            is_draining: self.world.is_draining(),
+        }
+    }
+
+    #[inline]
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.world.tools
+    }
+
+    #[inline]
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        self.io.give_buffer(buffer);
+    }
+}
+
+impl Desk<'_> {
+    fn tell_people(&mut self, notice: Notice<'_>) {
+        let now_ms = self.io.now_ms();
+        let event = match notice {
+            Notice::PolicyLine(line) => {
+                let text = String::from_utf8_lossy(line).into_owned();
+                if self.world.policy_lines.try_send(Event::Policy { text }).is_err() {
+                    self.world.counters.of(self.world.id).policy_lines_dropped.add(1);
+                }
+                return;
+            }
+            // The counter has it in any case; every request may be such a one.
+            Notice::Unsendable { .. } if !self.world.events_of_rewrites.is_due(now_ms) => return,
+            Notice::Unsendable { server, why } => Event::Policy {
+                text: format!(
+                    "a rewritten request of the virtual server {server} cannot be sent: {why}"
+                ),
+            },
+            Notice::Ejected { pool, member, until_ms } => Event::MemberEjected {
+                pool: pool.live.name.clone(),
+                member: member.live.label.clone(),
+                eject_ms: until_ms.saturating_sub(now_ms) as u32,
+            },
+            Notice::NoTunnel(_) if !self.world.events_of_tunnels.is_due(now_ms) => return,
+            Notice::NoTunnel(member) => Event::MemberTakesNoTunnel {
+                pool: member.live.pool.name.clone(),
+                member: member.live.label.clone(),
+            },
+        };
+        // A full channel loses the notice; counters and the access log have what it is about.
+        let _ = self.world.events.try_send(event);
+    }
+}
