@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
 use weir_core::monitor::Health;
-use weir_dataplane::live::{LiveMember, LiveTable};
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use crate::events::Events;
 use crate::member_state::is_in_service;

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
+use weir_dataplane::outside;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_config::snapshot::{Address, LogTarget, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
-use weir_dataplane::live::LiveTable;
 use weir_dataplane::reports::Event;
+use weir_exchange::shared::live::LiveTable;
 
 use crate::admin::Admin;
 use crate::events::Events;
@@ -232,7 +233,7 @@ impl Supervisor {
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
-        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers));
+        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let log_sender = log.sender();

@@ -8,13 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use weir_config::snapshot::{Address, Snapshot};
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
-use weir_event_loop::{Descriptor, EventLoop, Token, random};
+use weir_event_loop::{Descriptor, EventLoop, Token, clock, random};
 
 use crate::access_log::AccessLog;
-use crate::counters::{PerWorker, WorkerCounters};
-use crate::live::LiveTable;
+use crate::outside;
 use crate::reports::{Event, LogBatch};
 use crate::worker::{Command, Setup, Worker};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
 
 /// Batches of log lines, and events, that wait to be looked at.
 const REPORTS_MAX: usize = 4_096;
@@ -37,7 +38,7 @@ pub struct SimulatedWorker {
 impl SimulatedWorker {
     /// Serves what the snapshot says, with every member up.
     pub fn new(network: &Network, snapshot: Snapshot) -> Self {
-        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1));
+        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1, &outside()));
         let counters = Arc::new(PerWorker::new(1));
         let (log_sender, log) = sync_channel(REPORTS_MAX);
         let (event_sender, events) = sync_channel(REPORTS_MAX);
@@ -70,14 +71,18 @@ impl SimulatedWorker {
 
     /// Puts a snapshot in force.
     pub fn apply(&mut self, snapshot: Snapshot) {
-        let table =
-            Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
+        let table = Arc::new(LiveTable::build(
+            Arc::new(snapshot),
+            Some(&self.table),
+            self.table.workers(),
+            &outside(),
+        ));
         let old = addresses(&self.table.snapshot);
         self.put_in_force(table, &old);
     }
 
     fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[SocketAddr]) {
-        table.enter_into_force();
+        table.enter_into_force(memory::now_us() / 1_000);
         let new = addresses(&table.snapshot);
         let added: Vec<SocketAddr> = new.iter().filter(|it| !old.contains(it)).copied().collect();
         let kept: HashSet<SocketAddr> = new.into_iter().collect();

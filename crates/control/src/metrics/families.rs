@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::RuleName;
-use weir_dataplane::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
-use weir_dataplane::live::{LiveMember, LiveTable};
+use weir_exchange::shared::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};

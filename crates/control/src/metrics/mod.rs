@@ -11,7 +11,7 @@ mod families;
 
 use std::fmt::Write;
 
-use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
+use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
 use crate::observed::{Observed, shown_gauge};
 use families::{

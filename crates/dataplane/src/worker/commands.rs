@@ -1,5 +1,6 @@
 //! What the control plane wants of a worker: another table, draining, the end.
 
+use crate::owners::owner_key;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -13,13 +14,13 @@ use weir_event_loop::{Descriptor, EventLoop, Owner};
 
 use super::world::{Desk, World};
 use super::{Listener, Worker};
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ListenerKey};
-use crate::live::LiveTable;
 use crate::reports::Event;
-use crate::table::LocalTable;
 use crate::worker::client::connection::Client;
 use crate::worker::client::stage::Stage;
+use weir_exchange::arena::{ClientKey, ListenerKey};
+use weir_exchange::local::table::LocalTable;
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::termination::Termination;
 
 /// On the control socket: a listener, as ancillary data.
 pub const LISTENER_MESSAGE: u8 = b'L';
@@ -179,7 +180,9 @@ impl Desk<'_> {
         let Some(server) = self.world.table.server_at(&address) else {
             return;
         };
-        match self.io.add_listener(socket, Owner::Listener(self.world.listeners.next_key().into()))
+        match self
+            .io
+            .add_listener(socket, Owner::Listener(owner_key(self.world.listeners.next_key())))
         {
             Ok(token) => {
                 let (address, server) = (Rc::new(address), Rc::clone(server));

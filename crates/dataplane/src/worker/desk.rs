@@ -2,20 +2,20 @@
 
 use weir_http::h2::SendKind;
 
-use crate::access_log::Termination;
 use crate::reports::Event;
-use crate::worker::body::Pieces;
-use crate::worker::transaction::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
-use crate::worker::transaction::end::{End, OwnedEnd};
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::MemberFailure;
-use crate::worker::transaction::messages::{Message, OutHead, OwnAnswer, Sending};
-use crate::worker::transaction::notice::Notice;
-use crate::worker::transaction::request::Request;
-use crate::worker::transaction::seeking::Need;
-use crate::worker::transaction::stream_end::StreamEnd;
-use crate::worker::transaction::tools::Tools;
 use crate::worker::world::Desk;
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::edge::notice::Notice;
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::edge::tools::Tools;
+use weir_exchange::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::MemberFailure;
+use weir_exchange::transaction::request::Request;
+use weir_exchange::transaction::seeking::Need;
 
 impl Edge for Desk<'_> {
     #[inline]

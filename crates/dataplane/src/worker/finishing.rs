@@ -1,13 +1,14 @@
 //! Transactions that are over: they wait for nothing more, have left their client's connection, and are logged.
 
 use weir_config::snapshot::AccessFormat;
-use weir_event_loop::clock::Clock;
+use weir_core::clock::Clock;
 
-use crate::access_log::{Entry, Termination};
+use crate::access_log::Entry;
 use crate::worker::client::connection::Client;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::stream_end::StreamEnd;
 use crate::worker::world::{Desk, World};
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::ends::Ends;
 
 impl Desk<'_> {
     /// A transaction is over.

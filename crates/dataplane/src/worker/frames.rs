@@ -10,8 +10,9 @@ use weir_event_loop::{EventLoop, Token};
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
 
-use super::body::{COALESCE_BYTES, Pieces};
-use crate::worker::transaction::end::{End, OwnedEnd};
+use super::body::COALESCE_BYTES;
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::pieces::Pieces;
 
 /// Frames of data that go out in one send.
 const FRAMES_MAX: usize = 8;

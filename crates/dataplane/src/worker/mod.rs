@@ -19,10 +19,10 @@ mod member;
 mod remains;
 mod streams;
 mod throttle;
-mod transaction;
 mod waiting;
 mod world;
 
+use crate::owners::key_of;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -30,22 +30,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use rustix::io::Errno;
-use transaction::Transaction;
-use transaction::ends::After;
-use transaction::exchange::Exchange;
-use transaction::relay::Relay;
-use transaction::tunnel::Tunnel;
 use waiting::Waiting;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::After;
+use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::relay::Relay;
+use weir_exchange::transaction::tunnel::Tunnel;
 use weir_tls::{Established, TlsError};
 use world::{Desk, Inbox, World};
 
 use crate::access_log::AccessLog;
-use crate::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, ListenerKey, OfExchange};
-use crate::counters::{PerWorker, WorkerCounters};
-use crate::live::LiveTable;
 use crate::reports::Event;
-use crate::table::{LocalServer, LocalTable};
+use weir_exchange::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, OfExchange};
+use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 
@@ -272,8 +272,8 @@ impl Side {
     #[inline]
     fn of(owner: Owner) -> Self {
         match owner {
-            Owner::Client(key) => ClientKey::of(key).map_or(Self::Neither, Self::Client),
-            Owner::Member(key) => ConnectionKey::of(key).map_or(Self::Neither, Self::Member),
+            Owner::Client(key) => key_of(key).map_or(Self::Neither, Self::Client),
+            Owner::Member(key) => key_of(key).map_or(Self::Neither, Self::Member),
             Owner::Control | Owner::Listener(_) => Self::Neither,
         }
     }
@@ -287,7 +287,7 @@ impl Handler for Worker {
         socket: Descriptor,
         peer: Option<SocketAddr>,
     ) {
-        let Some(listener) = ListenerKey::of(listener) else { return };
+        let Some(listener) = key_of(listener) else { return };
         if let Err(error) = self.accept_client(io, listener, socket, peer) {
             self.desk(io).report_socket_failure(&error.to_string());
         }

@@ -3,8 +3,10 @@
 use weir_http::h2::Priority;
 
 use super::frames::Outgoing;
-use crate::arena::{Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey};
-use crate::worker::transaction::end::OwnedEnd;
+use weir_exchange::arena::{
+    Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey,
+};
+use weir_exchange::edge::end::OwnedEnd;
 
 /// The stream of its client's connection.
 #[derive(Default)]

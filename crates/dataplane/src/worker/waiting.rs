@@ -15,14 +15,14 @@ use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::world::{Desk, World};
-use crate::arena::ExchangeKey;
-use crate::live::LivePool;
-use crate::pool::{LocalPool, NoMember};
-use crate::table::LocalTable;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::parked::Parked;
-use crate::worker::transaction::tries::Lease;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::local::pool::{LocalPool, NoMember};
+use weir_exchange::local::table::LocalTable;
+use weir_exchange::shared::live::LivePool;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::parked::Parked;
+use weir_exchange::transaction::tries::Lease;
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;

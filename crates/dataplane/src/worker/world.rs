@@ -1,12 +1,13 @@
 //! What a worker's exchanges act upon: connections, lines, buffers, the log.
 
 use crate::worker::throttle::Throttle;
-use crate::worker::transaction::tools::Tools;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
+use weir_event_loop::clock;
+use weir_event_loop::random;
+use weir_exchange::edge::tools::Tools;
 
 use weir_event_loop::EventLoop;
-use weir_event_loop::clock::Clock;
 use weir_event_loop::wall_clock::WallClock;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
@@ -16,18 +17,18 @@ use super::streams::{MemberStream, Stream};
 use super::waiting::Waiting;
 use super::{Listener, Setup};
 use crate::access_log::AccessLog;
-use crate::arena::{
-    Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
-};
-use crate::counters::{PerWorker, WorkerCounters};
-use crate::live::LiveTable;
 use crate::reports::Event;
-use crate::table::LocalTable;
 use crate::worker::client::connection::Client;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::lost_streams::LostStream;
-use crate::worker::transaction::ends::Ends;
+use weir_exchange::arena::{
+    Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
+};
+use weir_exchange::local::table::LocalTable;
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::transaction::ends::Ends;
 
 /// What is being read: it is borrowed while what it says is acted upon.
 #[derive(Default)]
@@ -129,7 +130,7 @@ impl World {
             joined_requests: Vec::new(),
             joined_responses: Vec::new(),
             member_request_head: None,
-            tools: Tools::new(|| Clock::new().now_us()),
+            tools: Tools::new(|| clock::now().now_us(), random::fill),
         };
         (world, commands)
     }

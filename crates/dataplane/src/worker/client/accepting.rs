@@ -1,5 +1,6 @@
 //! A client connects: whether there is room for it, and what it begins with.
 
+use crate::owners::owner_key;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -10,15 +11,15 @@ use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ListenerKey};
-use crate::table::LocalServer;
-use crate::traffic::HeldByConnection;
 use crate::worker::Worker;
 use crate::worker::client::connection::Client;
 use crate::worker::client::handshake::HandshakePlace;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
+use weir_exchange::arena::{ClientKey, ListenerKey};
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::local::traffic::HeldByConnection;
+use weir_exchange::termination::Termination;
 
 /// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
@@ -37,7 +38,8 @@ impl Worker {
     ) -> Result<(), Errno> {
         let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
         let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
-        let token = io.add_stream(socket, Owner::Client(self.world.clients.next_key().into()))?;
+        let token =
+            io.add_stream(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
         let counters = server.live.counters.of(self.world.id);
         counters.connections_accepted.add(1);
         self.world.counters.of(self.world.id).connections.add(1);

@@ -11,9 +11,9 @@
 use weir_event_loop::EventLoop;
 use weir_http::message::{Method, RequestHead};
 
-use crate::arena::ClientKey;
 use crate::worker::Worker;
 use crate::worker::client::stage::Stage;
+use weir_exchange::arena::ClientKey;
 
 /// Whether a request has to wait until the client's handshake is done.
 pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {

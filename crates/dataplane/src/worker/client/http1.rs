@@ -4,17 +4,17 @@ use weir_event_loop::EventLoop;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
 use weir_http::h2::frame::PREFACE;
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
 use crate::worker::Worker;
-use crate::worker::body::{self, Next, Pieces};
 use crate::worker::client::connection::Client;
 use crate::worker::client::early_data;
 use crate::worker::client::stage::Stage;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Outcome;
 use crate::worker::world::Desk;
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::pieces::{self, Next, Pieces};
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Outcome;
 
 impl Worker {
     /// A client may send on: what it has sent already is looked at, and the end that may be behind it.
@@ -213,7 +213,7 @@ impl Worker {
     ) -> Option<usize> {
         let client = self.world.clients.get_mut(key)?;
         let mut pieces = Pieces::none();
-        if let Err(error) = body::gather(&mut client.body, input, &mut pieces) {
+        if let Err(error) = pieces::gather(&mut client.body, input, &mut pieces) {
             let termination = match error {
                 BodyError::TooLarge => Termination::ClientLimit,
                 _ => {

@@ -2,8 +2,8 @@
 //!
 //! What goes back is in [`crate::worker::client::stream`].
 
-use crate::worker::transaction::stream_end::StreamEnd;
 use weir_event_loop::EventLoop;
+use weir_exchange::edge::stream_end::StreamEnd;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
@@ -12,19 +12,19 @@ use weir_http::h2::{
 };
 use weir_http::message::RequestHead;
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::client::stage::Stage;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
 use crate::worker::streams::{ClientStreams, exchange_of};
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
 use crate::worker::world::{Desk, World};
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
@@ -173,7 +173,7 @@ impl Worker {
                         let stream_end = if end_stream { End::Data } else { End::No };
                         let behind = Behind::of(input, end);
                         self.with_any(io, exchange, |it, at| {
-                            it.join_request_data(at, data, stream_end, behind)
+                            at.join_request_data(it, data, stream_end, behind)
                         });
                     }
                     None => self.world.release(key, stream, data.len() as u32),
@@ -299,7 +299,7 @@ impl Worker {
         if read.is_ok() {
             let end = End::Trailers(&fields, block.text());
             self.with_any(io, exchange, |it, at| {
-                it.join_request_data(at, b"", end, Behind::Nothing)
+                at.join_request_data(it, b"", end, Behind::Nothing)
             });
         }
         self.inbox.trailers = fields;

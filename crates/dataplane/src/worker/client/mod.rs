@@ -20,13 +20,13 @@ use std::rc::Rc;
 
 use weir_event_loop::{EventLoop, Token};
 
-use crate::access_log::Termination;
-use crate::arena::ClientKey;
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
-use crate::worker::transaction::Transaction;
 use crate::worker::world::Desk;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 
 impl Worker {
     /// Bytes came from a client.

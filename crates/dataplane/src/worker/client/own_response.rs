@@ -1,18 +1,19 @@
 //! Responses that weir makes itself.
 
-use crate::worker::transaction::messages::OwnAnswer;
 use std::io::IoSlice;
 use std::rc::Rc;
+use weir_exchange::edge::messages::OwnAnswer;
 
 use weir_config::snapshot::Page;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
-use crate::access_log::{Entry, Termination};
-use crate::arena::ClientKey;
-use crate::counters::{VirtualServerCounters, count_status};
+use crate::access_log::Entry;
 use crate::worker::world::Desk;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::shared::counters::{VirtualServerCounters, count_status};
+use weir_exchange::termination::Termination;
 
 /// How long a response of weir's own was.
 #[derive(Debug, Clone, Copy, Default)]

@@ -6,24 +6,24 @@
 //! more of it comes: data, or trailers.
 
 use std::ops::Range;
+use weir_event_loop::clock;
 
 use weir_event_loop::EventLoop;
-use weir_event_loop::clock::Clock;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_request};
 use weir_http::h2::{ErrorCode, Priority};
 use weir_http::message::RequestHead;
 use weir_http::path::PathForm;
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
 use crate::worker::Worker;
 use crate::worker::client::early_data;
 use crate::worker::client::own_response::refused_as;
 use crate::worker::client::stage::Stage;
 use crate::worker::streams::exchange_of;
-use crate::worker::transaction::Transaction;
 use crate::worker::world::World;
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 
 /// Requests of a client begin for so long in a turn of the loop, and the rest in the next.
 const SLICE_US: u64 = 250;
@@ -187,7 +187,7 @@ impl Worker {
             if place == pending.requests.len() {
                 return self.world.forget_pending(key);
             }
-            if until_us.is_some_and(|until_us| Clock::new().now_us() >= until_us) {
+            if until_us.is_some_and(|until_us| clock::now().now_us() >= until_us) {
                 if !std::mem::replace(&mut pending.is_listed, true) {
                     self.world.unbegun.push(key);
                 }
@@ -195,7 +195,7 @@ impl Worker {
             }
             pending.done += 1;
             if until_us.is_none() && pending.done < pending.requests.len() {
-                until_us = Some(Clock::new().now_us().saturating_add(slice_us));
+                until_us = Some(clock::now().now_us().saturating_add(slice_us));
             }
             self.begin_pending_at(io, key, place);
         }

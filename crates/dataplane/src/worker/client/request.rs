@@ -7,14 +7,14 @@ use weir_event_loop::EventLoop;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
 
-use crate::arena::ClientKey;
-use crate::table::LocalServer;
 use crate::worker::Worker;
 use crate::worker::client::stage::Stage;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::arrival::{Arrival, Registration};
-use crate::worker::transaction::exchange::Exchange;
 use crate::worker::world::{Desk, World};
+use weir_exchange::arena::ClientKey;
+use weir_exchange::edge::arrival::{Arrival, Registration};
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::Exchange;
 
 impl Worker {
     /// Starts the exchange of a request, on `stream` of the client's connection; 0: on all of that (HTTP/1).

@@ -3,23 +3,23 @@
 //! Data that a window does not let out waits with its exchange, and the member is not read meanwhile: at most
 //! one read of it waits per stream.
 
-use crate::worker::transaction::ends::LetOut;
-use crate::worker::transaction::messages::OwnAnswer;
-use crate::worker::transaction::stream_end::StreamEnd;
 use weir_event_loop::EventLoop;
+use weir_exchange::edge::messages::OwnAnswer;
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::transaction::ends::LetOut;
 use weir_http::h1::{OwnResponse, reason_phrase};
 use weir_http::h2::SendKind;
 use weir_http::h2::hpack::BlockEncoder;
 use weir_http::h2::message::{own_response_has_body, write_own_response};
 
-use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::streams::{Stream, exchange_of};
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Ends;
 use crate::worker::world::{Desk, World};
+use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::Ends;
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.
 const TURN_BYTES: usize = 16 * 1024;

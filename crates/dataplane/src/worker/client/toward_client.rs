@@ -3,19 +3,21 @@
 
 use std::io::IoSlice;
 
+use weir_event_loop::READ_BUFFER_BYTES;
 use weir_http::h1::write_response_head;
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
 
-use crate::worker::body::{self, Pieces, end_of_chunks};
-use crate::worker::transaction::edge::{Flow, Lag};
-use crate::worker::transaction::end::{End, OwnedEnd};
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::messages::{Message, OutHead, OwnAnswer, Sending};
+use crate::worker::body::{self, end_of_chunks};
 use crate::worker::world::Desk;
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::edge::{Flow, Lag};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::Ends;
 
 impl Desk<'_> {
-    /// Begins a message to the client; see [`crate::worker::transaction::edge::Edge::head`].
+    /// Begins a message to the client; see [`weir_exchange::edge::Edge::head`].
     pub fn begin_message(
         &mut self,
         ends: &mut Ends,
@@ -140,6 +142,7 @@ impl Desk<'_> {
             (Flow::Stop, Some(client)) => self.io.pause(client.token),
             (Flow::Go, Some(client)) => self.io.resume(client.token),
             (Flow::Slices(bytes), Some(client)) => self.io.limit_reads(client.token, bytes),
+            (Flow::Bulk, Some(client)) => self.io.limit_reads(client.token, READ_BUFFER_BYTES),
             (Flow::Window, None) => self.give_window(ends),
             (Flow::Window, Some(_)) | (_, None) => {}
         }

@@ -1,5 +1,6 @@
 //! A connection to a member for a transaction: a kept one, a stream of one that others use, too, or a new one.
 
+use crate::owners::owner_key;
 use std::io::IoSlice;
 use std::rc::Rc;
 
@@ -9,32 +10,30 @@ use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
-use crate::arena::ConnectionKey;
 use crate::endpoint::endpoint;
-use crate::pool::LocalMember;
 use crate::worker::client::connection::Client;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::http2::MemberHttp2;
 use crate::worker::member::tls::session;
 use crate::worker::streams::MemberStream;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::MemberFailure;
-use crate::worker::transaction::seeking::Need;
 use crate::worker::world::Desk;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::local::pool::LocalMember;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::MemberFailure;
+use weir_exchange::transaction::seeking::Need;
 
 /// A request that cannot be repeated goes on a kept connection only if that was used this recently:
 /// the member may be about to close an older one.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
 
-impl Need {
-    /// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
-    /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
-    fn suits(self, http2: &MemberHttp2, now_ms: u64) -> bool {
-        if self.is_tunnel {
-            return http2.streams.is_empty() && http2.takes_body(now_ms);
-        }
-        !self.has_body || http2.takes_body(now_ms)
+/// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
+/// window of all. For the same reason no further body goes to where nobody knows when that opens again.
+fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
+    if need.is_tunnel {
+        return http2.streams.is_empty() && http2.takes_body(now_ms);
     }
+    !need.has_body || http2.takes_body(now_ms)
 }
 
 impl Desk<'_> {
@@ -118,7 +117,7 @@ impl Desk<'_> {
         let by_ms = self.io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !need.is_fresh;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let owner = Owner::Member(self.world.members.next_key().into());
+        let owner = Owner::Member(owner_key(self.world.members.next_key()));
         let token = self
             .io
             .connect(endpoint(&local.live.address), settings.source, owner)
@@ -220,7 +219,8 @@ impl Desk<'_> {
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room = |http2: &MemberHttp2| http2.has_room(local) && need.suits(http2, now_ms);
+            let has_room =
+                |http2: &MemberHttp2| http2.has_room(local) && suits(need, http2, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
             is_alike
                 && has_room

@@ -7,11 +7,11 @@ use weir_event_loop::Token;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{BodyDecoder, HeadScan};
 
-use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::pool::{LocalMember, LocalPool};
 use crate::worker::member::http2::MemberHttp2;
-use crate::worker::transaction::exchange::MemberFailure;
 use crate::worker::world::Desk;
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::local::pool::{LocalMember, LocalPool};
+use weir_exchange::transaction::exchange::MemberFailure;
 
 /// A member that announces how long it keeps idle connections is not trusted to the last second.
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;

@@ -9,15 +9,15 @@ use weir_http::h1::{
 };
 use weir_http::message::ResponseHead;
 
-use crate::access_log::Termination;
-use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::worker::Worker;
-use crate::worker::body::{self, Next, Pieces};
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::exchange::{MemberFailure, Phase};
-use crate::worker::transaction::messages::Message;
-use crate::worker::transaction::response::Passed;
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::edge::messages::Message;
+use weir_exchange::pieces::{self, Next, Pieces};
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::{MemberFailure, Phase};
+use weir_exchange::transaction::response::Passed;
 
 impl Worker {
     pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
@@ -215,7 +215,7 @@ impl Worker {
             return Step::Over;
         };
         let mut pieces = Pieces::none();
-        if body::gather(&mut connection.body, input, &mut pieces).is_err() {
+        if pieces::gather(&mut connection.body, input, &mut pieces).is_err() {
             self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;

@@ -9,18 +9,18 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response, read_trailers};
 use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
 
-use crate::access_log::Termination;
-use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::pool::LocalMember;
 use crate::worker::Worker;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
 use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::MemberFailure;
 use crate::worker::world::{Desk, World};
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::local::pool::LocalMember;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::MemberFailure;
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not
 /// take its response must not keep those of others from coming.
@@ -323,12 +323,12 @@ impl Worker {
                 let stream_end = if end_stream { End::Data } else { End::No };
                 let behind = Behind::of(input, end);
                 self.with_any(io, exchange, |it, at| {
-                    it.join_response_data(at, data, stream_end, behind)
+                    at.join_response_data(it, data, stream_end, behind)
                 });
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
-                self.with_any(io, exchange, |it, at| it.pass_joined_response(at, End::No));
+                self.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
                 if code == ErrorCode::NO_ERROR
                     && self.with_tunnel(io, exchange, |it, at| it.member_left(at))
                 {
@@ -463,7 +463,7 @@ impl Worker {
             Ok(()) => {
                 let end = End::Trailers(&fields, block.text());
                 self.with_any(io, exchange_key, |it, at| {
-                    it.join_response_data(at, b"", end, Behind::Nothing)
+                    at.join_response_data(it, b"", end, Behind::Nothing)
                 });
             }
             Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),

@@ -9,14 +9,14 @@ use weir_http::h2::message::{RequestForward, write_request};
 use weir_http::message::Scheme;
 use weir_http::path::PathForm;
 
-use crate::worker::body::Pieces;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::streams::MemberStream;
-use crate::worker::transaction::end::{End, OwnedEnd};
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::REPLAY_BYTES_MAX;
-use crate::worker::transaction::request::Request;
 use crate::worker::world::Desk;
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
+use weir_exchange::transaction::request::Request;
 
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };

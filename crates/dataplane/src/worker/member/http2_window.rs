@@ -6,13 +6,13 @@
 
 use weir_event_loop::EventLoop;
 
-use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::worker::Worker;
 use crate::worker::member::http2::MemberHttp2;
 use crate::worker::streams::MemberStream;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::ends::Ends;
 use crate::worker::world::{Desk, World};
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
 
 /// A window that has been shut for so long may be so for good.
 const SHUT_MS_MAX: u64 = 1_000;

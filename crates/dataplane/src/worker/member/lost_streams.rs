@@ -2,13 +2,13 @@
 
 use weir_event_loop::EventLoop;
 
-use crate::access_log::Termination;
-use crate::arena::ConnectionKey;
 use crate::worker::Worker;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::{Loss, MemberFailure};
 use crate::worker::world::Desk;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::{Loss, MemberFailure};
 
 /// Why an exchange has no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,13 +15,13 @@ pub mod toward_member;
 use rustix::io::Errno;
 use weir_event_loop::EventLoop;
 
-use crate::arena::ConnectionKey;
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::exchange::{Loss, MemberFailure, Phase};
-use crate::worker::transaction::response::Passed;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::edge::end::End;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::{Loss, MemberFailure, Phase};
+use weir_exchange::transaction::response::Passed;
 
 impl Worker {
     /// A connection is open, or cannot be opened.

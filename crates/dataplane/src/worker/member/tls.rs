@@ -6,12 +6,12 @@ use weir_config::snapshot::{Address, Member, PoolTls};
 use weir_event_loop::EventLoop;
 use weir_tls::{Established, ServerName, Session, TlsError};
 
-use crate::arena::ConnectionKey;
-use crate::pool::LocalMember;
 use crate::reports::Event;
 use crate::worker::Worker;
-use crate::worker::transaction::exchange::MemberFailure;
 use crate::worker::world::Desk;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::local::pool::LocalMember;
+use weir_exchange::transaction::exchange::MemberFailure;
 
 impl Worker {
     /// The TLS of a member failed, at the handshake or later.

@@ -3,14 +3,16 @@
 
 use std::io::IoSlice;
 
-use crate::arena::ConnectionKey;
-use crate::worker::body::{self, Pieces, end_of_chunks};
-use crate::worker::transaction::edge::{Flow, Lag, Reach, Release};
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::REPLAY_BYTES_MAX;
-use crate::worker::transaction::request::Request;
+use crate::worker::body::{self, end_of_chunks};
 use crate::worker::world::Desk;
+use weir_event_loop::READ_BUFFER_BYTES;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::edge::end::End;
+use weir_exchange::edge::{Flow, Lag, Reach, Release};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
+use weir_exchange::transaction::request::Request;
 
 impl Desk<'_> {
     /// Asks the member for what has no body.
@@ -167,7 +169,7 @@ impl Desk<'_> {
         if ends.attempt.member_stream.is_some() {
             match flow {
                 Flow::Go | Flow::Window => self.give_member_window(ends),
-                Flow::Stop | Flow::Slices(_) => {}
+                Flow::Stop | Flow::Slices(_) | Flow::Bulk => {}
             }
             return;
         }
@@ -177,6 +179,7 @@ impl Desk<'_> {
             Flow::Stop => self.io.pause(connection.token),
             Flow::Go => self.io.resume(connection.token),
             Flow::Slices(bytes) => self.io.limit_reads(connection.token, bytes),
+            Flow::Bulk => self.io.limit_reads(connection.token, READ_BUFFER_BYTES),
             Flow::Window => {}
         }
     }
