@@ -1,0 +1,325 @@
+//! How large things may become. What is beyond a bound today is listed with its size, and may only shrink.
+
+use std::collections::BTreeMap;
+
+use weir_tests::repository;
+use weir_tests::source::{self, File, Item, Kind};
+
+/// This file, which messages name.
+const HERE: &str = "tests/tests/tidy/sizes.rs";
+
+/// A bound, and what is beyond it today.
+struct Bound {
+    /// What is counted.
+    unit: &'static str,
+    max: usize,
+    /// Names with their sizes today: these go down, and none is added.
+    beyond: &'static [(&'static str, usize)],
+    /// What to do with something that is too large.
+    advice: &'static str,
+}
+
+/// From the name of a function to its last line. Tests, which are often tables, have a bound of their own.
+const FUNCTIONS: Bound = Bound {
+    unit: "lines",
+    max: 70,
+    beyond: &[
+        ("crates/bench/src/report/html/per_test.rs test", 71),
+        ("crates/bench/src/report/markdown.rs section", 76),
+        ("crates/config/src/validate/mod.rs validate", 103),
+        ("crates/config/src/validate/policy.rs Compiler::action", 94),
+        ("crates/config/src/validate/server.rs Servers::one", 85),
+        ("crates/dataplane/src/worker/client.rs Worker::accept_client", 88),
+        ("crates/dataplane/src/worker/client.rs Worker::begin_request", 124),
+        ("crates/dataplane/src/worker/client.rs Worker::client_input", 103),
+        ("crates/dataplane/src/worker/connecting.rs Ends::open_connection", 72),
+        ("crates/dataplane/src/worker/http2.rs Worker::http2_timer", 74),
+        ("crates/dataplane/src/worker/member.rs Worker::response_head", 85),
+        ("crates/dataplane/src/worker/member_http2.rs Worker::member_event", 97),
+        ("crates/dataplane/src/worker/policy.rs Desk::consider", 106),
+    ],
+    advice: "divide it into functions that do one thing each",
+};
+
+const TEST_FUNCTIONS: Bound = Bound {
+    unit: "lines",
+    max: 100,
+    beyond: &[
+        ("crates/config/tests/diagnostics/pools.rs monitors", 104),
+        ("crates/http/tests/cases/flaws.rs bodies", 117),
+        ("crates/http/tests/cases/h2.rs header_cases", 150),
+        ("crates/http/tests/cases/h2_messages.rs malformed_pseudo", 120),
+        ("crates/http/tests/cases/h2_messages.rs responses", 122),
+        ("crates/http/tests/cases/h2_messages.rs sound", 174),
+        ("crates/http/tests/cases/request_fields.rs syntax", 135),
+    ],
+    advice: "divide it into several tests or tables",
+};
+
+/// Functions of a type itself, outside of traits, wherever in its crate they stand.
+const METHODS: Bound = Bound {
+    unit: "methods",
+    max: 30,
+    beyond: &[
+        ("crates/bench/src/load/engine.rs Engine", 45),
+        ("crates/control/src/supervisor.rs Supervisor", 34),
+        ("crates/dataplane/src/worker/ends.rs Ends", 56),
+        ("crates/dataplane/src/worker/exchange.rs Exchange", 77),
+        ("crates/dataplane/src/worker/mod.rs Worker", 106),
+        ("crates/dataplane/src/worker/world.rs Desk", 52),
+        ("crates/dataplane/src/worker/world.rs World", 37),
+        ("crates/event-loop/src/event_loop.rs EventLoop", 79),
+        ("crates/http/src/h2/connection/mod.rs Connection", 79),
+        ("tests/src/http2.rs Peer", 37),
+    ],
+    advice: "find the type that part of its work belongs to",
+};
+
+const FIELDS: Bound = Bound {
+    unit: "fields",
+    max: 20,
+    beyond: &[
+        ("crates/bench/src/load/engine.rs Engine", 24),
+        ("crates/config/src/snapshot.rs Pool", 21),
+        ("crates/control/src/status.rs MemberStatus", 23),
+        ("crates/control/src/status.rs VirtualServerStatus", 22),
+        ("crates/dataplane/src/worker/client_connection.rs Client", 24),
+        ("crates/dataplane/src/worker/world.rs World", 38),
+        ("crates/http/src/h2/connection/mod.rs Connection", 24),
+        ("crates/http/src/h2/limits.rs Limits", 27),
+        ("crates/weir/src/bench/load.rs Arguments", 28),
+    ],
+    advice: "put fields that belong together into a type of their own",
+};
+
+const FILES: Bound = Bound {
+    unit: "lines",
+    max: 800,
+    beyond: &[("crates/dataplane/src/worker/client.rs", 833)],
+    advice: "divide it into files about one thing each",
+};
+
+/// The size of something.
+#[derive(Debug, PartialEq, Eq)]
+struct Size {
+    /// Its name in a list.
+    name: String,
+    /// Where it begins.
+    line: usize,
+    size: usize,
+}
+
+#[test]
+fn functions_are_short() {
+    let is_bound_by = |test| move |item: &Item| item.is_test == test;
+    let mut findings = findings(&FUNCTIONS, &functions(source::files(), is_bound_by(false)));
+    let tests = functions(source::files(), is_bound_by(true));
+    findings.extend(self::findings(&TEST_FUNCTIONS, &tests));
+    repository::expect_none(&findings);
+}
+
+#[test]
+fn types_have_few_methods() {
+    repository::expect_none(&findings(&METHODS, &methods(source::files())));
+}
+
+#[test]
+fn structs_have_few_fields() {
+    repository::expect_none(&findings(&FIELDS, &fields(source::files())));
+}
+
+#[test]
+fn files_are_short() {
+    repository::expect_none(&findings(&FILES, &lines(source::files())));
+}
+
+fn findings(bound: &Bound, sizes: &[Size]) -> Vec<String> {
+    let Bound { unit, max, beyond, advice } = bound;
+    let mut findings = Vec::new();
+    for Size { name, line, size } in sizes.iter().filter(|size| size.size > *max) {
+        let place = name.replacen(' ', &format!(":{line}: "), 1);
+        match beyond.iter().find(|(listed, _)| listed == name) {
+            None => findings.push(format!("{place}: {size} {unit}, at most {max}: {advice}")),
+            Some((_, allowed)) if size > allowed => findings.push(format!(
+                "{place}: {size} {unit}, and it had {allowed}: what is too large must not grow; {advice}"
+            )),
+            Some((_, allowed)) if size < allowed => findings.push(format!(
+                "{place}: {size} {unit} now: lower its number in {HERE} from {allowed} to {size}"
+            )),
+            Some(_) => {}
+        }
+    }
+    for (name, _) in beyond.iter() {
+        if !sizes.iter().any(|size| size.name == *name && size.size > *max) {
+            findings.push(format!(
+                "{HERE}: nothing called \"{name}\" has more than {max} {unit}: remove it from the list"
+            ));
+        }
+    }
+    findings
+}
+
+fn functions(files: &[File], is_meant: impl Fn(&Item) -> bool) -> Vec<Size> {
+    let of_file = |file: &File| -> Vec<Size> {
+        let functions = file.items.iter().filter(|item| item.is_function() && is_meant(item));
+        functions
+            .map(|item| Size { name: name(file, item), line: item.line, size: item.lines() })
+            .collect()
+    };
+    files.iter().flat_map(of_file).collect()
+}
+
+/// "path/of/file.rs Type::function"
+fn name(file: &File, item: &Item) -> String {
+    let of = item.of.iter().map(|of| format!("{of}::"));
+    format!("{} {}{}", file.path, of.collect::<String>(), item.name)
+}
+
+/// Of every type with methods, how many there are.
+fn methods(files: &[File]) -> Vec<Size> {
+    let definitions = definitions(files);
+    let mut sizes: BTreeMap<String, Size> = BTreeMap::new();
+    for file in files {
+        for method in file.items.iter().filter(|item| item.kind == Kind::Method) {
+            let Some(of) = &method.of else { continue };
+            let (home, line) = home(&definitions, file, of);
+            let name = format!("{} {of}", home.path);
+            let size = sizes.entry(name.clone()).or_insert(Size { name, line, size: 0 });
+            size.size += 1;
+        }
+    }
+    sizes.into_values().collect()
+}
+
+/// Where the types of each crate are defined, by crate and name.
+type Definitions<'a> = BTreeMap<(&'a str, &'a str), Vec<(&'a File, usize)>>;
+
+fn definitions(files: &[File]) -> Definitions<'_> {
+    let mut definitions = Definitions::new();
+    for file in files {
+        let package = file.package();
+        for item in file.items.iter().filter(|item| item.is_type()) {
+            definitions.entry((package, &item.name)).or_default().push((file, item.line));
+        }
+    }
+    definitions
+}
+
+/// The file and line of the type that an `impl` in `file` is for: of several in the crate the nearest.
+fn home<'a>(definitions: &Definitions<'a>, file: &'a File, of: &str) -> (&'a File, usize) {
+    let common = |(other, _): &&(&File, usize)| {
+        let pairs = other.module().bytes().zip(file.module().bytes());
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    let all = definitions.get(&(file.package(), of));
+    all.and_then(|all| all.iter().max_by_key(common)).copied().unwrap_or((file, 1))
+}
+
+fn fields(files: &[File]) -> Vec<Size> {
+    let of_file = |file: &File| -> Vec<Size> {
+        let structs = file.items.iter().filter_map(|item| match item.kind {
+            Kind::Struct(size) => Some(Size { name: name(file, item), line: item.line, size }),
+            _ => None,
+        });
+        structs.collect()
+    };
+    files.iter().flat_map(of_file).collect()
+}
+
+fn lines(files: &[File]) -> Vec<Size> {
+    files.iter().map(|file| Size { name: file.path.clone(), line: 1, size: file.lines }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Bound =
+        Bound { unit: "lines", max: 3, beyond: &[("a.rs T::long", 5)], advice: "divide it" };
+
+    fn file(path: &str, text: &str) -> File {
+        source::read(path, text)
+    }
+
+    fn names(sizes: &[Size]) -> Vec<(&str, usize)> {
+        sizes.iter().map(|size| (size.name.as_str(), size.size)).collect()
+    }
+
+    #[track_caller]
+    fn check(sizes: &[(&str, usize)], expected: &[&str]) {
+        let sized =
+            |(name, size): &(&str, usize)| Size { name: (*name).to_owned(), line: 9, size: *size };
+        let sizes: Vec<Size> = sizes.iter().map(sized).collect();
+        assert_eq!(findings(&SMALL, &sizes), expected);
+    }
+
+    #[test]
+    fn growth_is_found_and_shrinking_lowers_the_number() {
+        let long = |size| [("a.rs T::long", size), ("a.rs f", 3)];
+        check(&long(5), &[]);
+        check(
+            &long(6),
+            &["a.rs:9: T::long: 6 lines, and it had 5: what is too large must not grow; divide it"],
+        );
+        check(
+            &long(4),
+            &[
+                "a.rs:9: T::long: 4 lines now: lower its number in tests/tests/tidy/sizes.rs from 5 to 4",
+            ],
+        );
+        let gone = "tests/tests/tidy/sizes.rs: nothing called \"a.rs T::long\" has more than 3 lines: \
+                    remove it from the list";
+        check(&long(3), &[gone]);
+        check(&[], &[gone]);
+        check(&[long(5)[0], ("a.rs f", 4)], &["a.rs:9: f: 4 lines, at most 3: divide it"]);
+    }
+
+    #[test]
+    fn functions_are_measured() {
+        let text = "#[inline]\nfn a() {\n    b();\n}\nimpl T {\n    fn b() {}\n}\n\
+                    trait I {\n    fn c();\n    fn d() {\n    }\n}\n\
+                    #[cfg(test)]\nmod tests {\n    fn e() {\n        fn f() {}\n    }\n}\n";
+        let files = [file("crates/x/src/a.rs", text)];
+        let code = functions(&files, |item| !item.is_test);
+        let name = |name: &'static str, size| (name, size);
+        let expected = [
+            name("crates/x/src/a.rs a", 3),
+            name("crates/x/src/a.rs T::b", 1),
+            name("crates/x/src/a.rs I::c", 1),
+            name("crates/x/src/a.rs I::d", 2),
+        ];
+        assert_eq!(names(&code), expected);
+        let tests = functions(&files, |item| item.is_test);
+        let expected = [name("crates/x/src/a.rs e", 3), name("crates/x/src/a.rs f", 1)];
+        assert_eq!(names(&tests), expected);
+    }
+
+    #[test]
+    fn methods_are_counted_per_type_and_crate() {
+        let files = [
+            file("crates/x/src/one.rs", "struct T; impl T { fn a() {} fn b() {} }"),
+            file(
+                "crates/x/src/one/more.rs",
+                "impl super::T { fn c() {} } impl Drop for T { fn drop() {} }",
+            ),
+            file("crates/x/src/other.rs", "struct T; impl<A> T<A> { fn d() {} }"),
+            file("crates/y/src/one.rs", "struct T; impl T { fn e() {} }"),
+        ];
+        let expected = [
+            ("crates/x/src/one.rs T", 3),
+            ("crates/x/src/other.rs T", 1),
+            ("crates/y/src/one.rs T", 1),
+        ];
+        assert_eq!(names(&methods(&files)), expected);
+    }
+
+    #[test]
+    fn fields_and_lines_are_counted() {
+        let files =
+            [file("crates/x/src/a.rs", "struct A(u8, u8);\nstruct B {\n    a: A,\n}\nstruct C;\n")];
+        let expected =
+            [("crates/x/src/a.rs A", 2), ("crates/x/src/a.rs B", 1), ("crates/x/src/a.rs C", 0)];
+        assert_eq!(names(&fields(&files)), expected);
+        assert_eq!(names(&lines(&files)), [("crates/x/src/a.rs", 5)]);
+    }
+}
