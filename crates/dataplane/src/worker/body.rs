@@ -8,7 +8,7 @@ use weir_http::h1::{
 };
 use weir_http::message::Framing;
 
-use super::end::End;
+use crate::worker::transaction::end::End;
 
 /// Ranges of data that go out together; more chunks than that in one read make a further send.
 const PIECES_MAX: usize = 16;

@@ -11,8 +11,6 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use weir_config::snapshot::Address;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
 
-use super::client_connection::Client;
-use super::stage::Stage;
 use super::world::{Desk, World};
 use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
 use crate::access_log::Termination;
@@ -20,6 +18,8 @@ use crate::arena::{ClientKey, ListenerKey};
 use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::LocalTable;
+use crate::worker::client::connection::Client;
+use crate::worker::client::stage::Stage;
 
 /// On the control socket: a listener, as ancillary data.
 pub const LISTENER_MESSAGE: u8 = b'L';

@@ -11,7 +11,7 @@ use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
 
 use super::body::{COALESCE_BYTES, Pieces};
-use super::end::{End, OwnedEnd};
+use crate::worker::transaction::end::{End, OwnedEnd};
 
 /// Frames of data that go out in one send.
 const FRAMES_MAX: usize = 8;

@@ -8,9 +8,9 @@ use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::body::COALESCE_BYTES;
-use super::end::End;
-use super::transaction::Transaction;
 use super::world::Desk;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;

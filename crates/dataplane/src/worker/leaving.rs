@@ -1,8 +1,8 @@
 //! How the connections of clients end: in order, cut, reset, or closed.
 
-use super::stage::Stage;
 use super::world::{Desk, World};
 use crate::arena::ClientKey;
+use crate::worker::client::stage::Stage;
 
 impl Desk<'_> {
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would

@@ -1,62 +1,23 @@
 //! One worker: a thread, its event loop, and everything that only it touches.
 //!
-//! A request's way through this folder: `client` or `http2` (bytes to a request head) -> `exchange` (which
-//! member, what if it fails) -> `member` (a connection to it, its response) -> `body` (ranges of
-//! bytes both ways), `tunnel` after an upgrade; `relay` for whole connections; `commands` is what the control plane wants.
+//! A request's way through this folder: `client` (bytes to a request head) -> `transaction` (what becomes
+//! of it, which member, what if that fails, and what the client gets) -> `member` (a connection to it,
+//! its response). What many of them use stands here: `world` is all that is acted upon, `waiting` holds
+//! who waits for a member, `commands` is what the control plane wants.
 
-mod account;
-mod agreement;
-mod attempt;
 mod body;
 mod client;
-mod client_connection;
 mod commands;
-mod compress;
-mod connecting;
-mod considered;
-mod early_data;
-mod encoding;
-mod end;
-mod ending;
-mod ends;
-mod exchange;
-mod extras;
 mod frames;
-mod handshake;
-mod http2;
 mod joined;
 mod leaving;
-mod lost_streams;
 mod member;
-mod member_http2;
-mod member_request;
-mod member_tls;
-mod member_tunnel;
-mod member_window;
-mod own_response;
-mod pace;
-mod parked;
-mod patience;
-mod pending;
-mod policy;
-mod relay;
 #[cfg(feature = "simulation")]
 mod remains;
-mod response;
 mod scratch;
-mod seeking;
-mod stage;
-mod stream;
 mod streams;
-mod toward_client;
-mod toward_member;
-mod trailers;
 mod transaction;
-mod tries;
-mod tunnel;
-mod upload;
 mod waiting;
-mod websocket;
 mod world;
 
 use std::collections::VecDeque;
@@ -66,8 +27,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use rustix::io::Errno;
+use transaction::Transaction;
+use transaction::ends::After;
+use transaction::exchange::Exchange;
+use transaction::relay::Relay;
+use transaction::tunnel::Tunnel;
+use waiting::Waiting;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_tls::{Established, TlsError};
+use world::{Desk, Inbox, World};
 
 use crate::access_log::AccessLog;
 use crate::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, ListenerKey, OfExchange};
@@ -77,13 +45,6 @@ use crate::reports::Event;
 use crate::table::{LocalServer, LocalTable};
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-use ends::After;
-use exchange::Exchange;
-use relay::Relay;
-use transaction::Transaction;
-use tunnel::Tunnel;
-use waiting::Waiting;
-use world::{Desk, Inbox, World};
 
 /// At most one event about sockets that cannot be had in this time.
 const SOCKET_EVENT_INTERVAL_MS: u64 = 1_000;

@@ -2,10 +2,9 @@
 
 use weir_http::h2::Priority;
 
-use super::end::OwnedEnd;
 use super::frames::Outgoing;
-use crate::access_log::Termination;
 use crate::arena::{Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey};
+use crate::worker::transaction::end::OwnedEnd;
 
 /// The stream of its client's connection.
 #[derive(Default)]
@@ -20,22 +19,16 @@ pub struct Stream {
     pub deadline_ms: Option<u64>,
     /// Bytes of the request whose window is not given back yet.
     pub unreleased: u32,
-    /// Bytes of the request that came when its response was whole already.
-    pub unwanted_bytes: u64,
     /// Bytes of the request, among those that are not given back, that wait for a member.
     pub held: Vec<u8>,
     /// What follows them.
     pub held_end: OwnedEnd,
     /// Those that came in small frames of the read that is under way; behind those that are held.
     pub joined: Vec<u8>,
-    /// The client has ended its request short, since it knew the answer. No more of it will come.
-    pub is_cut: bool,
     /// The member waits until the client has taken what there is of the response.
     pub holds_up_member: bool,
     /// The client of a tunnel knows that its member sends nothing more.
     pub is_end_told: bool,
-    /// How the exchange ends when all of its response is out; `None`: more comes.
-    pub ends_as: Option<Termination>,
 }
 
 /// The streams of one client connection that have exchanges, in no order.

@@ -15,17 +15,17 @@ use weir_event_loop::EventLoop;
 
 use super::Worker;
 use super::body::Pieces;
-use super::end::End;
-use super::ends::Ends;
-use super::exchange::Exchange;
-use super::parked::Parked;
-use super::transaction::Transaction;
-use super::tries::Lease;
 use super::world::{Desk, World};
 use crate::arena::ExchangeKey;
 use crate::live::LivePool;
 use crate::pool::{LocalPool, NoMember};
 use crate::table::LocalTable;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::ends::Ends;
+use crate::worker::transaction::exchange::Exchange;
+use crate::worker::transaction::parked::Parked;
+use crate::worker::transaction::tries::Lease;
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
@@ -288,7 +288,7 @@ impl Worker {
                 continue;
             }
             if let Some(newer) = newer_pool(next, &transaction.ends().tries.pool) {
-                let is_sent = transaction.http().is_some_and(|it| it.upload.is_sent());
+                let is_sent = transaction.http().is_some_and(|it| it.request.is_sent());
                 transaction.ends_mut().move_to(newer, is_sent);
             }
         }
@@ -315,16 +315,15 @@ impl Exchange {
         if self.is_over() {
             return;
         }
-        if self.upload.is_sent() {
+        if self.request.is_sent() {
             // Another member has failed it: all that was sent of it goes to this one.
             return self.resend(at, &[]);
         }
-        if self.upload.is_whole {
+        if self.request.is_whole {
             return self.send_request_head(at);
         }
-        if self.ends.stream.is_none() {
-            // The client may wait for an answer to its head before it goes on.
-            self.pass_request_body(at, b"", &Pieces::part(0), End::No);
+        if self.ends.sends_head_first() {
+            self.ends.ask_with_body(at, &mut self.request, (b"", &Pieces::part(0)), End::No);
         }
         self.request_goes_on(at);
     }

@@ -12,13 +12,7 @@ use weir_http::edits::FieldEdits;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
-use super::client_connection::Client;
 use super::commands::Command;
-use super::ends::Ends;
-use super::extras::Extras;
-use super::lost_streams::LostStream;
-use super::member::MemberConnection;
-use super::pending::PendingRequests;
 use super::scratch::Scratch;
 use super::streams::{MemberStream, Stream};
 use super::waiting::Waiting;
@@ -32,6 +26,12 @@ use crate::live::LiveTable;
 use crate::reports::Event;
 use crate::table::LocalTable;
 use crate::traffic::Held;
+use crate::worker::client::connection::Client;
+use crate::worker::client::pending::PendingRequests;
+use crate::worker::member::connection::MemberConnection;
+use crate::worker::member::lost_streams::LostStream;
+use crate::worker::transaction::ends::Ends;
+use crate::worker::transaction::extras::Extras;
 
 /// What is being read: it is borrowed while what it says is acted upon.
 #[derive(Default)]

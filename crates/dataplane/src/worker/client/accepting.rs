@@ -1,0 +1,154 @@
+//! A client connects: whether there is room for it, and what it begins with.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use rustix::io::Errno;
+use weir_core::limit::Admission;
+use weir_event_loop::{Descriptor, EventLoop, Owner};
+use weir_http::h1::{BodyDecoder, HeadScan};
+use weir_http::message::Framing;
+use weir_http::proxy_protocol::{self, ProxyHeader};
+
+use crate::access_log::Termination;
+use crate::arena::{ClientKey, ListenerKey};
+use crate::table::LocalServer;
+use crate::traffic::HeldByConnection;
+use crate::worker::Worker;
+use crate::worker::client::connection::Client;
+use crate::worker::client::handshake::HandshakePlace;
+use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::stage::Stage;
+
+/// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
+fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
+    let settings = &server.settings().client_address;
+    settings.proxy_protocol && peer.is_some_and(|peer| settings.trust.contains(peer.ip()))
+}
+
+impl Worker {
+    /// Takes on an accepted connection.
+    pub fn accept_client(
+        &mut self,
+        io: &mut EventLoop,
+        listener: ListenerKey,
+        socket: Descriptor,
+        peer: Option<SocketAddr>,
+    ) -> Result<(), Errno> {
+        let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
+        let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
+        let token = io.add_stream(socket, Owner::Client(self.world.clients.next_key().into()))?;
+        let counters = server.live.counters.of(self.world.id);
+        counters.connections_accepted.add(1);
+        self.world.counters.of(self.world.id).connections.add(1);
+        let before = server.live.connection_opened(self.world.id);
+        let limits = &server.settings().limits;
+        let refused = limits.connections_max.is_some_and(|limit| before >= limit);
+        let is_above_rate = limits.connections.as_ref().is_some_and(|rate| {
+            let admission = server.live.used.connections.admit(rate, io.clock().now_us());
+            matches!(admission, Admission::Refuse { .. })
+        });
+        let held = match (&server.traffic, peer) {
+            (Some(traffic), Some(peer)) if !refused && !is_above_rate => {
+                traffic.admit_connection(peer.ip(), io.clock())
+            }
+            _ => Some(HeldByConnection::default()),
+        };
+        let is_limited = is_above_rate || held.is_none();
+        let key = self.world.clients.insert(Client {
+            token,
+            peer,
+            server: Rc::clone(&server),
+            generation: self.world.table.generation,
+            listen,
+            leave_by_ms: None,
+            counted: !refused && !is_limited,
+            _held: held.unwrap_or_default(),
+            proxied: None,
+            awaits_proxy: expects_proxy_header(&server, peer),
+            tls: None,
+            handshake: HandshakePlace::take(&server),
+            is_early: false,
+            server_name: "".into(),
+            hello_bytes: 0,
+            stage: Stage::first(&server),
+            ended: false,
+            working: false,
+            collecting: false,
+            input: Vec::new(),
+            scan: HeadScan::request(),
+            body: BodyDecoder::new(Framing::None, None),
+            may_be_http2: server.http.http2 && server.tls.is_none(),
+            http2: None,
+        });
+        if is_limited {
+            counters.connections_limited.add(1);
+            server.live.connection_closed(self.world.id);
+            self.desk(io).close_client(key);
+            return Ok(());
+        }
+        if refused {
+            counters.connections_refused.add(1);
+            server.live.connection_closed(self.world.id);
+            if server.settings().service.is_tcp() {
+                self.desk(io).refuse_relay(key, Termination::ConnectionLimit);
+                return Ok(());
+            }
+            self.desk(io).refuse(key, 503, Termination::ConnectionLimit);
+            return Ok(());
+        }
+        // The first request has the time of a head to begin, as any further one has.
+        let relay = server.settings().service.relay();
+        let mut timeout_ms =
+            relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms);
+        if let Some(tls) = &server.settings().tls {
+            if self.world.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
+                counters.handshakes_limited.add(1);
+                self.desk(io).close_client(key);
+                return Ok(());
+            }
+            timeout_ms = tls.handshake_timeout_ms;
+        }
+        io.set_deadline(token, io.now_ms() + timeout_ms);
+        if self.world.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
+            // Most need not say anything first.
+            self.client_input(io, key, b"");
+        }
+        Ok(())
+    }
+
+    /// Reads the header of the PROXY protocol. `None`: more bytes are needed, or it is over.
+    pub fn proxy_header(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        input: &[u8],
+    ) -> Option<usize> {
+        let client = self.world.clients.get_mut(key)?;
+        match proxy_protocol::parse(input) {
+            Ok(proxy_protocol::Parsed::Partial) => {
+                // It is short; whatever comes next is looked at with it.
+                None
+            }
+            Ok(proxy_protocol::Parsed::Complete { length, header }) => {
+                client.awaits_proxy = false;
+                if let ProxyHeader::Proxied(proxied) = header {
+                    client.proxied = Some(proxied.source);
+                }
+                Some(length)
+            }
+            Err(_) => {
+                if client.server.settings().service.is_tcp() {
+                    self.desk(io).refuse_relay(key, Termination::ClientMalformed);
+                    return None;
+                }
+                // No answer: who does not speak the protocol that was agreed on would not understand it.
+                client.server.live.counters.of(self.world.id).requests_malformed.add(1);
+                let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
+                self.desk(io).log_without_request(key, 0, sent, why);
+                self.desk(io).close_client(key);
+                None
+            }
+        }
+    }
+}

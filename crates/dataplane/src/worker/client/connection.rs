@@ -1,0 +1,107 @@
+//! What is known of a client connection.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use weir_config::snapshot::Address;
+use weir_event_loop::Token;
+use weir_http::h1::{BodyDecoder, HeadScan};
+
+use crate::arena::ExchangeKey;
+use crate::client_tls::ClientTls;
+use crate::table::LocalServer;
+use crate::traffic::HeldByConnection;
+use crate::worker::client::handshake::HandshakePlace;
+use crate::worker::client::http2::Http2;
+use crate::worker::client::stage::Stage;
+
+/// A client connection.
+pub struct Client {
+    /// Its socket.
+    pub token: Token,
+    /// Where it came from; `None`: a unix socket.
+    pub peer: Option<SocketAddr>,
+    /// Whom a trusted proxy named by the PROXY protocol.
+    pub proxied: Option<SocketAddr>,
+    /// It has to begin with a header of the PROXY protocol.
+    pub awaits_proxy: bool,
+    /// What its handshake has settled; `None`: it has none, or not yet.
+    pub tls: Option<Rc<ClientTls>>,
+    /// Its place among the handshakes under way.
+    pub handshake: Option<HandshakePlace>,
+    /// What it sends comes before its handshake is done, and may be a replay.
+    pub is_early: bool,
+    /// The name that it asked for, until the handshake is done.
+    pub server_name: Box<str>,
+    /// Its first message is worth a look with so many bytes.
+    pub hello_bytes: usize,
+    /// The virtual server it reached, as of `generation`.
+    pub server: Rc<LocalServer>,
+    /// The table that `server` is from; an older one when its virtual server is in no table any more.
+    pub generation: u64,
+    /// Where it came in: whichever virtual server listens there serves it.
+    pub listen: Rc<Address>,
+    /// No virtual server serves it any more, and it is ended then.
+    pub leave_by_ms: Option<u64>,
+    /// It is among the connections of its virtual server; one that was refused is not.
+    pub counted: bool,
+    /// Its places under limits per address.
+    pub _held: HeldByConnection,
+    /// What it is doing.
+    pub stage: Stage,
+    /// The client will send nothing more.
+    pub ended: bool,
+    /// Its bytes are being worked on: what comes next is looked at there.
+    pub working: bool,
+    /// `input` is part of a head or trailer section, and `scan` tells when it is whole.
+    pub collecting: bool,
+    /// Bytes that could not be used yet: part of a head or trailer section, or what a pipelining
+    /// client sent ahead. Empty on an idle connection.
+    pub input: Vec<u8>,
+    pub scan: HeadScan,
+    /// The body of the request under way.
+    pub body: BodyDecoder,
+    /// It may turn out to begin with the preface of HTTP/2.
+    pub may_be_http2: bool,
+    /// What there is of HTTP/2, where it speaks that.
+    pub http2: Option<Box<Http2>>,
+}
+
+impl Client {
+    /// The client's address: the other end of the connection, or whom a trusted proxy named.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.proxied.or(self.peer)
+    }
+
+    /// Where it came in.
+    pub fn listen(&self) -> &Address {
+        &self.listen
+    }
+
+    /// The exchange under way.
+    pub fn exchange(&self) -> Option<ExchangeKey> {
+        match self.stage {
+            Stage::Exchange(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// More bytes are needed before parsing `input` again is worth it.
+    pub fn collect(&mut self, scan: HeadScan, input: &[u8]) {
+        self.scan = scan;
+        self.scan.scan(input, &self.server.limits);
+        self.collecting = true;
+    }
+
+    /// Whether bytes wait to be worked on.
+    pub fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// The exchange is over, whatever becomes of the connection.
+    pub fn exchange_ended(&mut self) {
+        if matches!(self.stage, Stage::Exchange(_)) {
+            self.stage = Stage::Idle;
+        }
+    }
+}

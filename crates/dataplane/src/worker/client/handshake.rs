@@ -1,0 +1,231 @@
+//! The beginning of a client connection over TLS: the look at its first message, the handshake, its end.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_event_loop::EventLoop;
+use weir_http::message::RequestHead;
+use weir_tls::client_hello::{Peek, peek};
+use weir_tls::{Alert, Established, Session};
+
+use crate::access_log::Termination;
+use crate::arena::ClientKey;
+use crate::client_tls::ClientTls;
+use crate::table::LocalServer;
+use crate::worker::Worker;
+use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::stage::Stage;
+use crate::worker::world::{Desk, World};
+
+/// What a plain request begins with.
+const METHODS: [&[u8]; 9] = [
+    b"GET ",
+    b"HEAD ",
+    b"POST ",
+    b"PUT ",
+    b"DELETE ",
+    b"CONNECT ",
+    b"OPTIONS ",
+    b"TRACE ",
+    b"PATCH ",
+];
+
+/// Whether what came, be it a few bytes, begins a request of HTTP/1. No record of TLS begins with a letter.
+fn is_plain_http(input: &[u8]) -> bool {
+    METHODS.iter().any(|method| input.starts_with(method) || method.starts_with(input))
+}
+
+/// One handshake among those under way; given back by `Drop`, so that a panic gives it back too.
+#[derive(Debug)]
+pub struct HandshakePlace {
+    under_way: Arc<AtomicU32>,
+    /// Which clients were let in when it began.
+    lets_in: Arc<[u8]>,
+}
+
+impl HandshakePlace {
+    /// A place, if there is one.
+    pub fn take(server: &LocalServer) -> Option<Self> {
+        let tls = server.tls.as_ref()?;
+        let under_way = &tls.handshakes;
+        let max = server.settings().tls.as_ref().and_then(|tls| tls.handshakes_max);
+        let before = under_way.fetch_add(1, Relaxed);
+        let lets_in = Arc::clone(&tls.lets_in);
+        let place = Self { under_way: Arc::clone(under_way), lets_in };
+        max.is_none_or(|max| before < max).then_some(place)
+    }
+}
+
+impl Drop for HandshakePlace {
+    fn drop(&mut self) {
+        self.under_way.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Worker {
+    /// Looks at what a client that has to begin with TLS has sent so far. True: the handshake has begun.
+    pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
+        if input.len() < client.hello_bytes {
+            return false;
+        }
+        let hello = match peek(input) {
+            Peek::Partial(bytes) => {
+                client.hello_bytes = bytes;
+                return false;
+            }
+            Peek::Hello(hello) => hello,
+            Peek::Malformed(_, _)
+                if is_plain_http(input) && !client.server.settings().service.is_tcp() =>
+            {
+                self.desk(io).refuse_plain_http(key);
+                return false;
+            }
+            Peek::Malformed(_, alert) => {
+                self.desk(io).refuse_hello(key, alert);
+                return false;
+            }
+        };
+        self.world.refresh_server(key);
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
+        let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
+            Some(Err(alert)) => {
+                self.desk(io).refuse_hello(key, alert);
+                return false;
+            }
+            // What fails here is a configuration that cannot be; the client learns it by the end.
+            Some(Ok(config)) => Session::server(config).ok(),
+            // A reload has taken TLS away from under a client that is just beginning.
+            None => None,
+        };
+        let Some(session) = session else {
+            self.desk(io).handshake_failed(key);
+            return false;
+        };
+        client.server_name = hello.server_name.into();
+        client.hello_bytes = input.len();
+        client.stage = Stage::Handshake;
+        io.secure(client.token, session, input);
+        true
+    }
+
+    /// A client's handshake is done: now it may ask.
+    pub fn client_secured(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        established: &Established,
+    ) {
+        let is_draining = self.world.is_draining();
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let place = client.handshake.take();
+        let counters = client.server.live.counters.of(self.world.id);
+        if established.is_resumed {
+            counters.handshakes_resumed.add(1);
+        } else {
+            counters.handshakes_full.add(1);
+        }
+        let name = std::mem::take(&mut client.server_name);
+        let lets_in = place.as_ref().map(|place| Arc::clone(&place.lets_in));
+        drop(place);
+        client.tls = Some(Rc::new(ClientTls::new(&name, established, lets_in)));
+        client.stage = Stage::Idle;
+        if client.server.settings().service.is_tcp() {
+            return self.relay_secured(io, key, &name);
+        }
+        client.is_early = established.is_early;
+        let timeout_ms = client.server.http.header_timeout_ms;
+        io.set_deadline(client.token, io.now_ms() + timeout_ms);
+        if is_draining || client.leave_by_ms.is_some() {
+            self.desk(io).leave(key, true);
+        } else if established.alpn.as_deref() == Some(b"h2") {
+            self.desk(io).begin_http2(key);
+        }
+    }
+}
+
+impl World {
+    /// Whether a request is for a name whose TLS has other settings than those that its client has passed: a
+    /// certificate that clients must show, say (RFC 9110 section 15.5.20).
+    pub fn is_misdirected(
+        &self,
+        client: ClientKey,
+        server: &LocalServer,
+        head: &RequestHead,
+        input: &[u8],
+    ) -> bool {
+        let Some(tls) = &server.tls else { return false };
+        let Some(passed) = self.clients.get(client).and_then(|client| client.tls.as_ref()) else {
+            return false;
+        };
+        // A reload lets other clients in.
+        if passed.is_of_others(&tls.lets_in) {
+            return true;
+        }
+        if !tls.acceptor.has_names() {
+            return false;
+        }
+        let host = String::from_utf8_lossy(head.host(input));
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        !tls.acceptor.is_same(passed.facts().sni, &host)
+    }
+}
+
+impl Worker {
+    /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
+    pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        match client.stage {
+            Stage::Hello | Stage::Handshake => {
+                self.desk(io).note_failed_handshake(key);
+                self.desk(io).leave(key, true);
+            }
+            Stage::Exchange(exchange) => {
+                self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
+                self.desk(io).leave(key, true);
+            }
+            Stage::Streams => {
+                self.abandon_streams(io, key, Termination::ClientMalformed);
+                self.desk(io).leave(key, true);
+            }
+            Stage::Preface | Stage::Idle | Stage::Head => self.desk(io).leave(key, true),
+            Stage::Leaving => {}
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// What a client began with is no ClientHello, or asks for a name that nobody has: it is told so, in plain.
+    fn refuse_hello(&mut self, key: ClientKey, alert: Alert) {
+        self.note_failed_handshake(key);
+        let Some(client) = self.world.clients.get(key) else { return };
+        let token = client.token;
+        self.io.send_last(token, &[IoSlice::new(&alert.record())]);
+        self.leave(key, true);
+    }
+
+    /// Somebody took the address for one of plain HTTP: such a client understands an answer, and no alert.
+    fn refuse_plain_http(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.handshake = None;
+        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
+        let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
+        self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
+    }
+
+    /// A handshake came to nothing, and there is nobody to tell.
+    pub fn handshake_failed(&mut self, key: ClientKey) {
+        self.note_failed_handshake(key);
+        self.close_client(key);
+    }
+
+    fn note_failed_handshake(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.handshake = None;
+        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
+        self.log_without_request(key, 0, OwnBytes::default(), Termination::TlsHandshake);
+    }
+}

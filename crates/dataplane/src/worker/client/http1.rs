@@ -1,0 +1,316 @@
+//! Clients that speak HTTP/1: bytes become requests, one at a time, and what they have sent ahead waits.
+
+use weir_event_loop::EventLoop;
+use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
+use weir_http::h2::frame::PREFACE;
+
+use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
+use crate::worker::Worker;
+use crate::worker::body::{self, Next, Pieces};
+use crate::worker::client::connection::Client;
+use crate::worker::client::early_data;
+use crate::worker::client::stage::Stage;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::ends::Outcome;
+use crate::worker::world::Desk;
+
+impl Worker {
+    /// A client may send on: what it has sent already is looked at, and the end that may be behind it.
+    pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
+        if self.world.clients.get(key).is_some_and(Client::has_input) {
+            self.client_continue(io, key);
+        }
+        let Some(client) = self.world.clients.get(key).filter(|client| client.ended) else {
+            return;
+        };
+        if let Some(exchange) = client.exchange() {
+            self.with_tunnel(io, exchange, |it, at| it.heed_end(at));
+        }
+    }
+
+    /// Works on the bytes that were kept.
+    pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else {
+            return;
+        };
+        let mut input = std::mem::take(&mut client.input);
+        let consumed = self.client_input(io, key, &input);
+        match self.world.clients.get_mut(key) {
+            Some(client) if consumed < input.len() => {
+                input.drain(..consumed);
+                client.input = input;
+            }
+            _ => io.give_buffer(input),
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// Keeps bytes that cannot be used yet.
+    pub fn keep_input(&mut self, key: ClientKey, rest: &[u8]) {
+        if rest.is_empty() {
+            return;
+        }
+        if let Some(client) = self.world.clients.get_mut(key) {
+            if client.input.capacity() == 0 {
+                client.input = self.io.take_buffer();
+            }
+            client.input.extend_from_slice(rest);
+        }
+    }
+}
+
+impl Worker {
+    /// Uses what it can of `input`; returns how many bytes.
+    pub fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(client) = self.world.clients.get_mut(key) {
+            client.working = true;
+            client.collecting = false;
+            let rest = &input[at..];
+            match client.stage {
+                Stage::Leaving => return input.len(),
+                Stage::Preface | Stage::Hello | Stage::Idle | Stage::Head
+                    if client.awaits_proxy =>
+                {
+                    match self.proxy_header(io, key, rest) {
+                        Some(length) => at += length,
+                        None => break,
+                    }
+                }
+                Stage::Preface => {
+                    if !self.relay_preface(io, key, rest) {
+                        break;
+                    }
+                }
+                Stage::Hello => {
+                    if self.client_hello(io, key, rest) {
+                        at = input.len();
+                    }
+                    break;
+                }
+                Stage::Handshake => break,
+                Stage::Streams => {
+                    self.http2_received(io, key, rest);
+                    at = input.len();
+                    break;
+                }
+                Stage::Idle | Stage::Head if client.may_be_http2 && !rest.is_empty() => {
+                    let length = rest.len().min(PREFACE.len());
+                    client.may_be_http2 = false;
+                    if rest[..length] != PREFACE[..length] {
+                        continue;
+                    }
+                    if length == PREFACE.len() {
+                        self.desk(io).begin_http2(key);
+                        continue;
+                    }
+                    client.may_be_http2 = true;
+                    client.stage = Stage::Head;
+                    break;
+                }
+                Stage::Idle | Stage::Head => {
+                    if rest.is_empty() {
+                        break;
+                    }
+                    let token = client.token;
+                    if self.world.is_relayed_now(key) {
+                        self.desk(io).leave(key, true);
+                        return input.len();
+                    }
+                    // Responses that the client does not take are not followed by more of them.
+                    if io.queued(token) > 0 {
+                        io.pause(token);
+                        break;
+                    }
+                    match self.client_head(io, key, rest) {
+                        Some(length) => at += length,
+                        None => break,
+                    }
+                }
+                Stage::Exchange(exchange) => {
+                    let state = match self.exchanges.get(exchange) {
+                        Some(Transaction::Http(state)) => state,
+                        Some(Transaction::Tunnel(_)) => {
+                            self.with_tunnel(io, exchange, |it, at| it.client_sent(at, rest));
+                            return input.len();
+                        }
+                        Some(Transaction::Relay(_)) => {
+                            if !rest.is_empty() {
+                                io.pause(client.token);
+                            }
+                            break;
+                        }
+                        None => break,
+                    };
+                    // What waits for a member is not read on, nor is what comes behind a request.
+                    if state.request.is_whole
+                        || state.ends.parked.waits()
+                        || state.has_lost_its_member()
+                    {
+                        if !rest.is_empty() {
+                            io.pause(client.token);
+                        }
+                        break;
+                    }
+                    match self.request_body(io, key, exchange, rest) {
+                        Some(0) | None => break,
+                        Some(length) => at += length,
+                    }
+                }
+            }
+        }
+        if let Some(client) = self.world.clients.get_mut(key) {
+            client.working = false;
+        }
+        at
+    }
+
+    /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
+    fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
+        let client = self.world.clients.get_mut(key)?;
+        let (limits, form) = (client.server.limits, client.server.http.path);
+        let mut head = self.inbox.request_head.take().unwrap_or_default();
+        let parsed = parse_request(input, &limits, form, &mut head);
+        let length = match parsed {
+            // It comes again when the handshake is done.
+            Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client.is_early, &head) => None,
+            Ok(Parsed::Complete { length }) => {
+                self.begin_request(io, key, 0, &head, &input[..length]);
+                Some(length)
+            }
+            Ok(Parsed::Partial) => {
+                if client.stage == Stage::Idle {
+                    client.stage = Stage::Head;
+                    let timeout_ms = client.server.http.header_timeout_ms;
+                    io.set_deadline(client.token, io.now_ms() + timeout_ms);
+                }
+                client.collect(HeadScan::request(), input);
+                None
+            }
+            Err(error) => {
+                self.desk(io).refuse_malformed(key, error, (&head, input));
+                None
+            }
+        };
+        self.inbox.request_head = Some(head);
+        length
+    }
+
+    /// Passes on what `input` has of a request body; returns the bytes used.
+    fn request_body(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        exchange_key: ExchangeKey,
+        input: &[u8],
+    ) -> Option<usize> {
+        let client = self.world.clients.get_mut(key)?;
+        let mut pieces = Pieces::none();
+        if let Err(error) = body::gather(&mut client.body, input, &mut pieces) {
+            let termination = match error {
+                BodyError::TooLarge => Termination::ClientLimit,
+                _ => {
+                    let counters = client.server.live.counters.of(self.world.id);
+                    counters.requests_malformed.add(1);
+                    Termination::ClientMalformed
+                }
+            };
+            self.with(io, exchange_key, |it, at| it.respond(at, error.status(), termination));
+            return None;
+        }
+        let mut consumed = pieces.consumed;
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
+        let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
+        if pieces.next == Next::Trailers {
+            let limits = client.server.limits;
+            let exchange = self.exchanges.get(exchange_key).and_then(Transaction::http)?;
+            let edits = exchange.request_trailers();
+            match parse_trailers(&input[consumed..], &limits, edits, &mut fields) {
+                Ok(Parsed::Complete { length }) => {
+                    end = End::Trailers(&fields, &input[consumed..]);
+                    client.body.trailers_done();
+                    consumed += length;
+                }
+                Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
+                Err(_) => {
+                    self.inbox.trailers = fields;
+                    client.server.live.counters.of(self.world.id).requests_malformed.add(1);
+                    self.with(io, exchange_key, |it, at| {
+                        it.respond(at, 400, Termination::ClientMalformed)
+                    });
+                    return None;
+                }
+            }
+        }
+        self.with(io, exchange_key, |it, at| it.client_data(at, (input, &pieces), end));
+        self.inbox.trailers = fields;
+        Some(consumed)
+    }
+
+    /// The response of an exchange has been handed over; the exchange is gone.
+    pub fn response_ended(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        Outcome { keep_alive, request_done, client_closes }: Outcome,
+    ) {
+        let Some(client) = self.world.clients.get(key) else {
+            return;
+        };
+        if keep_alive && (self.world.is_draining() || client.leave_by_ms.is_some()) {
+            return self.desk(io).leave(key, true);
+        }
+        if !keep_alive {
+            // A client that asked for the end knows it; any other may be sending.
+            let clean = request_done && client_closes && client.input.is_empty();
+            return self.desk(io).leave(key, !clean);
+        }
+        let timeout_ms = client.server.http.idle_timeout_ms;
+        io.set_deadline(client.token, io.now_ms() + timeout_ms);
+        if !client.working {
+            self.client_next(io, key);
+        }
+    }
+
+    /// Goes on with a connection between requests: the next one, if it is here, or the end.
+    pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        if io.queued(client.token) > 0 {
+            return; // When it has taken everything.
+        }
+        if client.has_input() {
+            self.client_continue(io, key);
+        }
+        let Some(client) = self.world.clients.get(key) else {
+            return;
+        };
+        let token = client.token;
+        if let Stage::Exchange(exchange) = client.stage
+            && self.is_body_to_come(exchange)
+            && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
+        {
+            // It may have been stopped when its request was not yet the one under way.
+            io.resume(token);
+        }
+        let Some(client) = self.world.clients.get(key) else { return };
+        if !matches!(client.stage, Stage::Idle | Stage::Head) {
+            return;
+        }
+        if client.ended {
+            self.desk(io).leave(key, false);
+        } else {
+            io.resume(client.token);
+        }
+    }
+
+    /// Whether more of a request has to come from its client, and can be used.
+    fn is_body_to_come(&self, exchange: ExchangeKey) -> bool {
+        self.exchanges
+            .get(exchange)
+            .and_then(Transaction::http)
+            .is_some_and(|it| !it.request.is_whole && !it.ends.parked.waits())
+    }
+}

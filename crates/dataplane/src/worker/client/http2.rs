@@ -1,0 +1,692 @@
+//! The client side of HTTP/2: frames of a client connection become exchanges, each on a stream of its own.
+//!
+//! What goes back is in [`crate::worker::client::stream`].
+
+use weir_event_loop::EventLoop;
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{ReadError, read_trailers};
+use weir_http::h2::{
+    By, Connection, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
+    Priority, Received,
+};
+use weir_http::message::RequestHead;
+
+use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
+use crate::worker::Worker;
+use crate::worker::body::Pieces;
+use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::pending::PendingRequests;
+use crate::worker::client::stage::Stage;
+use crate::worker::client::stream::StreamEnd;
+use crate::worker::frames::Frames;
+use crate::worker::joined::Behind;
+use crate::worker::streams::{ClientStreams, exchange_of};
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::exchange::Exchange;
+use crate::worker::world::{Desk, World};
+
+/// A client that does not take so many bytes is not read on: what it asks would only add to them.
+const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
+
+/// A client that is told of the end may open streams until it knows: that long, if it does not answer a ping.
+const LAST_STREAMS_MS: u64 = 1_000;
+
+/// The ping behind the announcement of the end.
+const END_PING: [u8; 8] = *b"weir end";
+
+/// What a client connection has that speaks HTTP/2.
+pub struct Http2 {
+    /// The protocol's state, and frames that go out at the end of the turn.
+    pub frames: Frames,
+    /// Requests that have not begun, if there are such.
+    pub pending: Option<Box<PendingRequests>>,
+    /// Those of its streams that have exchanges. A stream may be over for the protocol before its exchange is.
+    pub streams: ClientStreams,
+    /// It is among those that have such.
+    is_listed: bool,
+    /// What the socket's deadline is set to; never later than the first thing that is due.
+    timer_ms: u64,
+    /// Since when there has been no exchange.
+    idle_since_ms: u64,
+    /// Since when a frame that is not DATA has been incomplete.
+    partial_since_ms: Option<u64>,
+    /// When the end was announced.
+    announced_ms: Option<u64>,
+    /// The windows of its streams may let out more.
+    has_opened: bool,
+}
+
+impl Http2 {
+    fn new(limits: Limits, now_ms: u64) -> Self {
+        Self {
+            frames: Frames::new(Connection::server(limits)),
+            pending: None,
+            streams: ClientStreams::default(),
+            is_listed: false,
+            timer_ms: u64::MAX,
+            idle_since_ms: now_ms,
+            partial_since_ms: Some(now_ms),
+            announced_ms: None,
+            has_opened: false,
+        }
+    }
+
+    /// Whether no exchange would be left behind.
+    pub fn has_no_exchange(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Whether nothing is under way.
+    fn has_nothing(&self) -> bool {
+        self.has_no_exchange() && self.frames.connection.stream_count() == 0
+    }
+}
+
+impl Desk<'_> {
+    /// A client turned out to speak HTTP/2.
+    pub fn begin_http2(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let server = &client.server;
+        server.live.counters.of(self.world.id).http2_connections.add(1);
+        client.http2 = Some(Box::new(Http2::new(server.http2_limits, self.io.now_ms())));
+        client.stage = Stage::Streams;
+        let until_ms = self.io.now_ms() + server.http.header_timeout_ms;
+        let is_leaving = client.leave_by_ms.is_some();
+        self.io.clear_deadline(client.token);
+        self.arm(key, until_ms);
+        self.world.list_for_flush(key);
+        if is_leaving || self.world.is_draining() {
+            self.announce_end(key);
+        }
+    }
+}
+
+impl Worker {
+    /// Bytes came from a client that speaks HTTP/2.
+    pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
+        let mut block = self.inbox.header_block.take().unwrap_or_default();
+        let mut at = 0;
+        while let Some(client) = self.world.clients.get_mut(key) {
+            let Some(http2) = client.http2.as_mut().filter(|_| client.stage == Stage::Streams)
+            else {
+                break;
+            };
+            let rest = &input[at..];
+            match http2.frames.connection.receive(
+                rest,
+                io.now_ms(),
+                &mut block,
+                &mut http2.frames.out,
+            ) {
+                Ok(Received { event: Event::NeedMore, .. }) => break,
+                Ok(Received { consumed, event }) => {
+                    at += consumed;
+                    self.http2_event(io, key, rest, event, &mut block);
+                }
+                Err(error) => {
+                    self.http2_failed(io, key, error);
+                    break;
+                }
+            }
+        }
+        self.inbox.header_block = Some(block);
+        self.pass_joined_requests(io);
+        self.begin_read_requests(io, key);
+        self.send_heads(io);
+        let http2 = self.world.clients.get_mut(key).and_then(|client| client.http2.as_mut());
+        if http2.is_some_and(|http2| std::mem::take(&mut http2.has_opened)) {
+            self.streams_opened(io, key);
+        }
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        if !http2.frames.connection.awaits_rest() {
+            http2.partial_since_ms = None;
+        } else if at > 0 || http2.partial_since_ms.is_none() {
+            // What is incomplete now has begun behind the last event.
+            http2.partial_since_ms = Some(io.now_ms());
+            let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
+            self.desk(io).arm(key, until_ms);
+        }
+        self.world.list_for_flush(key);
+    }
+
+    fn http2_event(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        input: &[u8],
+        event: Event,
+        block: &mut HeaderBlock,
+    ) {
+        match event {
+            Event::Headers { stream, kind: HeadersKind::Request, end_stream, .. } => {
+                self.stream_request(io, key, stream, end_stream, block);
+            }
+            Event::Headers { stream, tag, .. } => {
+                self.stream_trailers(io, key, (stream, tag), block)
+            }
+            Event::Data { stream, tag, start, end, end_stream } => {
+                let data = &input[start..end];
+                match self.begun_exchange(io, key, (stream, tag)) {
+                    Some(exchange) => {
+                        let stream_end = if end_stream { End::Data } else { End::No };
+                        let behind = Behind::of(input, end);
+                        self.with_any(io, exchange, |it, at| {
+                            it.join_request_data(at, data, stream_end, behind)
+                        });
+                    }
+                    None => self.world.release(key, stream, data.len() as u32),
+                }
+            }
+            Event::RequestCut { tag, .. } => {
+                if let Some(exchange) = exchange_of(tag) {
+                    self.with_any(io, exchange, |it, at| it.client_cut(at));
+                }
+            }
+            Event::StreamReset { tag, by, .. } => {
+                let why = match by {
+                    By::Peer => Termination::ClientAbort,
+                    By::Us => Termination::ClientMalformed,
+                };
+                let Some(client) = self.world.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.world.id);
+                counters.requests_malformed.add(u64::from(by == By::Us));
+                if let Some(exchange) = exchange_of(tag) {
+                    self.with_any(io, exchange, |it, at| it.abandon(at, why));
+                }
+            }
+            Event::WindowOpened { stream: Some(stream) } => {
+                if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
+                    while self.with_any(io, exchange, |it, at| it.let_out(at, usize::MAX)) {}
+                }
+            }
+            Event::WindowOpened { stream: None } | Event::SettingsChanged => {
+                // Once for all that one read brings.
+                if let Some(http2) =
+                    self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+                {
+                    http2.has_opened = true;
+                }
+            }
+            Event::Priority { stream, priority } => self.prioritize(key, stream, priority),
+            Event::Pong { .. } => {
+                let http2 = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut());
+                if let Some(http2) = http2.filter(|http2| http2.announced_ms.is_some()) {
+                    http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+                }
+            }
+            Event::NeedMore | Event::SettingsAcknowledged | Event::Goaway { .. } => {}
+        }
+    }
+
+    /// An exchange belongs to its stream from now on.
+    pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
+        let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
+            return;
+        };
+        let Some(stream) = exchange.ends.stream else { return };
+        let client = self.world.clients.get_mut(exchange.ends.client);
+        let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
+        let priority = head.fields.iter().find(|field| field.name.of(input) == b"priority");
+        if let Some(priority) = priority {
+            stream.priority = Priority::parse(priority.value.of(input));
+        }
+        http2.frames.connection.set_tag(stream.out.id, key.to_bits());
+        if !head.framing.is_empty() {
+            self.world.bodies_to_come.push(key);
+        }
+    }
+}
+
+impl World {
+    /// The exchange of a stream that is open, if that has begun.
+    pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
+        let http2 = self.clients.get(key)?.http2.as_ref()?;
+        http2.frames.connection.tag(stream).and_then(exchange_of)
+    }
+}
+
+impl Worker {
+    /// The client wants another priority for a response.
+    pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
+        if let Some(transaction) = self.exchanges.get(exchange)
+            && let Some(stream) = self.world.stream_mut(transaction.ends())
+        {
+            stream.priority = priority;
+        }
+    }
+
+    /// What came on a stream is malformed: the client is told, and that it did so counts.
+    pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.server.live.counters.of(self.world.id).requests_malformed.add(1);
+        let Some(http2) = &mut client.http2 else { return };
+        let tag = http2.frames.connection.tag(stream);
+        let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
+        match tag.and_then(exchange_of) {
+            Some(exchange) => {
+                self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed))
+            }
+            None => {
+                let sent = OwnBytes::default();
+                self.desk(io).log_without_request(key, 0, sent, Termination::ClientMalformed);
+            }
+        }
+        if let Err(error) = refused {
+            self.http2_failed(io, key, error);
+        }
+    }
+
+    /// Trailers of a request.
+    fn stream_trailers(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        (stream, tag): (u32, u64),
+        block: &HeaderBlock,
+    ) {
+        let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
+        let its = match self.exchanges.get(exchange) {
+            Some(Transaction::Http(its)) if !its.awaits_tunnel() => its,
+            // RFC 9113 section 8.5: data is all that goes through it.
+            Some(_) => return self.refuse_trailers(io, key, stream, exchange),
+            None => return,
+        };
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
+        let read = read_trailers(block, its.request_trailers(), &mut fields);
+        if read.is_ok() {
+            let end = End::Trailers(&fields, block.text());
+            self.with_any(io, exchange, |it, at| {
+                it.join_request_data(at, b"", end, Behind::Nothing)
+            });
+        }
+        self.inbox.trailers = fields;
+        match read {
+            Ok(()) => {}
+            Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
+            Err(ReadError::Refused(_)) => {
+                let Some(client) = self.world.clients.get(key) else { return };
+                let counters = client.server.live.counters.of(self.world.id);
+                counters.requests_malformed.add(1);
+                self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
+            }
+        }
+    }
+
+    fn refuse_trailers(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        stream: u32,
+        exchange: ExchangeKey,
+    ) {
+        // END_STREAM came with them, so that the stream may be gone.
+        self.refuse_stream(io, key, stream);
+        if self.is_on_stream(exchange, key, stream) {
+            self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
+        }
+    }
+
+    fn is_on_stream(&self, exchange: ExchangeKey, client: ClientKey, stream: u32) -> bool {
+        let ends = self.exchanges.get(exchange).map(Transaction::ends);
+        let ends = ends.filter(|ends| ends.client == client);
+        ends.and_then(|ends| self.world.stream(ends)).is_some_and(|it| it.out.id == stream)
+    }
+}
+
+impl World {
+    /// A client may send so many bytes more.
+    pub fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
+        let client = self.clients.get_mut(key);
+        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+            && bytes > 0
+        {
+            http2.frames.connection.release(stream, bytes, &mut http2.frames.out);
+            self.list_for_flush(key);
+        }
+    }
+}
+
+impl Worker {
+    /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
+    /// answer before it goes on.
+    pub fn send_heads(&mut self, io: &mut EventLoop) {
+        while let Some(key) = self.world.bodies_to_come.pop() {
+            let exchange = self.exchanges.get(key).and_then(Transaction::http);
+            if exchange
+                .is_some_and(|it| !it.request.is_sent() && it.ends.attempt.connection.is_some())
+            {
+                self.with(io, key, |it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
+            }
+        }
+    }
+
+    /// The client broke the protocol, or made too much work: GOAWAY is on its way.
+    fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let counters = client.server.live.counters.of(self.world.id);
+        let (counter, termination) = match error {
+            ConnectionError::Misbehaved(_) => {
+                (&counters.http2_errors, Termination::ClientMalformed)
+            }
+            ConnectionError::Flooded(flood) => {
+                let counter = match flood {
+                    Flood::Resets
+                    | Flood::StreamErrors
+                    | Flood::ClosedStreams
+                    | Flood::RefusedStreams => &counters.http2_floods_streams,
+                    Flood::Settings
+                    | Flood::Pings
+                    | Flood::Priorities
+                    | Flood::WindowUpdates
+                    | Flood::EmptyData
+                    | Flood::TinyData => &counters.http2_floods_frames,
+                    Flood::InterimResponses
+                    | Flood::Continuations
+                    | Flood::HeaderBlock
+                    | Flood::HeaderList => &counters.http2_floods_headers,
+                };
+                (counter, Termination::ClientFlood)
+            }
+        };
+        counter.add(1);
+        // Requests that it ends have lines of their own.
+        if self.abandon_streams(io, key, termination) == 0 {
+            self.desk(io).log_without_request(key, 0, OwnBytes::default(), termination);
+        }
+        let is_stranger = error == ConnectionError::Misbehaved(Misbehaviour::Preface);
+        if is_stranger {
+            self.desk(io).close_client(key);
+        } else {
+            self.desk(io).leave(key, true);
+        }
+    }
+
+    /// Ends all exchanges of a connection; how many there were.
+    pub fn abandon_streams(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        why: Termination,
+    ) -> usize {
+        let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
+            return 0;
+        };
+        let exchanges = http2.streams.exchanges();
+        for exchange in &exchanges {
+            self.with_any(io, *exchange, |it, at| it.abandon(at, why));
+        }
+        exchanges.len()
+    }
+
+    /// The client is gone, with whatever it had asked for.
+    pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
+        self.abandon_streams(io, key, Termination::ClientAbort);
+        self.desk(io).close_client(key);
+    }
+}
+
+impl Desk<'_> {
+    /// An exchange is over: its stream is, too.
+    pub fn close_stream(
+        &mut self,
+        key: ClientKey,
+        (stream, unreleased): (u32, u32),
+        end: StreamEnd,
+    ) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        connection.release(stream, unreleased, out);
+        let ends_ms = match end {
+            StreamEnd::Answered(status) => {
+                connection.leave_answered(stream, status, self.io.now_ms(), out)
+            }
+            StreamEnd::Broken(code) => {
+                connection.reset(stream, code, out);
+                None
+            }
+        };
+        let mut until_ms = ends_ms.unwrap_or(u64::MAX);
+        if http2.has_no_exchange() {
+            http2.idle_since_ms = self.io.now_ms();
+            until_ms = until_ms.min(self.io.now_ms() + client.server.http.idle_timeout_ms);
+        }
+        self.arm(key, until_ms);
+        self.world.list_for_flush(key);
+    }
+
+    /// Tells a client that its connection ends when what it has asked for is answered.
+    pub fn announce_end(&mut self, key: ClientKey) {
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
+        if http2.announced_ms.is_none() {
+            http2.announced_ms = Some(self.io.now_ms());
+            http2.frames.connection.announce_end(&mut http2.frames.out);
+            http2.frames.connection.ping(END_PING, &mut http2.frames.out);
+            self.arm(key, self.io.now_ms() + LAST_STREAMS_MS);
+            self.world.list_for_flush(key);
+        }
+    }
+
+    /// Sees to it that the connection is looked after at `at_ms` at the latest.
+    pub fn arm(&mut self, key: ClientKey, at_ms: u64) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        if let Some(http2) = &mut client.http2
+            && at_ms < http2.timer_ms
+            && client.stage == Stage::Streams
+        {
+            http2.timer_ms = at_ms;
+            self.io.set_deadline(client.token, at_ms);
+        }
+    }
+}
+
+impl World {
+    /// Frames of a connection go out at the end of the turn.
+    pub fn list_for_flush(&mut self, key: ClientKey) {
+        let client = self.clients.get_mut(key);
+        if let Some(http2) = client.and_then(|client| client.http2.as_mut())
+            && !std::mem::replace(&mut http2.is_listed, true)
+        {
+            self.unflushed.push(key);
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
+    pub fn flush_clients(&mut self) {
+        while let Some(key) = self.world.unflushed.pop() {
+            let Some(client) = self.world.clients.get_mut(key) else { continue };
+            let Some(http2) = &mut client.http2 else { continue };
+            http2.is_listed = false;
+            if client.stage != Stage::Streams {
+                continue;
+            }
+            let is_over = http2.has_nothing() && http2.frames.connection.takes_no_more();
+            if is_over {
+                self.leave(key, true);
+            } else {
+                self.flush_http2(key);
+            }
+        }
+    }
+
+    /// Sends what was gathered.
+    pub fn flush_http2(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        http2.frames.flush(self.io, client.token);
+        self.heed_untaken(key);
+    }
+
+    /// A client that does not take what it gets has a time for it, and is not read on if it is much.
+    pub fn heed_untaken(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let queued = self.io.queued(client.token);
+        if queued > 0 {
+            let until_ms = self.io.now_ms() + client.server.http.body_timeout_ms;
+            if queued > UNTAKEN_BYTES_MAX {
+                self.io.pause(client.token);
+            }
+            self.arm(key, until_ms);
+        }
+    }
+}
+
+impl Worker {
+    /// The client took everything that was queued for it.
+    pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        io.resume(client.token);
+        self.streams_opened(io, key);
+        let http2 = self.world.clients.get(key).and_then(|client| client.http2.as_ref());
+        let Some(exchanges) = http2.map(|http2| http2.streams.exchanges()) else { return };
+        for key in exchanges {
+            let Some(exchange) = self.exchanges.get(key) else { continue };
+            let is_waited_for =
+                self.world.stream(exchange.ends()).is_some_and(|it| it.holds_up_member);
+            let waits = is_waited_for || exchange.is_tunnel();
+            if waits && !self.with_any(io, key, |it, at| it.ends().is_client_behind(at)) {
+                self.with_any(io, key, |it, at| it.client_took(at));
+            }
+        }
+    }
+
+    /// Something may be due on a connection.
+    pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let now_ms = io.now_ms();
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        http2.timer_ms = u64::MAX;
+        let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
+        let settings = &server.http;
+        let counters = server.live.counters.of(self.world.id);
+        if io.queued(token) > 0 {
+            let until_ms = io.patience_until_ms(token, settings.body_timeout_ms);
+            if until_ms <= now_ms {
+                counters.body_timeouts.add(1);
+                self.abandon_streams(io, key, Termination::ClientTimeout);
+                return self.desk(io).reset_client(key);
+            }
+            self.desk(io).arm(key, until_ms);
+        }
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
+        if let Some(since_ms) = http2.partial_since_ms {
+            let until_ms = since_ms + settings.header_timeout_ms;
+            if until_ms <= now_ms {
+                counters.header_timeouts.add(1);
+                return self.end_http2(io, key, Termination::HeaderTimeout);
+            }
+            self.desk(io).arm(key, until_ms);
+        }
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
+        if let Some(since_ms) =
+            http2.announced_ms.filter(|_| !http2.frames.connection.takes_no_more())
+        {
+            let until_ms = since_ms + LAST_STREAMS_MS;
+            if until_ms <= now_ms {
+                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+                self.world.list_for_flush(key);
+            } else {
+                self.desk(io).arm(key, until_ms);
+            }
+        }
+        let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
+            return;
+        };
+        let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        connection.end_unwanted(now_ms, out);
+        let mut until_ms = connection.unwanted_until_ms().unwrap_or(u64::MAX);
+        if http2.has_nothing() {
+            until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
+            if until_ms <= now_ms && io.has_arrived(token) {
+                // A request, most likely: it is served.
+                until_ms = now_ms + settings.header_timeout_ms;
+            } else if until_ms <= now_ms {
+                http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+                return self.desk(io).leave(key, true);
+            }
+        }
+        let exchanges = http2.streams.exchanges();
+        self.desk(io).arm(key, until_ms);
+        for exchange in exchanges {
+            if !self.exchanges.contains(exchange) {
+                continue;
+            }
+            if self.stream_deadline_ms(exchange) <= now_ms {
+                self.with_any(io, exchange, |it, at| it.stream_timed_out(at));
+            }
+            if self.exchanges.contains(exchange) {
+                let until_ms = self.stream_deadline_ms(exchange);
+                self.desk(io).arm(key, until_ms);
+            }
+        }
+        self.world.list_for_flush(key);
+    }
+
+    fn stream_deadline_ms(&self, exchange: ExchangeKey) -> u64 {
+        let transaction = self.exchanges.get(exchange);
+        let stream = transaction.and_then(|it| self.world.stream(it.ends()));
+        stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
+    }
+}
+
+impl Exchange {
+    /// A deadline of one stream has passed.
+    pub fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
+        self.ends.clear_client_deadline(at);
+        let counters = self.ends.server.live.counters.of(at.world.id);
+        let timeout_ms = self.client_timeout_ms();
+        if self.ends.is_undelivered(at) {
+            let until_ms =
+                self.ends.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
+            if until_ms > at.io.now_ms() {
+                return self.ends.set_client_deadline(at, until_ms);
+            }
+            counters.body_timeouts.add(1);
+            return self.abandon(at, Termination::ClientTimeout);
+        }
+        let is_awaited = !self.request.is_whole && !self.request.is_cut;
+        if is_awaited && !self.is_member_backed_up(at) {
+            if self.is_over() {
+                return;
+            }
+            let counters = self.ends.server.live.counters.of(at.world.id);
+            counters.body_timeouts.add(1);
+            self.respond(at, 408, Termination::ClientTimeout);
+        }
+    }
+}
+
+impl Worker {
+    /// The process stops, or has waited long enough.
+    pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
+        self.abandon_streams(io, key, Termination::Stopped);
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+        }
+        self.desk(io).flush_http2(key);
+        self.desk(io).close_client(key);
+    }
+
+    /// Ends a connection for a reason that is told by GOAWAY.
+    pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
+        if self.abandon_streams(io, key, why) == 0 {
+            self.desk(io).log_without_request(key, 0, OwnBytes::default(), why);
+        }
+        if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+        }
+        self.desk(io).leave(key, true);
+    }
+}

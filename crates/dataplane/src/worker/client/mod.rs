@@ -1,0 +1,208 @@
+//! The client side of HTTP/1: bytes of a client connection become exchanges, one at a time.
+
+pub mod accepting;
+pub mod connection;
+pub mod early_data;
+pub mod handshake;
+pub mod http1;
+pub mod http2;
+pub mod own_response;
+pub mod pending;
+pub mod server;
+pub mod stage;
+pub mod stream;
+pub mod toward_client;
+
+use std::rc::Rc;
+
+use weir_event_loop::{EventLoop, Token};
+
+use crate::access_log::Termination;
+use crate::arena::ClientKey;
+use crate::worker::Worker;
+use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::stage::Stage;
+use crate::worker::transaction::Transaction;
+use crate::worker::world::Desk;
+
+impl Worker {
+    /// Bytes came from a client.
+    pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.server.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
+        if client.stage == Stage::Streams {
+            return self.http2_received(io, key, bytes);
+        }
+        if let Some(exchange) = client.exchange()
+            && self.exchanges.get(exchange).is_some_and(Transaction::is_tunnel)
+        {
+            return self.with_tunnel(io, exchange, |it, at| it.client_sent(at, bytes));
+        }
+        if client.input.is_empty() {
+            let consumed = self.client_input(io, key, bytes);
+            self.desk(io).keep_input(key, &bytes[consumed..]);
+        } else {
+            client.input.extend_from_slice(bytes);
+            let limits = client.server.limits;
+            if !client.collecting || client.scan.scan(&client.input, &limits) {
+                self.client_continue(io, key);
+            }
+        }
+    }
+
+    /// Everything that was queued for the client went out: what waited for it goes on.
+    pub fn client_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        match client.stage {
+            Stage::Leaving => {}
+            Stage::Preface | Stage::Hello | Stage::Handshake => {}
+            Stage::Idle | Stage::Head => self.client_next(io, key),
+            Stage::Exchange(exchange) => self.with_any(io, exchange, |it, at| it.client_took(at)),
+            Stage::Streams => self.http2_drained(io, key),
+        }
+    }
+
+    /// The client's FIN.
+    pub fn client_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.ended = true;
+        match client.stage {
+            Stage::Preface => self.desk(io).preface_ended(key),
+            // Somebody looked whether anybody listens.
+            Stage::Hello if !client.has_input() => self.desk(io).close_client(key),
+            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
+            // What was sent ahead is answered first, once the client has taken what is queued.
+            Stage::Idle if client.has_input() && !client.is_early => {}
+            Stage::Idle => self.desk(io).leave(key, false),
+            Stage::Head => {
+                self.desk(io).note_abort_in_head(key);
+                self.desk(io).close_client(key);
+            }
+            Stage::Exchange(exchange) => {
+                let state = match self.exchanges.get(exchange) {
+                    Some(Transaction::Http(state)) => state,
+                    Some(Transaction::Tunnel(_)) => {
+                        return self.with_tunnel(io, exchange, |it, at| it.client_ended(at));
+                    }
+                    Some(Transaction::Relay(state)) => {
+                        if state.gives_up() {
+                            let why = Termination::ClientAbort;
+                            self.with_any(io, exchange, |it, at| it.abandon(at, why));
+                            self.desk(io).close_client(key);
+                        }
+                        return;
+                    }
+                    None => return,
+                };
+                if !state.request.is_whole {
+                    // A request that is cut short must not look whole to anybody.
+                    self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
+                } else if state.ends.gives_up_its_place() {
+                    self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort));
+                    self.desk(io).close_client(key);
+                }
+                // Else it has only ended its sending; it may well wait for the response.
+            }
+            Stage::Streams => self.http2_gone(io, key),
+            Stage::Leaving => {}
+        }
+    }
+
+    /// The client's connection broke.
+    pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        match client.stage {
+            Stage::Exchange(exchange) => {
+                self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort))
+            }
+            Stage::Head => self.desk(io).note_abort_in_head(key),
+            Stage::Preface => return self.desk(io).preface_ended(key),
+            Stage::Hello | Stage::Handshake if client.hello_bytes > 0 => {
+                return self.desk(io).handshake_failed(key);
+            }
+            Stage::Streams => {
+                self.abandon_streams(io, key, Termination::ClientAbort);
+            }
+            Stage::Hello | Stage::Handshake => {}
+            Stage::Idle | Stage::Leaving => {}
+        }
+        self.desk(io).close_client(key);
+    }
+}
+
+impl Desk<'_> {
+    /// The client went away within a request head.
+    fn note_abort_in_head(&mut self, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
+        if matches!(&*client.input, b"\r" | b"\r\n") {
+            return;
+        }
+        client.server.live.counters.of(self.world.id).client_aborts.add(1);
+        self.log_without_request(key, 0, OwnBytes::default(), Termination::ClientAbort);
+    }
+}
+
+impl Worker {
+    /// The client's deadline passed.
+    pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let (token, server) = (client.token, Rc::clone(&client.server));
+        let counters = server.live.counters.of(self.world.id);
+        match client.stage {
+            Stage::Leaving => {}
+            Stage::Streams => self.http2_timer(io, key),
+            Stage::Preface => self.desk(io).refuse_relay(key, Termination::HelloTimeout),
+            Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
+            Stage::Idle | Stage::Head if io.queued(token) > 0 => {
+                if !is_taking(io, token, server.http.body_timeout_ms) {
+                    counters.body_timeouts.add(1);
+                    self.desk(io).close_client(key);
+                }
+            }
+            Stage::Idle => self.desk(io).leave_idle(key),
+            Stage::Head => {
+                counters.header_timeouts.add(1);
+                self.desk(io).refuse(key, 408, Termination::HeaderTimeout);
+            }
+            Stage::Exchange(exchange) => {
+                let state = match self.exchanges.get(exchange) {
+                    Some(Transaction::Http(state)) => state,
+                    Some(Transaction::Tunnel(_)) => {
+                        return self.with_tunnel(io, exchange, |it, at| it.timer(at));
+                    }
+                    Some(Transaction::Relay(_)) | None => return,
+                };
+                if io.queued(token) > 0 {
+                    let timeout_ms = state.client_timeout_ms();
+                    if is_taking(io, token, timeout_ms) {
+                        return;
+                    }
+                    counters.body_timeouts.add(1);
+                    self.with_any(io, exchange, |it, at| {
+                        it.abandon(at, Termination::ClientTimeout)
+                    });
+                    return self.desk(io).reset_client(key);
+                }
+                if !state.request.is_whole
+                    && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
+                {
+                    counters.body_timeouts.add(1);
+                    self.with(io, exchange, |it, at| {
+                        it.respond(at, 408, Termination::ClientTimeout)
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Whether a client with queued bytes took some lately; if so, it gets more time.
+fn is_taking(io: &mut EventLoop, token: Token, timeout_ms: u64) -> bool {
+    let until_ms = io.patience_until_ms(token, timeout_ms);
+    let taking = until_ms > io.now_ms();
+    if taking {
+        io.set_deadline(token, until_ms);
+    }
+    taking
+}

@@ -1,0 +1,246 @@
+//! Responses that weir makes itself.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use weir_config::snapshot::Page;
+use weir_http::edits::FieldEdits;
+use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
+use weir_http::message::{RequestHead, Version};
+
+use crate::access_log::{Entry, Termination};
+use crate::arena::ClientKey;
+use crate::counters::{VirtualServerCounters, count_status};
+use crate::worker::world::Desk;
+
+/// A response of weir's own.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnAnswer<'a> {
+    /// Its status.
+    pub status: u16,
+    /// The client's version.
+    pub version: Version,
+    /// Another request may follow.
+    pub keep_alive: bool,
+    /// It answers HEAD.
+    pub head_only: bool,
+    /// Its fields.
+    pub edits: &'a FieldEdits,
+    /// Its body; `None`: a line that says the status.
+    pub body: Option<&'a [u8]>,
+}
+
+impl<'a> OwnAnswer<'a> {
+    /// As it is written, with further fields, and with `line` where it has no body.
+    pub fn with(&self, fields: &'a [(&'static str, &'a [u8])], line: &'a [u8]) -> OwnResponse<'a> {
+        let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        OwnResponse {
+            status: self.status,
+            fields,
+            edits: self.edits,
+            body: self.body.unwrap_or(line),
+            client_version: self.version,
+            persistence,
+            head_only: self.head_only,
+        }
+    }
+}
+
+/// How long a response of weir's own was.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnBytes {
+    /// All of it.
+    pub bytes: u64,
+    /// Its head.
+    pub head_bytes: u64,
+}
+
+impl Desk<'_> {
+    /// Answers what is no request, or comes at a bad time, and ends the connection.
+    pub fn refuse(&mut self, key: ClientKey, status: u16, termination: Termination) {
+        self.refuse_with(key, status, termination, None);
+    }
+
+    /// The same, with a line of its own where the configuration has no page for the status.
+    pub fn refuse_with(
+        &mut self,
+        key: ClientKey,
+        status: u16,
+        termination: Termination,
+        line: Option<&[u8]>,
+    ) {
+        self.refuse_about(key, status, termination, (line, b""));
+    }
+
+    /// The same; `about` is what the line of the log says of the request.
+    fn refuse_about(
+        &mut self,
+        key: ClientKey,
+        status: u16,
+        termination: Termination,
+        (line, about): (Option<&[u8]>, &[u8]),
+    ) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let server = Rc::clone(&client.server);
+        count_status!(server.live.counters.of(self.world.id), status);
+        let page = server.settings().error_pages.of(status);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
+        self.world.edit_refusal(key, &server, status, &mut edits);
+        add_content_type(page, &mut edits);
+        let answer = OwnAnswer {
+            status,
+            version: Version::Http11,
+            keep_alive: false,
+            head_only: false,
+            edits: &edits,
+            body: page.map(|page| &*page.body).or(line),
+        };
+        let sent = self.send_own_response(key, &answer);
+        self.world.response_edits = edits;
+        self.log_without_member(key, about, status, sent, termination);
+        self.leave(key, true);
+    }
+
+    /// Answers the head of a request on a stream that is understood and refused. `about` is what the line of the
+    /// log says of it.
+    pub fn answer_refused(
+        &mut self,
+        key: ClientKey,
+        stream: u32,
+        status: u16,
+        termination: Termination,
+        about: &[u8],
+    ) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let server = Rc::clone(&client.server);
+        let counters = server.live.counters.of(self.world.id);
+        count_refused(counters, termination);
+        count_status!(counters, status);
+        let page = server.settings().error_pages.of(status);
+        let mut edits = std::mem::take(&mut self.world.response_edits);
+        self.world.edit_refusal(key, &server, status, &mut edits);
+        add_content_type(page, &mut edits);
+        let line = format!("{status} {}\n", reason_phrase(status));
+        let mut wall = std::mem::take(&mut self.world.wall);
+        let (date, _) = wall.at(self.io.clock());
+        let response = OwnResponse {
+            status,
+            fields: &[("Date", date.http.as_bytes())],
+            edits: &edits,
+            body: page.map_or(line.as_bytes(), |page| &page.body),
+            client_version: Version::Http2,
+            persistence: Persistence::KeepAlive,
+            head_only: false,
+        };
+        let sent = self.send_own_without_exchange(key, stream, &response);
+        (self.world.wall, self.world.response_edits) = (wall, edits);
+        self.log_without_member(key, about, status, sent, termination);
+    }
+
+    /// Logs what never became a request.
+    pub fn log_without_request(
+        &mut self,
+        key: ClientKey,
+        status: u16,
+        sent: OwnBytes,
+        termination: Termination,
+    ) {
+        self.log_without_member(key, b"", status, sent, termination);
+    }
+
+    /// Logs what no member got; `about` is what the line says of it.
+    pub fn log_without_member(
+        &mut self,
+        key: ClientKey,
+        about: &[u8],
+        status: u16,
+        sent: OwnBytes,
+        termination: Termination,
+    ) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let entry = Entry {
+            format: self.world.log.format(),
+            request: about,
+            peer: client.address(),
+            server: &client.server.live.name,
+            pool: None,
+            member: None,
+            status,
+            bytes_received: 0,
+            bytes_sent: sent.bytes,
+            head_bytes_sent: sent.head_bytes,
+            retries: 0,
+            queue_us: 0,
+            connect_us: 0,
+            first_byte_us: 0,
+            total_us: 0,
+            marks: None,
+            termination,
+        };
+        self.world.log.write(&entry, self.io.clock(), self.world.counters.of(self.world.id));
+    }
+
+    /// Answers a head that is none, or has a path that is refused. `head` is what is known of it.
+    pub fn refuse_malformed(
+        &mut self,
+        key: ClientKey,
+        error: RequestError,
+        (head, input): (&RequestHead, &[u8]),
+    ) {
+        let termination = refused_as(error);
+        let Some(client) = self.world.clients.get(key) else { return };
+        count_refused(client.server.live.counters.of(self.world.id), termination);
+        let mut about = Vec::new();
+        self.world.log.refused_part(termination, head, input, &mut about);
+        self.refuse_about(key, error.status(), termination, (None, &about));
+    }
+
+    /// Sends a response that weir makes itself to a client that has no exchange; returns its bytes.
+    pub fn send_own_response(&mut self, key: ClientKey, answer: &OwnAnswer<'_>) -> OwnBytes {
+        let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
+        let mut wall = std::mem::take(&mut self.world.wall);
+        let (date, _) = wall.at(self.io.clock());
+        let fields = [("Date", date.http.as_bytes())];
+        let response = answer.with(&fields, line.as_bytes());
+        let mut out = self.world.scratch.take();
+        let head_bytes = write_own_response(&response, &mut out) as u64;
+        self.world.wall = wall;
+        let sent = OwnBytes { bytes: out.len() as u64, head_bytes };
+        if let Some(client) = self.world.clients.get(key) {
+            client.server.live.counters.of(self.world.id).bytes_sent.add(sent.bytes);
+            let parts = [IoSlice::new(&out)];
+            if answer.keep_alive {
+                self.io.send(client.token, &parts);
+            } else {
+                self.io.send_last(client.token, &parts);
+            }
+        }
+        self.world.scratch.give(out);
+        sent
+    }
+}
+
+/// Says what a page is, unless a rule does not want that said.
+fn add_content_type(page: Option<&Page>, edits: &mut FieldEdits) {
+    if let Some(page) = page.filter(|_| !edits.withholds(b"Content-Type")) {
+        let content_type = page.content_type.as_bytes();
+        edits.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+    }
+}
+
+/// How a request is logged that is refused for its form.
+pub fn refused_as(error: RequestError) -> Termination {
+    match (error, error.status()) {
+        (RequestError::Path(error), _) if error.is_by_form() => Termination::PathRefused,
+        (_, 414 | 431) => Termination::ClientLimit,
+        _ => Termination::ClientMalformed,
+    }
+}
+
+fn count_refused(counters: &VirtualServerCounters, termination: Termination) {
+    match termination {
+        Termination::TooEarly => {}
+        Termination::PathRefused => counters.requests_path_refused.add(1),
+        _ => counters.requests_malformed.add(1),
+    }
+}

@@ -1,0 +1,298 @@
+//! Requests of an HTTP/2 client whose heads have come begin when the frames that came with them have been read, too,
+//! and not for longer at a time than others should wait.
+//!
+//! Who opens streams only to reset them (CVE-2023-44487), or to make us reset them (CVE-2025-8671), mostly does both in one
+//! breath. A request that is over by then has cost neither a member nor a place in a queue. It begins at once where
+//! more of it comes: data, or trailers.
+
+use std::ops::Range;
+
+use weir_event_loop::EventLoop;
+use weir_event_loop::clock::Clock;
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{ReadError, read_request};
+use weir_http::h2::{ErrorCode, Priority};
+use weir_http::message::RequestHead;
+use weir_http::path::PathForm;
+
+use crate::access_log::Termination;
+use crate::arena::{ClientKey, ExchangeKey};
+use crate::worker::Worker;
+use crate::worker::client::early_data;
+use crate::worker::client::own_response::refused_as;
+use crate::worker::client::stage::Stage;
+use crate::worker::streams::exchange_of;
+use crate::worker::transaction::Transaction;
+use crate::worker::world::World;
+
+/// Requests of a client begin for so long in a turn of the loop, and the rest in the next.
+const SLICE_US: u64 = 250;
+
+/// Beyond so much of either they begin, whatever else there is to do: a few bytes can stand for a large head.
+const REQUESTS_MAX: usize = 128;
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// Of those that are empty, so many are kept.
+const SPARE_MAX: usize = 8;
+
+/// The requests of one client that have not begun. Buffers are used again.
+#[derive(Default)]
+pub struct PendingRequests {
+    requests: Vec<PendingRequest>,
+    /// So many of them, from the first on, have begun or are over.
+    done: usize,
+    /// Its client is in `Worker::unbegun`.
+    is_listed: bool,
+    /// What their heads' ranges are of.
+    text: Vec<u8>,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    spare_heads: Vec<Box<RequestHead>>,
+}
+
+struct PendingRequest {
+    stream: u32,
+    /// Nothing follows its head.
+    is_whole: bool,
+    /// `None`: it has begun.
+    head: Option<Box<RequestHead>>,
+    /// How its path was taken.
+    form: PathForm,
+    text: Range<usize>,
+    /// The client has thought of another since.
+    priority: Option<Priority>,
+}
+
+impl PendingRequests {
+    fn add(
+        &mut self,
+        (stream, is_whole): (u32, bool),
+        (head, form): (Box<RequestHead>, PathForm),
+        text: &[u8],
+    ) {
+        let start = self.text.len();
+        self.text.extend_from_slice(text);
+        let text = start..self.text.len();
+        self.requests.push(PendingRequest {
+            stream,
+            is_whole,
+            head: Some(head),
+            form,
+            text,
+            priority: None,
+        });
+    }
+
+    fn is_full(&self) -> bool {
+        self.requests.len() >= REQUESTS_MAX || self.text.len() >= TEXT_BYTES_MAX
+    }
+
+    /// Where the request of a stream is that has not begun.
+    fn place_of(&self, stream: u32) -> Option<usize> {
+        self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
+    }
+
+    /// None of them will begin any more.
+    fn clear(&mut self) {
+        for mut request in self.requests.drain(..) {
+            self.spare_heads.extend(request.head.take());
+        }
+        self.text.clear();
+        (self.done, self.is_listed) = (0, false);
+    }
+}
+
+impl Worker {
+    /// A request's head has come.
+    pub fn stream_request(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        stream: u32,
+        is_whole: bool,
+        block: &mut HeaderBlock,
+    ) {
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let form = client.server.http.path;
+        let Some(http2) = &mut client.http2 else { return };
+        let spare = &mut self.world.spare_pending;
+        let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
+        let mut head = pending.spare_heads.pop().unwrap_or_default();
+        let Err(error) = read_request(block, is_whole, form, &mut head) else {
+            pending.add((stream, is_whole), (head, form), block.text());
+            if pending.is_full() {
+                self.begin_pending(io, key, u64::MAX);
+            }
+            return;
+        };
+        let mut about = Vec::new();
+        if let ReadError::Refused(error) = error {
+            self.world.log.refused_part(refused_as(error), &head, block.text(), &mut about);
+        }
+        pending.spare_heads.push(head);
+        match error {
+            ReadError::Malformed(_) => self.refuse_stream(io, key, stream),
+            ReadError::Refused(error) => {
+                let status = error.status();
+                self.desk(io).answer_refused(key, stream, status, refused_as(error), &about);
+            }
+        }
+    }
+
+    /// A client wants another priority for a stream.
+    pub fn prioritize(&mut self, key: ClientKey, stream: u32, priority: Priority) {
+        if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
+            self.set_stream_priority(exchange, priority);
+        } else if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
+            && let Some(pending) = &mut http2.pending
+            && let Some(place) = pending.place_of(stream)
+        {
+            pending.requests[place].priority = Some(priority);
+        }
+    }
+
+    /// All that one read brought is read: its requests begin.
+    pub fn begin_read_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
+        self.begin_pending(io, key, SLICE_US);
+    }
+
+    /// Goes on where a turn's time did not suffice. Whether it has to be called again.
+    pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
+        if self.world.unbegun.is_empty() {
+            return false;
+        }
+        for key in std::mem::take(&mut self.world.unbegun) {
+            if let Some(pending) = self.world.pending_of(key) {
+                pending.is_listed = false;
+                self.begin_pending(io, key, SLICE_US);
+                self.send_heads(io);
+            }
+        }
+        !self.world.unbegun.is_empty()
+    }
+}
+
+impl World {
+    fn pending_of(&mut self, key: ClientKey) -> Option<&mut Box<PendingRequests>> {
+        self.clients.get_mut(key)?.http2.as_mut()?.pending.as_mut()
+    }
+}
+
+impl Worker {
+    /// Begins those requests of a client that are still wanted, for `slice_us` at most.
+    fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
+        // One alone asks for no time.
+        let mut until_us = None;
+        while let Some(pending) = self.world.pending_of(key) {
+            let place = pending.done;
+            if place == pending.requests.len() {
+                return self.world.forget_pending(key);
+            }
+            if until_us.is_some_and(|until_us| Clock::new().now_us() >= until_us) {
+                if !std::mem::replace(&mut pending.is_listed, true) {
+                    self.world.unbegun.push(key);
+                }
+                return;
+            }
+            pending.done += 1;
+            if until_us.is_none() && pending.done < pending.requests.len() {
+                until_us = Some(Clock::new().now_us().saturating_add(slice_us));
+            }
+            self.begin_pending_at(io, key, place);
+        }
+    }
+}
+
+impl World {
+    /// All of them have begun.
+    fn forget_pending(&mut self, key: ClientKey) {
+        let client = self.clients.get_mut(key);
+        let http2 = client.and_then(|client| client.http2.as_mut());
+        if let Some(mut pending) = http2.and_then(|http2| http2.pending.take())
+            && self.spare_pending.len() < SPARE_MAX
+        {
+            pending.clear();
+            self.spare_pending.push(pending);
+        }
+    }
+}
+
+impl Worker {
+    /// More has come on a stream: its exchange, which begins now if it has not yet.
+    pub fn begun_exchange(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        (stream, tag): (u32, u64),
+    ) -> Option<ExchangeKey> {
+        exchange_of(tag).or_else(|| {
+            let place = self.world.pending_of(key)?.place_of(stream)?;
+            self.begin_pending_at(io, key, place);
+            self.world.exchange_on_stream(key, stream)
+        })
+    }
+
+    fn begin_pending_at(&mut self, io: &mut EventLoop, key: ClientKey, place: usize) {
+        let Some(pending) = self.world.pending_of(key) else { return };
+        let request = &mut pending.requests[place];
+        let (stream, is_whole, priority) = (request.stream, request.is_whole, request.priority);
+        let (range, form) = (request.text.clone(), request.form);
+        let Some(head) = request.head.take() else { return };
+        let text = std::mem::take(&mut pending.text);
+        if self.world.is_stream_open(key, stream) {
+            self.begin_on_stream(io, key, (stream, is_whole), (&head, form), &text[range]);
+            if let Some(priority) = priority {
+                self.prioritize(key, stream, priority);
+            }
+        }
+        if let Some(pending) = self.world.pending_of(key) {
+            pending.text = text;
+            pending.spare_heads.push(head);
+        }
+    }
+}
+
+impl World {
+    fn is_stream_open(&self, key: ClientKey, stream: u32) -> bool {
+        let client = self.clients.get(key);
+        client.filter(|client| client.stage == Stage::Streams).is_some_and(|client| {
+            let http2 = client.http2.as_ref();
+            http2.is_some_and(|http2| http2.frames.connection.tag(stream).is_some())
+        })
+    }
+}
+
+impl Worker {
+    fn begin_on_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        (stream, is_whole): (u32, bool),
+        (head, form): (&RequestHead, PathForm),
+        text: &[u8],
+    ) {
+        // RFC 8470 section 5.2: the client asks again when its handshake is done.
+        let Some(client) = self.world.clients.get(key) else { return };
+        if early_data::has_to_wait(client.is_early, head) {
+            return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, b"");
+        }
+        let is_relayed = self.world.is_relayed_now(key);
+        let form_now = self.world.clients.get(key).map(|client| client.server.http.path);
+        if is_relayed || form_now != Some(form) {
+            // A reload has made a relay of its virtual server, or other paths of what rules see: it may ask again.
+            if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
+                let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
+                frames.connection.reset(stream, code, &mut frames.out);
+            }
+            if is_relayed {
+                return self.desk(io).announce_end(key);
+            }
+            return self.world.list_for_flush(key);
+        }
+        self.begin_request(io, key, stream, head, text);
+        if let Some(exchange) = self.world.exchange_on_stream(key, stream)
+            && let Some(exchange) = self.exchanges.get_mut(exchange).and_then(Transaction::http_mut)
+        {
+            exchange.client_ended = is_whole;
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The virtual server that a client has to do with, over reloads.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::arena::ClientKey;
+use crate::table::LocalServer;
+use crate::worker::client::connection::Client;
+use crate::worker::world::World;
+
+impl World {
+    /// The virtual server of the newest table: each request takes the newest at its head.
+    pub fn refresh_server(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
+        if client.generation == self.table.generation {
+            return;
+        }
+        let Some(server) = self.server_of(client).cloned() else {
+            return;
+        };
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.generation = self.table.generation;
+        // Another one, or one that went and came back under its name: the connection counts there.
+        if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
+            client.server.live.connection_closed(self.id);
+            server.live.connection_opened(self.id);
+        }
+        client.server = server;
+    }
+
+    /// The virtual server in the table in force that serves a client: the one that listens where it
+    /// came in, else the one that it knows.
+    fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
+        let here = self.table.server_at(&client.listen);
+        here.or_else(|| self.table.server(&client.server.live.name))
+    }
+
+    /// Whether no virtual server serves a client any more.
+    pub fn has_lost_its_server(&self, client: &Client) -> bool {
+        client.generation != self.table.generation && self.server_of(client).is_none()
+    }
+
+    /// Whether a client has shown in its handshake that it is let in where now others are.
+    pub fn has_handshake_of_others(&self, client: &Client) -> bool {
+        let server = self.server_of(client).unwrap_or(&client.server);
+        match (&client.tls, &server.tls) {
+            (Some(passed), Some(tls)) => passed.is_of_others(&tls.lets_in),
+            _ => false,
+        }
+    }
+}

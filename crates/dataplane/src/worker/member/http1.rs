@@ -1,0 +1,261 @@
+//! Members that speak HTTP/1: bytes become a response, and what is behind it is an error.
+
+use weir_event_loop::EventLoop;
+use weir_http::flaws::Flaws;
+use weir_http::h1::{
+    BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
+    upgrade_was_offered,
+};
+
+use crate::access_log::Termination;
+use crate::arena::{ConnectionKey, ExchangeKey};
+use crate::worker::Worker;
+use crate::worker::body::{self, Next, Pieces};
+use crate::worker::scratch::Message;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::exchange::{Exchange, MemberFailure, Phase};
+use crate::worker::transaction::response::Passed;
+use crate::worker::world::Desk;
+
+impl Worker {
+    pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
+        if rest.is_empty() {
+            return;
+        }
+        if let Some(connection) = self.world.members.get_mut(key) {
+            let Some(exchange) = connection.exchange else {
+                return;
+            };
+            let Some(exchange) = self.exchanges.get(exchange).and_then(Transaction::http) else {
+                return;
+            };
+            let (limits, lenient) =
+                (exchange.ends.server.limits, exchange.ends.tries.pool.settings().lenient);
+            if connection.input.capacity() == 0 {
+                connection.input = io.take_buffer();
+            }
+            connection.input.reserve(connection.whole_bytes);
+            connection.input.extend_from_slice(rest);
+            connection.scan = HeadScan::section_of_member(lenient);
+            connection.scan.scan(&connection.input, &limits);
+        }
+    }
+
+    /// Uses what it can of `input`; returns how many bytes.
+    pub fn member_input(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange: ExchangeKey,
+        input: &[u8],
+    ) -> usize {
+        let mut at = 0;
+        loop {
+            let rest = &input[at..];
+            let state = match self.exchanges.get_mut(exchange) {
+                Some(Transaction::Http(state)) => state,
+                Some(Transaction::Tunnel(_)) => {
+                    self.with_tunnel(io, exchange, |it, at| it.member_sent(at, rest));
+                    return input.len();
+                }
+                Some(Transaction::Relay(_)) | None => return input.len(),
+            };
+            state.ends.attempt.response_seen = true;
+            let step = match state.phase {
+                // The response has ended, and the connection has nothing to do with it any more.
+                Phase::Deliver { .. } => return input.len(),
+                Phase::AwaitHead => self.response_head(io, key, exchange, rest),
+                Phase::Respond => {
+                    // Its head is out.
+                    let nothing = self.world.scratch.take();
+                    self.response_body(io, key, exchange, nothing, rest)
+                }
+            };
+            match step {
+                Step::More(consumed) => return at + consumed,
+                Step::Again(consumed) => at += consumed,
+                Step::Over => return input.len(),
+            }
+        }
+    }
+
+    fn response_head(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        input: &[u8],
+    ) -> Step {
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return Step::Over;
+        };
+        let mut head = self.inbox.response_head.take().unwrap_or_default();
+        let (limits, method) = (&exchange.ends.server.limits, exchange.request.method);
+        let taken = exchange.ends.tries.pool.settings().lenient;
+        let mut repaired = Vec::new();
+        let parsed =
+            parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
+        // What the head's spans are of.
+        let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
+        let step = match parsed {
+            Ok(Parsed::Partial) => Step::More(0),
+            Ok(Parsed::Complete { length }) if head.is_interim() => {
+                if let Some(connection) = self.world.members.get(key) {
+                    connection.count_flaws(self.world.id, head.flaws);
+                }
+                self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, text(length)));
+                Step::Again(length)
+            }
+            Ok(Parsed::Complete { length }) if head.status == 101 => {
+                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text(length)));
+                let offered = exchange.request.upgrade_bytes > 0
+                    && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
+                if offered {
+                    self.with(io, exchange_key, |it, at| it.lift_read_limit(at));
+                    if let Some(connection) = self.world.members.get(key) {
+                        connection.count_flaws(self.world.id, head.flaws);
+                    }
+                    self.with(io, exchange_key, |it, at| {
+                        it.begin_tunnel(at, (&head, text(length)), false)
+                    });
+                    Step::Again(length)
+                } else {
+                    self.connection_lost(io, key, MemberFailure::Malformed);
+                    Step::Over
+                }
+            }
+            Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
+                self.with(io, exchange_key, |it, at| {
+                    it.respond(at, 502, Termination::MemberMalformed)
+                });
+                Step::Over
+            }
+            Ok(Parsed::Complete { length })
+                if self.with(io, exchange_key, |it, at| {
+                    it.awaits_body(at, key, (&head, text(length)), (length, input.len()))
+                }) =>
+            {
+                Step::More(0)
+            }
+            Ok(Parsed::Complete { length }) => {
+                let Some(connection) = self.world.members.get_mut(key) else { return Step::Over };
+                connection.body = BodyDecoder::of_member(head.framing, taken);
+                connection.body.note_flaws(head.flaws);
+                connection.keep = head.keep_alive;
+                let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
+                connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
+                let body = &input[length..];
+                let out = self.with(io, exchange_key, |it, at| {
+                    it.begin_response(at, &mut head, (text(length), body))
+                });
+                match self.response_body(io, key, exchange_key, out, body) {
+                    Step::More(consumed) => Step::More(length + consumed),
+                    Step::Again(consumed) => Step::Again(length + consumed),
+                    Step::Over => Step::Over,
+                }
+            }
+            Err(_) => {
+                self.connection_lost(io, key, MemberFailure::Malformed);
+                Step::Over
+            }
+        };
+        self.inbox.response_head = Some(head);
+        step
+    }
+
+    /// Passes on what `input` has of a response body, behind its head where that has not gone out yet.
+    fn response_body(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        head: Message,
+        input: &[u8],
+    ) -> Step {
+        let (Some(connection), Some(exchange)) = (
+            self.world.members.get_mut(key),
+            self.exchanges.get(exchange_key).and_then(Transaction::http),
+        ) else {
+            self.world.scratch.give(head);
+            return Step::Over;
+        };
+        let mut pieces = Pieces::none();
+        if body::gather(&mut connection.body, input, &mut pieces).is_err() {
+            self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
+            self.connection_lost(io, key, MemberFailure::Malformed);
+            return Step::Over;
+        };
+        let mut consumed = pieces.consumed;
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
+        let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
+        let mut is_sound = true;
+        let mut repaired = Vec::new();
+        if pieces.next == Next::Trailers {
+            let section = &input[consumed..];
+            let (limits, edits) = (&exchange.ends.server.limits, exchange.response_trailers());
+            let mut flaws = Flaws::NONE;
+            let by_member = (exchange.ends.tries.pool.settings().lenient, &mut flaws);
+            let trailers = (&mut repaired, &mut fields);
+            match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
+                Ok(Parsed::Complete { length }) => {
+                    let text = if repaired.is_empty() { section } else { &repaired };
+                    end = End::Trailers(&fields, text);
+                    connection.body.note_flaws(flaws);
+                    connection.body.trailers_done();
+                    consumed += length;
+                }
+                Ok(Parsed::Partial) => {}
+                Err(_) => is_sound = false,
+            }
+        }
+        let flaws = connection.body.new_flaws();
+        connection.count_flaws(self.world.id, flaws);
+        let mut done = !matches!(end, End::No);
+        let mut is_left = consumed < input.len();
+        let passed = if is_sound {
+            self.with(io, exchange_key, |it, at| it.send_response(at, head, (input, &pieces), end))
+        } else {
+            self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
+            self.connection_lost(io, key, MemberFailure::Malformed);
+            Passed::Over
+        };
+        self.inbox.trailers = fields;
+        match passed {
+            Passed::On => {}
+            Passed::Enough => (done, is_left) = (true, true),
+            Passed::Over => return Step::Over,
+        }
+        if done {
+            self.with(io, exchange_key, |it, at| it.response_done(at, key, is_left));
+            return Step::Over;
+        }
+        self.with(io, exchange_key, |it, at| it.pace_response(at));
+        if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
+    }
+}
+
+impl Exchange {
+    /// The response is whole: the member connection is kept or closed, the exchange completed.
+    pub fn response_done(&mut self, at: &mut Desk<'_>, key: ConnectionKey, surplus: bool) {
+        self.ends.attempt.connection = None;
+        let request_done = self.request.is_whole;
+        self.ends.leave_member(at, None, at.io.now_ms());
+        if request_done && !surplus {
+            at.keep_connection(key);
+        } else {
+            at.close_member(key);
+        }
+        self.complete(at);
+    }
+}
+
+/// What came of looking at some input.
+enum Step {
+    /// So many bytes were used; the rest needs more to come.
+    More(usize),
+    /// So many bytes were used; there is more to do.
+    Again(usize),
+    /// The exchange is done with this connection.
+    Over,
+}

@@ -1,0 +1,671 @@
+//! The server side of HTTP/2: a connection to a member carries the requests of many exchanges, each on a stream
+//! of its own.
+//!
+//! An exchange keeps its request as HTTP/1 writes it, for sending it again; the head of a stream is made from
+//! that. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
+
+use weir_event_loop::EventLoop;
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{Answered, read_response, read_trailers};
+use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
+
+use crate::access_log::Termination;
+use crate::arena::{ConnectionKey, ExchangeKey};
+use crate::pool::LocalMember;
+use crate::worker::Worker;
+use crate::worker::body::Pieces;
+use crate::worker::frames::Frames;
+use crate::worker::joined::Behind;
+use crate::worker::scratch::Message;
+use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::ends::Ends;
+use crate::worker::transaction::exchange::{Exchange, MemberFailure, Phase};
+use crate::worker::transaction::response::Passed;
+use crate::worker::world::{Desk, World};
+
+/// What a member may do. The window of a connection has room for those of all its streams: a client that does not
+/// take its response must not keep those of others from coming.
+const LIMITS: Limits = Limits {
+    stream_window_size: STREAM_WINDOW_SIZE,
+    connection_window_size: STREAM_WINDOW_SIZE * STREAMS_MAX,
+    streams_max: STREAMS_MAX,
+    extended_connect: false,
+    ..Limits::DEFAULT
+};
+const STREAMS_MAX: u32 = 100;
+const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
+
+/// What a connection to a member has that speaks HTTP/2.
+pub struct MemberHttp2 {
+    /// The protocol's state, and frames that go out at the end of the turn.
+    pub frames: Frames,
+    /// What it carries or shall carry.
+    pub streams: MemberStreams,
+    /// It is among those that have frames to send.
+    is_listed: bool,
+    /// What the socket's deadline is set to; never later than the first thing that is due.
+    timer_ms: u64,
+    /// Until when it has to be open, and since when it has carried nothing.
+    open_by_ms: u64,
+    pub idle_since_ms: u64,
+    /// When the member was last heard of.
+    received_ms: u64,
+    /// It carries nothing, and is counted among those.
+    pub is_resting: bool,
+    /// It takes no more requests and closes when it carries nothing.
+    is_leaving: bool,
+    /// The member has said how many streams it allows.
+    has_settings: bool,
+    /// The one exchange that it carries is or may become a tunnel.
+    pub is_tunnels: bool,
+    /// Since when its window has been shut.
+    pub shut_since_ms: Option<u64>,
+}
+
+impl MemberHttp2 {
+    /// That of a new connection, which has to be open in time.
+    pub fn new(open_by_ms: u64) -> Self {
+        Self {
+            frames: Frames::new(Connection::client(LIMITS)),
+            streams: MemberStreams::default(),
+            is_listed: false,
+            timer_ms: open_by_ms,
+            open_by_ms,
+            idle_since_ms: open_by_ms,
+            received_ms: 0,
+            is_resting: false,
+            is_leaving: false,
+            has_settings: false,
+            is_tunnels: false,
+            shut_since_ms: None,
+        }
+    }
+
+    /// Whether the member takes extended CONNECT; `None`: it has not said yet.
+    pub fn takes_tunnels(&self) -> Option<bool> {
+        let settings = self.frames.connection.peer_settings();
+        self.has_settings.then_some(settings.extended_connect)
+    }
+
+    /// It takes no more requests from now on.
+    pub fn leave(&mut self) {
+        self.is_leaving = true;
+    }
+
+    /// Whether a stream can be opened now.
+    pub fn may_open(&self) -> bool {
+        let connection = &self.frames.connection;
+        let streams_max = connection.peer_settings().streams_max.min(STREAMS_MAX);
+        !connection.is_closing() && connection.stream_count() < streams_max as usize
+    }
+
+    /// Whether it can carry a further exchange. Until the member says how many, it is taken to allow as many as it
+    /// did before.
+    pub fn has_room(&self, member: &LocalMember) -> bool {
+        let connection = &self.frames.connection;
+        let allowed = match self.has_settings {
+            true => connection.peer_settings().streams_max,
+            false => member.streams_max.get(),
+        };
+        let streams_max = allowed.min(STREAMS_MAX);
+        let is_free = !self.is_leaving && !self.is_tunnels && !connection.is_closing();
+        is_free && self.streams.len() < streams_max as usize
+    }
+}
+
+impl Ends {
+    /// Takes an exchange off its member's connection; whether its stream was opened.
+    pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection.take(), self.attempt.member_stream.take())
+        else {
+            return false;
+        };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(http2) = &mut connection.http2 else { return false };
+        let Some(stream) = http2.streams.remove(stream) else { return false };
+        let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
+        if stream.is_opened() {
+            protocol.release(stream.out.id, stream.unreleased, out);
+            protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
+        }
+        at.io.give_buffer(stream.joined);
+        at.heed_window(connection_key);
+        at.world.list_member_for_flush(connection_key);
+        let http2 = at.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        if http2.is_some_and(|http2| http2.streams.is_empty()) {
+            at.rest_connection(connection_key);
+        }
+        stream.out.id != 0
+    }
+}
+
+impl Desk<'_> {
+    /// A connection carries nothing any more: it waits for the next request, or closes.
+    fn rest_connection(&mut self, key: ConnectionKey) {
+        let now_ms = self.io.now_ms();
+        let is_draining = self.world.drain_until_ms.is_some();
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let reuse = connection.pool.settings().reuse;
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.idle_since_ms = now_ms;
+        (http2.is_resting, http2.is_tunnels) = (true, false);
+        connection.member.live.counters.of(self.world.id).connections_idle.add(1);
+        let is_kept = !http2.is_leaving
+            && !http2.frames.connection.is_closing()
+            && http2.frames.connection.peer_settings().streams_max > 0
+            && !connection.member.retired.get()
+            && connection.requests < reuse.requests_max
+            && reuse.idle_per_worker > 0
+            && reuse.idle_timeout_ms > 0
+            && !is_draining;
+        http2.is_leaving |= !is_kept;
+        // What is to go closes by its timer: its caller may still use it.
+        let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
+        self.arm_member(key, until_ms);
+    }
+
+    /// Ends a connection that carries nothing any more. What its member has yet to take gets through: the end of a tunnel, say,
+    /// which weir knows to be over.
+    pub fn end_member_http2(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let timeout_ms = connection.pool.settings().response_timeout_ms;
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
+        http2.frames.flush(self.io, connection.token);
+        if let Some(token) = self.forget_member(key) {
+            self.world.counters.of(self.world.id).member_connections_leaving.add(1);
+            self.io.linger(token, timeout_ms);
+        }
+    }
+}
+
+impl Ends {
+    /// What came of a response was passed on, unless the client does not take it: the member may send as much.
+    pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
+            return;
+        };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
+        let Some(http2) = &mut connection.http2 else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
+        // What waits for the rest of a read has not been passed on.
+        let joined = stream.joined.len() as u32;
+        let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
+        if bytes > 0 {
+            http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
+            at.world.list_member_for_flush(connection_key);
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// Sees to it that a connection is looked after at `at_ms` at the latest.
+    pub fn arm_member(&mut self, key: ConnectionKey, at_ms: u64) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        if let Some(http2) = &mut connection.http2
+            && at_ms < http2.timer_ms
+        {
+            http2.timer_ms = at_ms;
+            self.io.set_deadline(connection.token, at_ms);
+        }
+    }
+}
+
+impl World {
+    /// Frames of a connection go out at the end of the turn.
+    pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
+        if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
+            && !std::mem::replace(&mut http2.is_listed, true)
+        {
+            self.unflushed_members.push(key);
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// The end of a turn: frames for members go out.
+    pub fn flush_members(&mut self) {
+        while let Some(key) = self.world.unflushed_members.pop() {
+            let Some(connection) = self.world.members.get_mut(key) else { continue };
+            let Some(http2) = &mut connection.http2 else { continue };
+            http2.is_listed = false;
+            http2.frames.flush(self.io, connection.token);
+            self.count_sent_to_member(key);
+        }
+    }
+}
+
+impl Worker {
+    /// A connection is open, and secure where it has to be.
+    pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.timer_ms = u64::MAX;
+        io.clear_deadline(connection.token);
+        let exchanges = http2.streams.exchanges();
+        if exchanges.is_empty() {
+            let now_ms = io.now_ms();
+            self.desk(io).arm_member(key, now_ms);
+        }
+        for exchange_key in exchanges {
+            if let Some(transaction) = self.exchanges.get_mut(exchange_key) {
+                transaction.ends_mut().attempt.connected_us = io.clock().now_us();
+            }
+            self.with(io, exchange_key, |it, at| it.request_handed_over(at));
+        }
+        self.desk(io).heed_window(key);
+    }
+
+    /// Bytes came from a member.
+    pub fn member_http2_received(&mut self, io: &mut EventLoop, key: ConnectionKey, input: &[u8]) {
+        let mut block = self.inbox.member_block.take().unwrap_or_default();
+        let mut at = 0;
+        while let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            let (rest, frames) = (&input[at..], &mut http2.frames);
+            match frames.connection.receive(rest, io.now_ms(), &mut block, &mut frames.out) {
+                Ok(Received { event: Event::NeedMore, .. }) => break,
+                Ok(Received { consumed, event }) => {
+                    at += consumed;
+                    self.member_event(io, key, rest, event, &mut block);
+                }
+                Err(_) => {
+                    self.pass_joined_responses(io);
+                    self.connection_lost(io, key, MemberFailure::Malformed);
+                    break;
+                }
+            }
+        }
+        self.pass_joined_responses(io);
+        self.inbox.member_block = Some(block);
+        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            http2.received_ms = io.now_ms();
+            self.world.list_member_for_flush(key);
+        }
+    }
+
+    /// The exchange that is on this stream of a connection.
+    pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
+        let exchange_key = exchange_of(tag)?;
+        let ends = self.exchanges.get(exchange_key)?.ends();
+        let is_on = self.world.member_stream(ends).is_some_and(|it| it.out.id == stream);
+        (is_on && ends.attempt.connection == Some(key)).then_some(exchange_key)
+    }
+
+    fn member_event(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        input: &[u8],
+        event: Event,
+        block: &mut HeaderBlock,
+    ) {
+        match event {
+            Event::Headers { stream, tag, kind, end_stream } => {
+                let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
+                match kind {
+                    HeadersKind::Trailers => self.member_trailers(io, key, exchange, stream, block),
+                    _ => self.member_head(io, key, (exchange, stream), end_stream, block),
+                }
+            }
+            Event::Data { stream, tag, start, end, end_stream } => {
+                let data = &input[start..end];
+                let Some(exchange) = self.exchange_on(key, stream, tag) else {
+                    if let Some(http2) =
+                        self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                    {
+                        let (frames, bytes) = (&mut http2.frames, data.len() as u32);
+                        frames.connection.release(stream, bytes, &mut frames.out);
+                    }
+                    return;
+                };
+                let stream_end = if end_stream { End::Data } else { End::No };
+                let behind = Behind::of(input, end);
+                self.with_any(io, exchange, |it, at| {
+                    it.join_response_data(at, data, stream_end, behind)
+                });
+            }
+            Event::StreamReset { stream, tag, code, by } => {
+                let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
+                self.with_any(io, exchange, |it, at| it.pass_joined_response(at, End::No));
+                if code == ErrorCode::NO_ERROR
+                    && self.with_tunnel(io, exchange, |it, at| it.member_left(at))
+                {
+                    return;
+                }
+                let why = match by {
+                    By::Us => MemberFailure::Malformed,
+                    By::Peer => MemberFailure::Abort,
+                };
+                // Its connection is as good as before: this is no stale one.
+                if let Some(transaction) = self.exchanges.get_mut(exchange) {
+                    transaction.ends_mut().attempt.is_reused = false;
+                }
+                self.with_any(io, exchange, |it, at| {
+                    it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)
+                });
+            }
+            Event::Goaway { last_stream, .. } => {
+                let Some(http2) = self.world.members.get(key).and_then(|it| it.http2.as_ref())
+                else {
+                    return;
+                };
+                let is_above = |it: &&MemberStream| it.out.id > last_stream || it.awaits_window;
+                let unread: Vec<ExchangeKey> =
+                    http2.streams.iter().filter(is_above).map(|it| it.exchange).collect();
+                let is_idle = http2.streams.is_empty();
+                for exchange in unread {
+                    self.with_any(io, exchange, |it, at| {
+                        it.stream_lost(at, MemberFailure::Abort, true)
+                    });
+                }
+                if is_idle {
+                    let now_ms = io.now_ms();
+                    self.desk(io).arm_member(key, now_ms);
+                }
+            }
+            Event::WindowOpened { stream: Some(stream) } => {
+                let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+                let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
+                if let Some(exchange) = tag.and_then(exchange_of) {
+                    self.with_any(io, exchange, |it, at| it.let_request_out(at));
+                }
+            }
+            Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
+            Event::SettingsChanged => {
+                let Some(connection) = self.world.members.get_mut(key) else { return };
+                if let Some(http2) = &mut connection.http2 {
+                    http2.has_settings = true;
+                    let streams_max = http2.frames.connection.peer_settings().streams_max;
+                    connection.member.streams_max.set(streams_max);
+                }
+                self.let_requests_out(io, key);
+                self.ask_for_tunnels(io, key);
+            }
+            Event::NeedMore
+            | Event::SettingsAcknowledged
+            | Event::RequestCut { .. }
+            | Event::Pong { .. }
+            | Event::Priority { .. } => {}
+        }
+    }
+
+    /// The head of a response.
+    fn member_head(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        (exchange_key, stream): (ExchangeKey, u32),
+        end_stream: bool,
+        block: &mut HeaderBlock,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+        else {
+            return;
+        };
+        exchange.ends.attempt.response_seen = true;
+        let protocol = exchange.request.tunnel_protocol();
+        let answered = Answered { method: exchange.request.method, protocol };
+        let mut head = self.inbox.response_head.take().unwrap_or_default();
+        let taken = exchange.ends.tries.pool.settings().lenient;
+        let read = read_response(block, end_stream, answered, taken, &mut head);
+        if let Some(connection) = self.world.members.get(key)
+            && read.is_ok()
+            && !head.flaws.is_empty()
+        {
+            connection.member.live.counters.of(self.world.id).count_flaws(head.flaws);
+        }
+        match read {
+            Ok(()) if head.is_interim() => {
+                self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, block.text()));
+            }
+            Ok(()) if head.status == 101 => {
+                self.with(io, exchange_key, |it, at| {
+                    it.begin_tunnel(at, (&head, block.text()), end_stream)
+                });
+            }
+            Ok(()) if exchange.is_no_tunnel(head.status) => {
+                self.with(io, exchange_key, |it, at| {
+                    it.respond(at, 502, Termination::MemberMalformed)
+                });
+            }
+            Ok(()) => {
+                let head = self.with(io, exchange_key, |it, at| {
+                    it.begin_response(at, &mut head, (block.text(), b""))
+                });
+                let end = if end_stream { End::Data } else { End::No };
+                self.with(io, exchange_key, |it, at| it.member_body(at, head, b"", end));
+            }
+            Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
+        }
+        self.inbox.response_head = Some(head);
+    }
+
+    fn member_trailers(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        stream: u32,
+        block: &HeaderBlock,
+    ) {
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            // RFC 9113 section 8.5: a tunnel has data alone.
+            Some(_) => {
+                return self.refuse_member_stream(io, key, exchange_key, stream);
+            }
+            None => return,
+        };
+        let mut fields = std::mem::take(&mut self.inbox.trailers);
+        match read_trailers(block, exchange.response_trailers(), &mut fields) {
+            Ok(()) => {
+                let end = End::Trailers(&fields, block.text());
+                self.with_any(io, exchange_key, |it, at| {
+                    it.join_response_data(at, b"", end, Behind::Nothing)
+                });
+            }
+            Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
+        }
+        self.inbox.trailers = fields;
+    }
+
+    /// What came on a stream is malformed.
+    fn refuse_member_stream(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange: ExchangeKey,
+        stream: u32,
+    ) {
+        if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
+            // Too many of them are an error of the connection, which is told by the next read.
+            let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
+        }
+        self.with_any(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
+    }
+}
+
+impl Exchange {
+    /// Data from a member, and its end.
+    pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
+        match self.phase {
+            Phase::Respond => {
+                let nothing = at.world.scratch.take();
+                self.member_body(at, nothing, data, end);
+            }
+            Phase::AwaitHead | Phase::Deliver { .. } => {}
+        }
+    }
+
+    /// Data of a response behind its head, if that has not gone out yet, and its end.
+    fn member_body(&mut self, at: &mut Desk<'_>, head: Message, data: &[u8], end: End<'_>) {
+        let mut is_end = !matches!(end, End::No);
+        match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
+            Passed::On => {}
+            Passed::Enough => is_end = true,
+            Passed::Over => return,
+        }
+        if is_end {
+            self.ends.leave_stream(at);
+            self.ends.leave_member(at, None, at.io.now_ms());
+            return self.complete(at);
+        }
+        self.pace_response(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.give_member_window(at);
+        }
+    }
+}
+
+impl Worker {
+    /// The windows of a connection, or its socket, may let out more of requests.
+    fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.window_opened(io, key);
+        let exchanges = self
+            .world
+            .members
+            .get(key)
+            .and_then(|it| it.http2.as_ref())
+            .map(|http2| http2.streams.exchanges());
+        for exchange in exchanges.unwrap_or_default() {
+            self.with_any(io, exchange, |it, at| it.let_request_out(at));
+        }
+    }
+}
+
+impl Ends {
+    /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
+    pub fn let_request_out(&mut self, at: &mut Desk<'_>) -> bool {
+        let (Some(connection_key), Some(stream)) =
+            (self.attempt.connection, self.attempt.member_stream)
+        else {
+            return false;
+        };
+        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(http2) = &mut connection.http2 else { return false };
+        let Some(stream) = http2.streams.get_mut(stream) else { return false };
+        if !stream.out.is_behind() {
+            return false;
+        }
+        stream.out.let_out(at.io, connection.token, &mut http2.frames, usize::MAX);
+        at.note_window(connection_key);
+        at.world.list_member_for_flush(connection_key);
+        true
+    }
+}
+
+impl Exchange {
+    /// The member has taken what there was of a request.
+    pub fn stream_drained(&mut self, at: &mut Desk<'_>) {
+        if self.request.is_whole {
+            self.ends.give_window(at);
+            return self.request_handed_over(at);
+        }
+        if self.phase == Phase::AwaitHead {
+            self.ends.clear_member_deadline(at);
+        }
+        self.request_goes_on(at);
+    }
+}
+
+impl Worker {
+    /// The member's socket took everything.
+    pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let exchanges = self
+            .world
+            .members
+            .get(key)
+            .and_then(|it| it.http2.as_ref())
+            .map(|http2| http2.streams.exchanges());
+        for exchange in exchanges.unwrap_or_default() {
+            let Some(ends) = self.exchanges.get(exchange).map(Transaction::ends) else { continue };
+            if ends.attempt.connection != Some(key) {
+                continue;
+            }
+            if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
+                self.with_any(io, exchange, |it, at| it.let_request_out(at));
+                continue;
+            }
+            let stream = self.world.member_stream_mut(ends);
+            if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
+                self.with_any(io, exchange, |it, at| it.member_took(at));
+            }
+        }
+    }
+
+    /// Something may be due on a connection.
+    pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let now_ms = io.now_ms();
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let (token, is_connecting) = (connection.token, connection.connecting);
+        let settings = connection.pool.settings();
+        let response_timeout_ms = settings.response_timeout_ms;
+        let idle_timeout_ms = settings.reuse.idle_timeout_ms;
+        let Some(http2) = &mut connection.http2 else { return };
+        http2.timer_ms = u64::MAX;
+        if is_connecting {
+            let open_by_ms = http2.open_by_ms;
+            if open_by_ms <= now_ms {
+                return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
+            }
+            return self.desk(io).arm_member(key, open_by_ms);
+        }
+        if http2.streams.is_empty() {
+            let until_ms = http2.rests_until_ms(idle_timeout_ms);
+            if until_ms <= now_ms || http2.is_leaving || http2.frames.connection.is_closing() {
+                return self.desk(io).end_member_http2(key);
+            }
+            return self.desk(io).arm_member(key, until_ms);
+        }
+        let exchanges = http2.streams.exchanges();
+        self.leave_shut_window(io, key);
+        for exchange_key in exchanges {
+            let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
+            else {
+                continue;
+            };
+            if exchange.ends.attempt.connection != Some(key) {
+                continue;
+            }
+            // One that waits for the window is looked after above.
+            let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
+            let Some(stream) = stream else { continue };
+            let Some(deadline_ms) = stream.deadline_ms else { continue };
+            let mut until_ms = deadline_ms;
+            if until_ms <= now_ms {
+                // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may
+                // be of others.
+                let has_body = !exchange.request.framing.is_empty();
+                if has_body || stream.out.is_behind() || stream.was_backed_up {
+                    let timeout_ms = exchange.client_timeout_ms();
+                    until_ms = io.patience_until_ms(token, timeout_ms);
+                }
+            }
+            if exchange.ends.awaits_settings(&self.world, &exchange.request)
+                && deadline_ms <= now_ms
+            {
+                self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
+            } else if until_ms <= now_ms {
+                // Nothing at all for half of the time: the connection may be dead, and takes no further request.
+                if let Some(http2) =
+                    self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
+                {
+                    http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
+                }
+                self.with_any(io, exchange_key, |it, at| {
+                    it.stream_lost(at, MemberFailure::Timeout, false)
+                });
+            } else {
+                self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));
+            }
+            if !self.world.members.contains(key) {
+                return;
+            }
+        }
+    }
+}

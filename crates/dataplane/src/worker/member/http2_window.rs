@@ -1,0 +1,132 @@
+//! The window of a connection to a member, which all requests with a body share that are on it.
+//!
+//! What a member leaves untaken of one request, say since it has answered early, may use that window up for good, and the
+//! connection with it. So a request with a body that finds the window shut waits with all of itself, its head included: it
+//! goes on when the window opens, and to another connection when nobody knows that it will.
+
+use weir_event_loop::EventLoop;
+
+use crate::arena::{ConnectionKey, ExchangeKey};
+use crate::worker::Worker;
+use crate::worker::member::http2::MemberHttp2;
+use crate::worker::streams::MemberStream;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::ends::Ends;
+use crate::worker::world::{Desk, World};
+
+/// A window that has been shut for so long may be so for good.
+const SHUT_MS_MAX: u64 = 1_000;
+
+impl MemberHttp2 {
+    /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
+    /// did and has been used up by requests that go on.
+    pub fn takes_body(&self, now_ms: u64) -> bool {
+        let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
+        let goes_on = |stream: &MemberStream| {
+            stream.is_opened() && (stream.out.is_behind() || !stream.is_whole)
+        };
+        !self.frames.connection.is_send_window_shut()
+            || !self.shut_since_ms.is_some_and(is_long) && self.streams.iter().any(goes_on)
+    }
+
+    /// Until when it is kept though it carries nothing, if that is `idle_timeout_ms` of others.
+    pub fn rests_until_ms(&self, idle_timeout_ms: u64) -> u64 {
+        let until_ms = self.idle_since_ms + idle_timeout_ms;
+        self.shut_since_ms.map_or(until_ms, |since_ms| until_ms.min(since_ms + SHUT_MS_MAX))
+    }
+}
+
+impl Desk<'_> {
+    /// Something was sent on a connection, or its window has opened.
+    pub fn note_window(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        // One that is not open yet has had no chance to open its window.
+        if let Some(http2) = connection.http2.as_mut().filter(|_| !connection.connecting) {
+            let is_shut = http2.frames.connection.is_send_window_shut();
+            let since_ms = http2.shut_since_ms.unwrap_or(self.io.now_ms());
+            http2.shut_since_ms = is_shut.then_some(since_ms);
+        }
+    }
+
+    /// Sees to it that a connection whose window is shut is looked after, if requests wait for that.
+    pub fn heed_window(&mut self, key: ConnectionKey) {
+        self.note_window(key);
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+        if let Some(http2) = http2
+            && let Some(since_ms) = http2.shut_since_ms
+            && http2.streams.iter().any(|stream| stream.awaits_window)
+        {
+            let at_ms = match http2.takes_body(self.io.now_ms()) {
+                true => since_ms + SHUT_MS_MAX,
+                false => self.io.now_ms(),
+            };
+            self.arm_member(key, at_ms);
+        }
+    }
+}
+
+impl World {
+    fn awaiting_window(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
+        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        let streams = http2.into_iter().flat_map(|http2| http2.streams.iter());
+        streams.filter(|stream| stream.awaits_window).map(|stream| stream.exchange).collect()
+    }
+}
+
+impl Ends {
+    /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
+    pub fn wait_for_window(&mut self, at: &mut Desk<'_>) -> bool {
+        let Some(connection) = self.attempt.connection else { return false };
+        let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
+        let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
+        let Some(stream) = at.world.member_stream_mut(self) else { return false };
+        stream.awaits_window = is_shut;
+        if is_shut {
+            at.heed_window(connection);
+        }
+        is_shut
+    }
+}
+
+impl Worker {
+    /// The window of a connection may have opened: requests that wait for that go first, before those that have used it up.
+    pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.desk(io).note_window(key);
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+        if http2.is_none_or(|http2| http2.frames.connection.is_send_window_shut()) {
+            return;
+        }
+        for exchange in self.world.awaiting_window(key) {
+            self.with(io, exchange, |it, at| it.resend(at, &[]));
+        }
+    }
+
+    /// Requests that wait for a window that may stay shut go to another connection of the same member.
+    pub fn leave_shut_window(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
+        if http2.is_none_or(|http2| http2.takes_body(io.now_ms())) {
+            return self.desk(io).heed_window(key);
+        }
+        for exchange_key in self.world.awaiting_window(key) {
+            let Some(exchange) =
+                self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut)
+            else {
+                continue;
+            };
+            let Some(member) = exchange.ends.attempt.member() else { continue };
+            let Some(stream) = self.world.member_stream_mut(&exchange.ends) else { continue };
+            let end = std::mem::take(&mut stream.awaited_end);
+            if !self.with(io, exchange_key, |it, at| {
+                it.ends.move_to_another(at, &mut it.request, member)
+            }) {
+                continue;
+            }
+            if let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
+                && let Some(stream) = self.world.member_stream_mut(&exchange.ends)
+            {
+                stream.awaited_end = end;
+            }
+            self.with(io, exchange_key, |it, at| it.resend(at, &[]));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The server side of HTTP/1: connections to members, kept per worker and used by one exchange at
+//! a time.
+
+pub mod connecting;
+pub mod connection;
+pub mod http1;
+pub mod http2;
+pub mod http2_request;
+pub mod http2_tunnel;
+pub mod http2_window;
+pub mod lost_streams;
+pub mod tls;
+pub mod toward_member;
+
+use rustix::io::Errno;
+use weir_event_loop::EventLoop;
+
+use crate::arena::ConnectionKey;
+use crate::worker::Worker;
+use crate::worker::body::Pieces;
+use crate::worker::transaction::Transaction;
+use crate::worker::transaction::end::End;
+use crate::worker::transaction::exchange::{Loss, MemberFailure, Phase};
+use crate::worker::transaction::response::Passed;
+
+impl Worker {
+    /// A connection is open, or cannot be opened.
+    pub fn member_connected(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        result: Result<(), Errno>,
+    ) {
+        if result.is_err() {
+            return self.connection_lost(io, key, MemberFailure::Connect);
+        }
+        let Some(connection) = self.world.members.get(key) else { return };
+        if io.is_secure(connection.token) {
+            return; // The handshake has what is left of `connect_timeout`.
+        }
+        self.member_ready(io, key);
+    }
+
+    /// A connection can be spoken on: it is open and, where it has to be, secure.
+    pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        connection.connecting = false;
+        if connection.http2.is_some() {
+            return self.member_http2_ready(io, key);
+        }
+        let Some(exchange_key) = connection.exchange else {
+            return;
+        };
+        let exchange = match self.exchanges.get_mut(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Relay(_)) => {
+                return self.with_relay(io, exchange_key, |it, at| it.connected(at));
+            }
+            Some(Transaction::Tunnel(_)) | None => return,
+        };
+        exchange.ends.attempt.connected_us = io.clock().now_us();
+        if exchange.request.is_whole {
+            let timeout_ms = connection.pool.settings().response_timeout_ms;
+            io.set_deadline(connection.token, io.now_ms() + timeout_ms);
+        } else {
+            io.clear_deadline(connection.token);
+        }
+    }
+
+    /// The member took everything: the client may go on.
+    pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.desk(io).count_sent_to_member(key);
+        let Some(connection) = self.world.members.get(key) else { return };
+        if connection.http2.is_some() {
+            return self.member_http2_drained(io, key);
+        }
+        let Some(exchange_key) = connection.exchange else {
+            return;
+        };
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange_key, |it, at| it.member_took(at));
+            }
+            Some(Transaction::Relay(_)) | None => return,
+        };
+        if exchange.request.is_whole {
+            return self.with(io, exchange_key, |it, at| {
+                it.ends.give_window(at);
+                it.request_handed_over(at);
+            });
+        }
+        if exchange.phase == Phase::AwaitHead {
+            io.clear_deadline(connection.token);
+        }
+        self.with(io, exchange_key, |it, at| it.request_goes_on(at));
+    }
+
+    /// Bytes came from a member.
+    pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        connection.member.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
+        if connection.http2.is_some() {
+            return self.member_http2_received(io, key, bytes);
+        }
+        let Some(exchange) = connection.exchange else {
+            // Nothing was asked: whatever it says is not the answer to the next request.
+            return self.desk(io).close_member(key);
+        };
+        let state = match self.exchanges.get(exchange) {
+            Some(Transaction::Http(state)) => state,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange, |it, at| it.member_sent(at, bytes));
+            }
+            Some(Transaction::Relay(_)) => {
+                debug_assert!(false, "nothing is read before the connection is open");
+                return self.connection_lost(io, key, MemberFailure::Malformed);
+            }
+            None => return,
+        };
+        if state.phase == Phase::AwaitHead
+            && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
+        {
+            // It answers what was not asked (RFC 9112 section 9.2): on a kept connection more than it was asked before.
+            let is_kept = state.ends.attempt.is_reused;
+            let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
+            return self.connection_lost(io, key, why);
+        }
+        if connection.input.is_empty() {
+            let consumed = self.member_input(io, key, exchange, bytes);
+            self.keep_member_input(io, key, &bytes[consumed..]);
+            return;
+        }
+        connection.input.extend_from_slice(bytes);
+        let (server, whole_bytes) = (&state.ends.server, connection.whole_bytes);
+        if connection.input.len() < whole_bytes {
+            let until_ms = io.now_ms() + state.response_body_timeout_ms();
+            return io.set_deadline(connection.token, until_ms);
+        }
+        if whole_bytes == 0 && !connection.scan.scan(&connection.input, &server.limits) {
+            return;
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        let consumed = self.member_input(io, key, exchange, &input);
+        input.drain(..consumed);
+        self.keep_member_input(io, key, &input);
+        io.give_buffer(input);
+    }
+
+    /// The member's FIN.
+    pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get(key) else { return };
+        if connection.http2.is_some() {
+            return self.connection_lost(io, key, MemberFailure::Abort);
+        }
+        let Some(exchange_key) = connection.exchange else {
+            return self.desk(io).close_member(key);
+        };
+        let exchange = match self.exchanges.get(exchange_key) {
+            Some(Transaction::Http(exchange)) => exchange,
+            Some(Transaction::Tunnel(_)) => {
+                return self.with_tunnel(io, exchange_key, |it, at| it.member_ended(at));
+            }
+            Some(Transaction::Relay(_)) => {
+                return self.connection_lost(io, key, MemberFailure::Abort);
+            }
+            None => return,
+        };
+        match exchange.phase {
+            Phase::Respond if connection.body.may_end_at_eof() => {
+                let (sent_before, nothing) =
+                    (self.world.scratch.take(), (&b""[..], &Pieces::whole(0)));
+                let passed = self.with(io, exchange_key, |it, at| {
+                    it.send_response(at, sent_before, nothing, End::Data)
+                });
+                if passed == Passed::Over {
+                    return;
+                }
+                if let Some(connection) = self.world.members.get_mut(key) {
+                    connection.keep = false;
+                }
+                self.with(io, exchange_key, |it, at| it.response_done(at, key, false));
+            }
+            _ => self.connection_lost(io, key, MemberFailure::Abort),
+        }
+    }
+
+    /// The connection to a member broke.
+    pub fn member_failed(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        self.connection_lost(io, key, MemberFailure::Abort);
+    }
+
+    /// The deadline of a member connection passed.
+    pub fn member_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
+        let Some(connection) = self.world.members.get(key) else { return };
+        if connection.http2.is_some() {
+            return self.member_http2_timer(io, key);
+        }
+        let Some(exchange_key) = connection.exchange else {
+            return self.desk(io).close_member(key);
+        };
+        if connection.connecting {
+            return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
+        }
+        // It cannot answer what it has not taken yet.
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return;
+        };
+        let timeout_ms = exchange.client_timeout_ms();
+        let until_ms = io.patience_until_ms(connection.token, timeout_ms);
+        if until_ms > io.now_ms() {
+            return io.set_deadline(connection.token, until_ms);
+        }
+        self.connection_lost(io, key, MemberFailure::Timeout);
+    }
+
+    /// A connection is of no use any more; its exchange goes on elsewhere or ends.
+    pub fn connection_lost(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        reason: MemberFailure,
+    ) {
+        let Some(connection) = self.world.members.get(key) else { return };
+        if connection.http2.is_some() {
+            return self.member_http2_lost(io, key, reason);
+        }
+        let Some(exchange_key) = connection.exchange else {
+            return self.desk(io).close_member(key);
+        };
+        let Some(transaction) = self.exchanges.get(exchange_key) else { return };
+        let sent_before = transaction.ends().attempt.sent_before;
+        // Before the handshake is done, what was sent is not the request.
+        let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
+        let mut unsent =
+            if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
+        // The next connection has a preface of its own.
+        unsent.drain(..connection.preface_bytes.min(unsent.len()));
+        self.desk(io).close_member(key);
+        let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
+        self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
+    }
+}
