@@ -38,6 +38,8 @@ pub struct Item {
     pub kind: Kind,
     /// The type or trait that it belongs to.
     pub of: Option<String>,
+    /// What a field is: the last word of its type's path, or nothing for a type without one. Not of other items.
+    pub field_type: Option<String>,
     /// Where it begins; counted from 1.
     pub line: usize,
     /// Its last line.

@@ -115,6 +115,7 @@ impl Reader<'_> {
             name: name.to_string(),
             kind,
             of: self.of.clone(),
+            field_type: None,
             line: name.span().start().line,
             last_line: whole.end().line,
             is_test: self.test,
@@ -138,6 +139,8 @@ impl Reader<'_> {
         for field in fields {
             if let Some(name) = &field.ident {
                 self.add(name, Kind::Part, field.span());
+                let added = self.file.items.last_mut().expect("it was added");
+                added.field_type = Some(name_of(&field.ty).unwrap_or_default());
             }
         }
     }

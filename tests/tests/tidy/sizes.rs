@@ -244,6 +244,56 @@ fn lines(files: &[File]) -> Vec<Size> {
     files.iter().map(|file| Size { name: file.path.clone(), line: 1, size: file.lines }).collect()
 }
 
+/// What is largest today, to compare commits by:
+/// `cargo test -p weir-tests --test tidy figures -- --ignored --nocapture`
+#[test]
+#[ignore = "prints figures and checks nothing"]
+fn figures() {
+    let files = source::files();
+    let is_code = |file: &&File| !file.is_test;
+    let of_worker = |file: &&File| is_code(file) && file.path.contains("dataplane/src/worker");
+    println!("| what | how many | where |\n|---|---|---|");
+    print_largest("methods of a type", methods(files));
+    print_largest("fields of a struct", fields(files));
+    print_largest("lines of a function", functions(files, |item| !item.is_test));
+    for name in ["Worker", "Client", "Exchange"] {
+        let (fields, booleans) = parts(files, name, false);
+        println!("| fields of {name}; booleans of them | {fields}; {booleans} | |");
+        let (fields, booleans) = parts(files, name, true);
+        println!("| the same, with structs that are its fields | {fields}; {booleans} | |");
+    }
+    for (what, files) in [
+        ("all code", files.iter().filter(is_code).collect::<Vec<_>>()),
+        ("a worker", files.iter().filter(of_worker).collect()),
+    ] {
+        let mut lines: Vec<usize> = files.iter().map(|file| file.lines).collect();
+        lines.sort_unstable();
+        let (count, median, most) = (lines.len(), lines[lines.len() / 2], lines[lines.len() - 1]);
+        println!("| files of {what}; median and most lines | {count}; {median} and {most} | |");
+    }
+}
+
+fn print_largest(what: &str, sizes: Vec<Size>) {
+    let largest = sizes.into_iter().max_by_key(|it| it.size).expect("there is code");
+    println!("| {what} | {} | {} |", largest.size, largest.name);
+}
+
+/// Named fields of a struct of the data path, and how many of them are booleans; with `deep` those of the structs of
+/// the data path that it is made of, too.
+fn parts(files: &[File], name: &str, deep: bool) -> (usize, usize) {
+    let of_dataplane = |file: &&File| file.package() == "crates/dataplane" && !file.is_test;
+    let items = files.iter().filter(of_dataplane).flat_map(|file| &file.items);
+    let is_field = |item: &&Item| item.of.as_deref() == Some(name) && item.field_type.is_some();
+    let (mut fields, mut booleans) = (0, 0);
+    for field_type in items.filter(is_field).filter_map(|item| item.field_type.as_deref()) {
+        let within =
+            if deep && field_type != name { parts(files, field_type, deep) } else { (0, 0) };
+        fields += if within.0 == 0 { 1 } else { within.0 };
+        booleans += within.1 + usize::from(field_type == "bool");
+    }
+    (fields, booleans)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
