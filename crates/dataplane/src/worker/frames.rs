@@ -43,6 +43,14 @@ impl Frames {
         self.out.len() >= GATHERED_BYTES_MAX
     }
 
+    /// Has a buffer at hand for what will be gathered; a connection that rested has none.
+    #[inline]
+    pub fn have_buffer(&mut self, io: &mut EventLoop) {
+        if self.out.capacity() == 0 {
+            self.out = io.take_buffer();
+        }
+    }
+
     /// Sends what was gathered.
     pub fn flush(&mut self, io: &mut EventLoop, token: Token) {
         if !self.out.is_empty() {

@@ -84,6 +84,7 @@ impl Ends {
             return 0;
         };
         let Some(stream) = http2.streams.get(stream) else { return 0 };
+        http2.frames.have_buffer(at.io);
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // A stream that is gone has taken its exchange with it, and one head is written.

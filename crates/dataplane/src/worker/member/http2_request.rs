@@ -46,6 +46,7 @@ impl Ends {
         let Some(http2) = &mut connection.http2 else { return };
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         let forward = RequestForward { scheme, protocol };
+        http2.frames.have_buffer(at.io);
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         // It is counted down already.
         head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
