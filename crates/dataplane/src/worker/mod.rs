@@ -15,6 +15,8 @@ mod member;
 #[cfg(feature = "simulation")]
 mod remains;
 mod scratch;
+#[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
+mod sizes;
 mod streams;
 mod transaction;
 mod waiting;
