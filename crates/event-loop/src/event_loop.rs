@@ -350,7 +350,9 @@ impl EventLoop {
     /// Sets the socket's one deadline.
     #[inline]
     pub fn set_deadline(&mut self, token: Token, at_ms: u64) {
-        if self.sockets.get(token).is_some() {
+        if let Some(socket) = self.sockets.get(token)
+            && !socket.timer.put_off(at_ms)
+        {
             self.timers.set(&mut self.sockets, token.index, at_ms);
         }
     }

@@ -75,6 +75,7 @@ impl Kernel {
     }
 
     /// Fills `events` with what happened, after at most `timeout_us`; see [`wait::wait`].
+    #[inline(always)]
     pub fn wait(
         &self,
         events: &mut Vec<epoll::Event>,

@@ -35,6 +35,16 @@ impl Entry {
     pub fn is_armed(&self) -> bool {
         self.deadline_ms != u64::MAX
     }
+
+    /// Sets the deadline, if the entry need not come up sooner for it; else nothing changes. Whether it was set.
+    #[inline]
+    pub fn put_off(&mut self, deadline_ms: u64) -> bool {
+        let comes_up_in_time = self.tick != 0 && deadline_ms > (self.tick - 1) * TICK_MS;
+        if comes_up_in_time {
+            self.deadline_ms = deadline_ms;
+        }
+        comes_up_in_time
+    }
 }
 
 /// Access to the entries, which live in the caller's table.
@@ -64,8 +74,8 @@ impl Timers {
         }
     }
 
-    /// Sets the deadline of socket `index`.
-    #[inline]
+    /// Sets the deadline of socket `index`. A caller that has the entry at hand tries [`Entry::put_off`] first.
+    #[inline(never)]
     pub fn set(&mut self, entries: &mut impl Entries, index: u32, deadline_ms: u64) {
         let entry = entries.entry(index);
         entry.deadline_ms = deadline_ms;
@@ -235,7 +245,14 @@ mod tests {
                 0..=4 => {
                     let spread = [100, 5_000, 60_000, 400_000][draw(4) as usize];
                     let deadline = now_ms + draw(spread);
-                    timers.set(&mut table, index, deadline);
+                    let tick = table.entry(index).tick;
+                    if table.entry(index).put_off(deadline) {
+                        // What `set` would have left on the wheel as well.
+                        assert!(tick != 0 && timers.tick_of(deadline) >= tick);
+                    } else {
+                        assert!(tick == 0 || timers.tick_of(deadline) < tick);
+                        timers.set(&mut table, index, deadline);
+                    }
                     model[index as usize] = Some(deadline);
                 }
                 5 => {

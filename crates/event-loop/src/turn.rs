@@ -11,7 +11,7 @@ use crate::event_loop::{
 };
 use crate::handler::{Handler, Owner, OwnerKey, Token};
 use crate::kernel::Descriptor;
-use crate::table::State;
+use crate::table::{Socket, State};
 
 /// What one read brought.
 pub enum Read {
@@ -69,6 +69,7 @@ impl EventLoop {
         self.open_count
     }
 
+    #[inline(always)]
     fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
         if wanted_at_us.is_some() {
             // The turn took its time, and the handler counts in microseconds.
@@ -119,6 +120,7 @@ impl EventLoop {
         }
     }
 
+    #[inline(always)]
     fn handle_stream(
         &mut self,
         handler: &mut impl Handler,
@@ -156,6 +158,7 @@ impl EventLoop {
         }
     }
 
+    #[inline(never)]
     fn finish_connecting(
         &mut self,
         handler: &mut impl Handler,
@@ -184,6 +187,7 @@ impl EventLoop {
         }
     }
 
+    #[inline(never)]
     fn accept(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
         let Owner::Listener(listener) = owner else {
             return;
@@ -259,7 +263,7 @@ impl EventLoop {
             let bytes_max = socket.read_bytes_max as usize;
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
-            let read = self.read_once(token, &mut scratch[..bytes_max], RecvFlags::empty());
+            let read = receive(socket, &mut scratch[..bytes_max], RecvFlags::empty());
             match read {
                 Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
                 Read::Nothing => {}
@@ -326,34 +330,9 @@ impl EventLoop {
     }
 
     pub(crate) fn read_once(&mut self, token: Token, scratch: &mut [u8], flags: RecvFlags) -> Read {
-        let Some(socket) = self.sockets.get(token) else {
-            return Read::Nothing;
-        };
-        let Some(fd) = &socket.fd else {
-            return Read::Nothing;
-        };
-        loop {
-            match fd.receive(scratch, flags) {
-                Ok(0) => {
-                    socket.readable = false;
-                    return Read::End;
-                }
-                Ok(count) => {
-                    // A short read emptied the socket and the next byte makes a new edge; but the
-                    // peer's end, when it came together with the data, has made its edge already.
-                    socket.readable = count == scratch.len() || socket.hangup;
-                    return Read::Bytes(count);
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    socket.readable = false;
-                    return Read::Nothing;
-                }
-                Err(error) => {
-                    socket.readable = false;
-                    return Read::Failure(error);
-                }
-            }
+        match self.sockets.get(token) {
+            Some(socket) => receive(socket, scratch, flags),
+            None => Read::Nothing,
         }
     }
 
@@ -477,5 +456,37 @@ impl EventLoop {
             }
         }
         self.due_tokens = tokens;
+    }
+}
+
+/// Receives once into `scratch`, and notes whether there may be more.
+#[inline(always)]
+fn receive(socket: &mut Socket, scratch: &mut [u8], flags: RecvFlags) -> Read {
+    let Some(fd) = &socket.fd else {
+        return Read::Nothing;
+    };
+    let mut outcome = fd.receive(scratch, flags);
+    while outcome == Err(Errno::INTR) {
+        outcome = fd.receive(scratch, flags);
+    }
+    match outcome {
+        Ok(count) if count > 0 => {
+            // A short read emptied the socket and the next byte makes a new edge; but the
+            // peer's end, when it came together with the data, has made its edge already.
+            socket.readable = (count == scratch.len()) | socket.hangup;
+            Read::Bytes(count)
+        }
+        outcome => received_nothing(socket, outcome),
+    }
+}
+
+/// What it means that no byte came.
+#[inline(never)]
+fn received_nothing(socket: &mut Socket, outcome: Result<usize, Errno>) -> Read {
+    socket.readable = false;
+    match outcome {
+        Ok(_) => Read::End,
+        Err(Errno::AGAIN) => Read::Nothing,
+        Err(error) => Read::Failure(error),
     }
 }

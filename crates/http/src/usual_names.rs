@@ -88,6 +88,8 @@ type Words = [u64; 2];
 struct Entry {
     words: Words,
     kind: Kind,
+    /// Bytes of the name.
+    length: u8,
 }
 
 /// No name has these words: their last byte is no colon.
@@ -106,7 +108,7 @@ const fn slot(words: Words) -> usize {
 }
 
 static TABLE: [Entry; 1 << SLOT_BITS] = {
-    let empty = Entry { words: NO_WORDS, kind: Kind::of(FieldId::Other) };
+    let empty = Entry { words: NO_WORDS, kind: Kind::of(FieldId::Other), length: 0 };
     let mut table = [empty; 1 << SLOT_BITS];
     let mut index = 0;
     while index < KNOWN.len() + OTHERS.len() {
@@ -118,7 +120,7 @@ static TABLE: [Entry; 1 << SLOT_BITS] = {
         let words = words_of(name.as_bytes());
         let entry = &mut table[slot(words)];
         assert!(entry.words[1] == NO_WORDS[1], "two names in one slot: take another multiplier");
-        *entry = Entry { words, kind: Kind::of(id) };
+        *entry = Entry { words, kind: Kind::of(id), length: name.len() as u8 };
         index += 1;
     }
     table
@@ -141,22 +143,20 @@ const fn words_of(name: &[u8]) -> Words {
 /// The length and the kind of the name before the first colon of `line`, if it is in the table.
 #[inline(always)]
 pub(crate) fn usual_name(line: &[u8]) -> Option<(usize, Kind)> {
-    let (first, rest) = line.split_first_chunk::<8>()?;
-    let first = u64::from_le_bytes(*first);
-    let mut colon = byte_mask(first, b':');
-    let (words, word_start) = if colon != 0 {
-        ([letters_to_lower(first) & through(colon), 0], 0)
+    let first = u64::from_le_bytes(*line.first_chunk()?);
+    let colon = byte_mask(first, b':');
+    let words = if colon != 0 {
+        [letters_to_lower(first) & through(colon), 0]
     } else {
-        let second = u64::from_le_bytes(*rest.first_chunk::<8>()?);
-        colon = byte_mask(second, b':');
+        let second = u64::from_le_bytes(*line.first_chunk::<16>()?.last_chunk()?);
+        let colon = byte_mask(second, b':');
         if colon == 0 {
             return None;
         }
-        ([letters_to_lower(first), letters_to_lower(second) & through(colon)], 8)
+        [letters_to_lower(first), letters_to_lower(second) & through(colon)]
     };
     let entry = &TABLE[slot(words)];
-    let length = word_start + colon.trailing_zeros() as usize / 8;
-    (entry.words == words).then_some((length, entry.kind))
+    (entry.words == words).then_some((usize::from(entry.length), entry.kind))
 }
 
 /// All bits of the bytes up to and with the first whose high bit is set in `mask`.
