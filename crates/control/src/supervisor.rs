@@ -6,19 +6,21 @@
 //! | SIGTERM, SIGINT | no new connections; ends with the last transaction, at the latest after `drain_timeout` |
 //! | a second of these | ends at once |
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
-use weir_dataplane::outside;
+use std::{fmt, io};
 
+use next::Next;
+use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_config::snapshot::{Address, LogTarget, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
+use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
+use weir_dataplane::outside;
 use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
 
@@ -31,9 +33,6 @@ use crate::names::{NameServers, Names};
 use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
-use next::Next;
-use reading::Reading;
-use weir_dataplane::error_text::io_error_text;
 
 mod next;
 mod reading;

@@ -10,11 +10,11 @@ use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_core::policy::Lines;
 use weir_event_loop::wall_clock::{Date, WallClock};
+use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 use weir_http::message::{RequestHead, Version};
 
 use crate::reports::LogBatch;
-use weir_exchange::shared::counters::WorkerCounters;
 
 /// A batch of this size is handed over at once.
 const BATCH_BYTES: usize = 32 * 1024;

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use weir_event_loop::clock;
 
 use weir_config::snapshot::{Address, Snapshot};
-use weir_event_loop::{random, sockets};
+use weir_event_loop::{clock, random, sockets};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
 use crate::endpoint::endpoint;
@@ -16,8 +17,6 @@ use crate::error_text::io_error_text;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
-use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
-use weir_exchange::shared::live::LiveTable;
 
 /// What the data path is started with.
 #[derive(Debug)]

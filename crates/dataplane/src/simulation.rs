@@ -9,13 +9,13 @@ use weir_config::snapshot::{Address, Snapshot};
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
 use weir_event_loop::{Descriptor, EventLoop, Token, clock, random};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
 use crate::outside;
 use crate::reports::{Event, LogBatch};
 use crate::worker::{Command, Setup, Worker};
-use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
-use weir_exchange::shared::live::LiveTable;
 
 /// Batches of log lines, and events, that wait to be looked at.
 const REPORTS_MAX: usize = 4_096;

@@ -104,7 +104,8 @@ impl<K> fmt::Debug for Key<K> {
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
 
-struct Slot<T> {
+/// Room for one thing.
+pub struct Slot<T> {
     /// Of what is here, or of what will be here next; never 0.
     generation: u32,
     /// The slot that is free after this one, if it is free.

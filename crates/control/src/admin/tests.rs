@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-
 use weir_config::snapshot::Snapshot;
 use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::RuleName;
+use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
 use weir_exchange::shared::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
 use weir_exchange::shared::live::{LiveMember, LiveTable};
 
@@ -13,8 +15,6 @@ use super::{Description, Family, Kind, Samples};
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
-use weir_core::admin_state::AdminState;
-use weir_core::monitor::Health;
 
 /// A virtual server and its counters, summed once per reading.
 pub struct ServerView {

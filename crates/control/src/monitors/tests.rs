@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use weir_dataplane::outside;
 use weir_config::snapshot::{DrainAnswer, HttpProbe, Monitor, MonitorKind, TcpProbe};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Schedule;
+use weir_dataplane::outside;
 
 use super::*;
 use crate::events::testing::Captured;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use weir_event_loop::clock;
 
 use tokio::sync::Notify;
 use weir_core::admin_state::{AdminState, Admission};
 use weir_core::monitor::{Health, MonitorState, Outcome, Schedule, Transition};
+use weir_event_loop::clock;
 use weir_exchange::shared::live::LiveMember;
 
 use super::MonitorReport;

@@ -23,7 +23,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use weir_dataplane::outside;
 
 use tokio::time::{Instant, sleep_until};
 use weir_config::Config;
@@ -31,6 +30,7 @@ use weir_config::snapshot::{AfterFirstProbes, Member, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::handle::BindError;
+use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
 use super::{Summary, Supervisor};

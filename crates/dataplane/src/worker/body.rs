@@ -2,11 +2,10 @@
 
 use std::io::IoSlice;
 
-use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, write_chunk_header, write_trailers};
-use weir_http::message::Framing;
-
 use weir_exchange::edge::end::End;
 use weir_exchange::pieces::{PIECES_MAX, Pieces};
+use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, write_chunk_header, write_trailers};
+use weir_http::message::Framing;
 
 /// Up to this size a copy behind the head is cheaper than a further range for the kernel to walk.
 pub const COALESCE_BYTES: usize = 4096;

@@ -1,6 +1,5 @@
 //! What the control plane wants of a worker: another table, draining, the end.
 
-use crate::owners::owner_key;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -11,16 +10,17 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::Address;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
-
-use super::world::{Desk, World};
-use super::{Listener, Worker};
-use crate::reports::Event;
-use crate::worker::client::connection::Client;
-use crate::worker::client::stage::Stage;
 use weir_exchange::arena::{ClientKey, ListenerKey};
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::termination::Termination;
+
+use super::desk::Desk;
+use super::world::World;
+use super::{Listener, Worker};
+use crate::owners::owner_key;
+use crate::worker::client::connection::Client;
+use crate::worker::client::stage::Stage;
 
 /// On the control socket: a listener, as ancillary data.
 pub const LISTENER_MESSAGE: u8 = b'L';
@@ -73,9 +73,8 @@ impl Worker {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
                 Err(error) => {
-                    return self
-                        .desk(io)
-                        .report_socket_failure(&format!("control socket: {error}"));
+                    let error = format!("control socket: {error}");
+                    return self.world.tell_of_socket(io.now_ms(), &error);
                 }
             }
         }
@@ -129,7 +128,7 @@ impl Worker {
             match self.handed_over.pop_front().flatten() {
                 Some(socket) => self.desk(io).add_listener(socket, address),
                 None => {
-                    self.desk(io).report_socket_failure(&format!("listener {address} was lost"))
+                    self.world.tell_of_socket(io.now_ms(), &format!("listener {address} was lost"))
                 }
             }
         }
@@ -188,7 +187,9 @@ impl Desk<'_> {
                 let (address, server) = (Rc::new(address), Rc::clone(server));
                 self.world.listeners.insert(Listener { token, address, server });
             }
-            Err(error) => self.report_socket_failure(&format!("listener {address}: {error}")),
+            Err(error) => {
+                self.world.tell_of_socket(self.io.now_ms(), &format!("listener {address}: {error}"))
+            }
         }
     }
 
@@ -282,18 +283,6 @@ impl Worker {
                 Stage::Streams => self.stop_http2(io, key),
                 _ => self.desk(io).close_client(key),
             }
-        }
-    }
-}
-
-impl Desk<'_> {
-    /// Counts a socket that this host could not provide and says so, but not too often.
-    pub fn report_socket_failure(&mut self, error: &str) {
-        self.world.counters.of(self.world.id).socket_failures.add(1);
-        let now_ms = self.io.now_ms();
-        if self.world.events_of_sockets.is_due(now_ms) {
-            // A full channel loses the notice; the counter has it.
-            let _ = self.world.events.try_send(Event::SocketFailed { error: error.to_owned() });
         }
     }
 }

@@ -1,9 +1,6 @@
 //! What transactions ask of the world, done with sockets: each of it by the connection of its side.
 
-use weir_http::h2::SendKind;
-
-use crate::reports::Event;
-use crate::worker::world::Desk;
+use weir_event_loop::EventLoop;
 use weir_exchange::edge::end::{End, OwnedEnd};
 use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::edge::notice::Notice;
@@ -16,6 +13,15 @@ use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::MemberFailure;
 use weir_exchange::transaction::request::Request;
 use weir_exchange::transaction::seeking::Need;
+use weir_http::h2::SendKind;
+
+use crate::worker::world::World;
+
+/// What a call may act upon: the sockets, and everything else.
+pub struct Desk<'a> {
+    pub io: &'a mut EventLoop,
+    pub world: &'a mut World,
+}
 
 impl Edge for Desk<'_> {
     #[inline]
@@ -148,7 +154,8 @@ impl Edge for Desk<'_> {
     }
 
     fn tell(&mut self, notice: Notice<'_>) {
-        self.tell_people(notice);
+        let counters = self.world.counters.of(self.world.id);
+        self.world.notices.tell(notice, self.io.now_ms(), counters);
     }
 
     #[inline]
@@ -168,39 +175,5 @@ impl Edge for Desk<'_> {
     #[inline]
     fn recycle(&mut self, buffer: Vec<u8>) {
         self.io.give_buffer(buffer);
-    }
-}
-
-impl Desk<'_> {
-    fn tell_people(&mut self, notice: Notice<'_>) {
-        let now_ms = self.io.now_ms();
-        let event = match notice {
-            Notice::PolicyLine(line) => {
-                let text = String::from_utf8_lossy(line).into_owned();
-                if self.world.policy_lines.try_send(Event::Policy { text }).is_err() {
-                    self.world.counters.of(self.world.id).policy_lines_dropped.add(1);
-                }
-                return;
-            }
-            // The counter has it in any case; every request may be such a one.
-            Notice::Unsendable { .. } if !self.world.events_of_rewrites.is_due(now_ms) => return,
-            Notice::Unsendable { server, why } => Event::Policy {
-                text: format!(
-                    "a rewritten request of the virtual server {server} cannot be sent: {why}"
-                ),
-            },
-            Notice::Ejected { pool, member, until_ms } => Event::MemberEjected {
-                pool: pool.live.name.clone(),
-                member: member.live.label.clone(),
-                eject_ms: until_ms.saturating_sub(now_ms) as u32,
-            },
-            Notice::NoTunnel(_) if !self.world.events_of_tunnels.is_due(now_ms) => return,
-            Notice::NoTunnel(member) => Event::MemberTakesNoTunnel {
-                pool: member.live.pool.name.clone(),
-                member: member.live.label.clone(),
-            },
-        };
-        // A full channel loses the notice; counters and the access log have what it is about.
-        let _ = self.world.events.try_send(event);
     }
 }

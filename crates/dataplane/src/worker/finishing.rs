@@ -2,13 +2,14 @@
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
-
-use crate::access_log::Entry;
-use crate::worker::client::connection::Client;
-use crate::worker::world::{Desk, World};
 use weir_exchange::edge::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::ends::Ends;
+
+use crate::access_log::Entry;
+use crate::worker::client::connection::Client;
+use crate::worker::desk::Desk;
+use crate::worker::world::World;
 
 impl Desk<'_> {
     /// A transaction is over.

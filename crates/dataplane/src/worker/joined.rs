@@ -5,12 +5,12 @@
 //! stay behind it. Frames that are long pass as they are, and so does one behind which nothing was read.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::edge::end::End;
+use weir_exchange::transaction::Transaction;
 
 use super::Worker;
 use super::body::COALESCE_BYTES;
-use super::world::Desk;
-use weir_exchange::edge::end::End;
-use weir_exchange::transaction::Transaction;
+use super::desk::Desk;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
@@ -78,7 +78,7 @@ impl Desk<'_> {
         stream.unreleased += data.len() as u32;
         match Step::of(self.io, &mut stream.joined, data, end, behind) {
             Step::Pass => it.client_data(self, data, end),
-            Step::Wait { is_first: true } => self.world.joined_requests.push(it.ends().key),
+            Step::Wait { is_first: true } => self.world.queues.joined_requests.push(it.ends().key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_request(it, end),
         }
@@ -96,7 +96,7 @@ impl Desk<'_> {
 impl Worker {
     /// All that was read of a client is looked at.
     pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.joined_requests.pop() {
+        while let Some(key) = self.world.queues.joined_requests.pop() {
             self.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
         }
     }
@@ -115,7 +115,7 @@ impl Desk<'_> {
         stream.unreleased += data.len() as u32;
         match Step::of(self.io, &mut stream.joined, data, end, behind) {
             Step::Pass => it.member_data(self, data, end),
-            Step::Wait { is_first: true } => self.world.joined_responses.push(it.ends().key),
+            Step::Wait { is_first: true } => self.world.queues.joined_responses.push(it.ends().key),
             Step::Wait { is_first: false } => {}
             Step::PassAll => self.pass_joined_response(it, end),
         }
@@ -134,7 +134,7 @@ impl Desk<'_> {
 impl Worker {
     /// All that was read of a member is looked at.
     pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.joined_responses.pop() {
+        while let Some(key) = self.world.queues.joined_responses.pop() {
             self.with_any(io, key, |it, at| at.pass_joined_response(it, End::No));
         }
     }

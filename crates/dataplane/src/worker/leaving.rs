@@ -1,8 +1,10 @@
 //! How the connections of clients end: in order, cut, reset, or closed.
 
-use super::world::{Desk, World};
-use crate::worker::client::stage::Stage;
 use weir_exchange::arena::ClientKey;
+
+use super::desk::Desk;
+use super::world::World;
+use crate::worker::client::stage::Stage;
 
 impl Desk<'_> {
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would

@@ -15,37 +15,40 @@ mod frames;
 mod joined;
 mod leaving;
 mod member;
+mod notices;
 #[cfg(feature = "simulation")]
 mod remains;
+#[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
+mod sizes;
 mod streams;
-mod throttle;
 mod waiting;
 mod world;
 
-use crate::owners::key_of;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use desk::Desk;
 use rustix::io::Errno;
 use waiting::Waiting;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
+use weir_exchange::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, OfExchange};
+use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::After;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
 use weir_exchange::transaction::tunnel::Tunnel;
 use weir_tls::{Established, TlsError};
-use world::{Desk, Inbox, World};
+use world::{Inbox, World};
 
 use crate::access_log::AccessLog;
+use crate::owners::key_of;
 use crate::reports::Event;
-use weir_exchange::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, OfExchange};
-use weir_exchange::local::table::{LocalServer, LocalTable};
-use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
-use weir_exchange::shared::live::LiveTable;
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 
@@ -151,7 +154,7 @@ impl Worker {
         if let Some(after) = transaction.ends_mut().over.take() {
             self.go_on_after(io, key, after);
         }
-        while let Some(client) = self.world.agenda.pop() {
+        while let Some(client) = self.world.queues.agenda.pop() {
             self.client_goes_on(io, client);
         }
         result
@@ -211,13 +214,13 @@ impl Worker {
         encodings.into_iter().for_each(|encoding| self.world.tools.give_encoding(encoding));
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
-        self.world.unflushed.clear();
-        self.world.unflushed_members.clear();
-        self.world.lost_streams.clear();
-        self.world.unbegun.clear();
-        self.world.bodies_to_come.clear();
-        self.world.joined_requests.clear();
-        self.world.joined_responses.clear();
+        self.world.queues.unflushed.clear();
+        self.world.queues.unflushed_members.clear();
+        self.world.queues.lost_streams.clear();
+        self.world.queues.unbegun.clear();
+        self.world.queues.bodies_to_come.clear();
+        self.world.queues.joined_requests.clear();
+        self.world.queues.joined_responses.clear();
         self.world.waiting = Waiting::default();
         self.world.members.clear();
         // What has gone may come back, and then knows what is under way.
@@ -247,9 +250,7 @@ impl Worker {
         // Without the old table no idle connection is taken over.
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
         self.world.refresh_listeners();
-        let event = Event::WorkerPanicked { worker: self.world.id, message: message.to_owned() };
-        // A full channel loses the notice; the counter has it.
-        let _ = self.world.events.try_send(event);
+        self.world.notices.tell_of_panic(self.world.id, message);
     }
 }
 
@@ -289,12 +290,12 @@ impl Handler for Worker {
     ) {
         let Some(listener) = key_of(listener) else { return };
         if let Err(error) = self.accept_client(io, listener, socket, peer) {
-            self.desk(io).report_socket_failure(&error.to_string());
+            self.world.tell_of_socket(io.now_ms(), &error.to_string());
         }
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
-        self.desk(io).report_socket_failure(&error.to_string());
+        self.world.tell_of_socket(io.now_ms(), &error.to_string());
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
@@ -396,7 +397,7 @@ impl Handler for Worker {
         }
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
-        if has_unbegun || !self.world.lost_streams.is_empty() {
+        if has_unbegun || !self.world.queues.lost_streams.is_empty() {
             // Those that were lost once more have their turn at once.
             return Some(io.clock().now_us());
         }

@@ -1,12 +1,12 @@
 //! What an exchange has on a connection that it shares with others, on either side.
 
-use weir_http::h2::Priority;
-
-use super::frames::Outgoing;
 use weir_exchange::arena::{
     Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey,
 };
 use weir_exchange::edge::end::OwnedEnd;
+use weir_http::h2::Priority;
+
+use super::frames::Outgoing;
 
 /// The stream of its client's connection.
 #[derive(Default)]

@@ -12,9 +12,6 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use weir_core::queue::{Line, Places, Turn};
 use weir_event_loop::EventLoop;
-
-use super::Worker;
-use super::world::{Desk, World};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::pool::{LocalPool, NoMember};
 use weir_exchange::local::table::LocalTable;
@@ -23,6 +20,10 @@ use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::parked::Parked;
 use weir_exchange::transaction::tries::Lease;
+
+use super::Worker;
+use super::desk::Desk;
+use super::world::World;
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
+use former::Former;
 use weir_config::snapshot::{
     Address, Balance, KeyLimit, KeyMeasure, Pool, RuleName, Snapshot, VirtualServer,
 };
@@ -40,8 +41,8 @@ use crate::shared::counters::{
 use crate::shared::server_tls::LiveTls;
 use crate::shared::shared_table::{KeyedLimit, SharedLimit};
 use crate::shared::sticky::Stickies;
+
 pub use former::Departed;
-use former::Former;
 
 /// A snapshot together with the live state of its objects; the vectors run parallel to its own.
 #[derive(Debug)]

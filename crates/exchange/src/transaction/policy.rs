@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::rc::Rc;
 
-use weir_core::expression::ResponseFacts;
+use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{ResponseHead, Scheme};
@@ -11,10 +11,11 @@ use weir_http::message::{ResponseHead, Scheme};
 use crate::edge::Edge;
 use crate::edge::arrival::Arrival;
 use crate::edge::notice::Notice;
+use crate::edge::tools::Tools;
 use crate::local::client_address::tell_member;
 use crate::local::pool::Wish;
 use crate::local::table::LocalServer;
-use crate::local::traffic::{Traffic, Verdict};
+use crate::local::traffic::{Held, Kept, Traffic, Verdict};
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
 use crate::transaction::considered::{Considered, Ending};
@@ -87,6 +88,21 @@ pub fn consider(
         }
     }
     counters.requests_delayed.add(u64::from(considered.not_before_us > turn.now_us()));
+    keep(at.tools(), arrival, traffic, (&facts, decision), (kept, &mut held), &mut considered);
+    at.tools().held = held;
+    considered
+}
+
+/// Keeps what is needed of a request when its response comes, if anything is.
+fn keep(
+    tools: &mut Tools,
+    arrival: &Arrival<'_>,
+    traffic: &Traffic,
+    (facts, decision): (&Facts<'_>, &mut Decision),
+    (kept, held): (Option<Kept>, &mut Vec<Held>),
+    considered: &mut Considered,
+) {
+    let server = arrival.server;
     // No rule looks at what its connection must not be asked.
     let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
     let is_remembered = kept.is_some()
@@ -95,23 +111,22 @@ pub fn consider(
         || server.http.rewrite_location
         || !decision.response.is_empty()
         || !decision.marks.is_empty();
-    if is_remembered {
-        let mut extras = at.tools().take_extras();
-        extras.take(decision, kept);
-        extras.is_secure = arrival.tls.is_some();
-        std::mem::swap(&mut extras.held, &mut held);
-        if is_for_rules {
-            extras.keep_request(&facts, arrival.tls.clone());
-        }
-        if server.http.rewrite_location && considered.ending.is_none() {
-            let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
-            let member = if is_secure { Scheme::Https } else { Scheme::Http };
-            extras.names.take(&facts, member, &mut decision.request);
-        }
-        considered.extras = Some(extras);
+    if !is_remembered {
+        return;
     }
-    at.tools().held = held;
-    considered
+    let mut extras = tools.take_extras();
+    extras.take(decision, kept);
+    extras.is_secure = arrival.tls.is_some();
+    std::mem::swap(&mut extras.held, held);
+    if is_for_rules {
+        extras.keep_request(facts, arrival.tls.clone());
+    }
+    if server.http.rewrite_location && considered.ending.is_none() {
+        let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
+        let member = if is_secure { Scheme::Https } else { Scheme::Http };
+        extras.names.take(facts, member, &mut decision.request);
+    }
+    considered.extras = Some(extras);
 }
 
 /// Hands on the lines that policies wrote.

@@ -23,7 +23,6 @@ use crate::local::pool::{LocalPool, Wish};
 use crate::termination::Termination;
 use crate::transaction::account::Account;
 use crate::transaction::attempt::Attempt;
-use crate::transaction::compress;
 use crate::transaction::considered::{Considered, Ending};
 use crate::transaction::ends::Ends;
 use crate::transaction::exchange::{Exchange, Phase};
@@ -33,7 +32,7 @@ use crate::transaction::parked::Parked;
 use crate::transaction::policy::consider;
 use crate::transaction::request::Request;
 use crate::transaction::tries::Tries;
-use crate::transaction::{early_data, trailers, websocket};
+use crate::transaction::{compress, early_data, trailers, websocket};
 
 /// What was decided about a request before it became an exchange.
 pub struct Verdict {

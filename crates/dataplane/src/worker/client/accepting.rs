@@ -1,25 +1,26 @@
 //! A client connects: whether there is room for it, and what it begins with.
 
-use crate::owners::owner_key;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_core::limit::Admission;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
+use weir_exchange::arena::{ClientKey, ListenerKey};
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::local::traffic::HeldByConnection;
+use weir_exchange::termination::Termination;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
+use crate::owners::owner_key;
 use crate::worker::Worker;
 use crate::worker::client::connection::Client;
 use crate::worker::client::handshake::HandshakePlace;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
-use weir_exchange::arena::{ClientKey, ListenerKey};
-use weir_exchange::local::table::LocalServer;
-use weir_exchange::local::traffic::HeldByConnection;
-use weir_exchange::termination::Termination;
+use crate::worker::desk::Desk;
 
 /// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
@@ -90,13 +91,7 @@ impl Worker {
             return Ok(());
         }
         if refused {
-            counters.connections_refused.add(1);
-            server.live.connection_closed(self.world.id);
-            if server.settings().service.is_tcp() {
-                self.desk(io).refuse_relay(key, Termination::ConnectionLimit);
-                return Ok(());
-            }
-            self.desk(io).refuse(key, 503, Termination::ConnectionLimit);
+            self.desk(io).turn_away(key, &server);
             return Ok(());
         }
         // The first request has the time of a head to begin, as any further one has.
@@ -151,6 +146,18 @@ impl Worker {
                 self.desk(io).close_client(key);
                 None
             }
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// The virtual server has as many clients as it may have.
+    fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
+        server.live.counters.of(self.world.id).connections_refused.add(1);
+        server.live.connection_closed(self.world.id);
+        match server.settings().service.is_tcp() {
+            true => self.refuse_relay(key, Termination::ConnectionLimit),
+            false => self.refuse(key, 503, Termination::ConnectionLimit),
         }
     }
 }

@@ -9,11 +9,11 @@
 //! | with another method, or one that asks for another protocol | waits until the handshake is done |
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::ClientKey;
 use weir_http::message::{Method, RequestHead};
 
 use crate::worker::Worker;
 use crate::worker::client::stage::Stage;
-use weir_exchange::arena::ClientKey;
 
 /// Whether a request has to wait until the client's handshake is done.
 pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {

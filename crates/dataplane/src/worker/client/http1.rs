@@ -1,6 +1,12 @@
 //! Clients that speak HTTP/1: bytes become requests, one at a time, and what they have sent ahead waits.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::pieces::{self, Next, Pieces};
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Outcome;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
 use weir_http::h2::frame::PREFACE;
 
@@ -8,13 +14,7 @@ use crate::worker::Worker;
 use crate::worker::client::connection::Client;
 use crate::worker::client::early_data;
 use crate::worker::client::stage::Stage;
-use crate::worker::world::Desk;
-use weir_exchange::arena::{ClientKey, ExchangeKey};
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::{self, Next, Pieces};
-use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::Outcome;
+use crate::worker::desk::Desk;
 
 impl Worker {
     /// A client may send on: what it has sent already is looked at, and the end that may be behind it.

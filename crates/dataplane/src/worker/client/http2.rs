@@ -3,7 +3,12 @@
 //! What goes back is in [`crate::worker::client::stream`].
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::edge::end::End;
 use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
@@ -16,15 +21,11 @@ use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::client::stage::Stage;
+use crate::worker::desk::Desk;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
 use crate::worker::streams::{ClientStreams, exchange_of};
-use crate::worker::world::{Desk, World};
-use weir_exchange::arena::{ClientKey, ExchangeKey};
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::Pieces;
-use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
+use crate::worker::world::World;
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
@@ -235,7 +236,7 @@ impl Worker {
         }
         http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
-            self.world.bodies_to_come.push(key);
+            self.world.queues.bodies_to_come.push(key);
         }
     }
 }
@@ -353,7 +354,7 @@ impl Worker {
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.bodies_to_come.pop() {
+        while let Some(key) = self.world.queues.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
             if exchange
                 .is_some_and(|it| !it.request.is_sent() && it.ends.attempt.connection.is_some())
@@ -492,7 +493,7 @@ impl World {
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.unflushed.push(key);
+            self.queues.unflushed.push(key);
         }
     }
 }
@@ -500,7 +501,7 @@ impl World {
 impl Desk<'_> {
     /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
     pub fn flush_clients(&mut self) {
-        while let Some(key) = self.world.unflushed.pop() {
+        while let Some(key) = self.world.queues.unflushed.pop() {
             let Some(client) = self.world.clients.get_mut(key) else { continue };
             let Some(http2) = &mut client.http2 else { continue };
             http2.is_listed = false;

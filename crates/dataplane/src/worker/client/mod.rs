@@ -19,14 +19,14 @@ pub mod toward_client;
 use std::rc::Rc;
 
 use weir_event_loop::{EventLoop, Token};
+use weir_exchange::arena::ClientKey;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
-use crate::worker::world::Desk;
-use weir_exchange::arena::ClientKey;
-use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
+use crate::worker::desk::Desk;
 
 impl Worker {
     /// Bytes came from a client.

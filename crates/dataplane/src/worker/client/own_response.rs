@@ -2,18 +2,18 @@
 
 use std::io::IoSlice;
 use std::rc::Rc;
-use weir_exchange::edge::messages::OwnAnswer;
 
 use weir_config::snapshot::Page;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::edge::messages::OwnAnswer;
+use weir_exchange::shared::counters::{VirtualServerCounters, count_status};
+use weir_exchange::termination::Termination;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
 use crate::access_log::Entry;
-use crate::worker::world::Desk;
-use weir_exchange::arena::ClientKey;
-use weir_exchange::shared::counters::{VirtualServerCounters, count_status};
-use weir_exchange::termination::Termination;
+use crate::worker::desk::Desk;
 
 /// How long a response of weir's own was.
 #[derive(Debug, Clone, Copy, Default)]

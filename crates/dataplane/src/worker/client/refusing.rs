@@ -1,15 +1,15 @@
 //! What rules change of responses of weir's own to what is no request, or was not read as one.
 
 use weir_core::expression::{Facts, ResponseFacts};
-use weir_http::edits::FieldEdits;
-use weir_http::message::{RequestHead, ResponseHead, Scheme};
-
-use crate::worker::client::request::address_of;
-use crate::worker::world::Desk;
 use weir_exchange::arena::ClientKey;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::transaction::policy::tell_lines;
+use weir_http::edits::FieldEdits;
+use weir_http::message::{RequestHead, ResponseHead, Scheme};
+
+use crate::worker::client::request::address_of;
+use crate::worker::desk::Desk;
 
 impl Desk<'_> {
     /// The changes to a response of weir's own to what is no request, or was not read as one: those of rules that always hold,

@@ -14,23 +14,23 @@
 
 use std::io::IoSlice;
 use std::rc::Rc;
-use weir_exchange::edge::arrival::Registration;
-use weir_exchange::transaction::relay::Relay;
-use weir_exchange::transaction::relay::count_relay;
 
 use weir_config::snapshot::AccessFormat;
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::edge::arrival::Registration;
+use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::relay::{Relay, count_relay};
 use weir_tls::Alert;
 use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
-use crate::worker::world::{Desk, World};
-use weir_exchange::arena::ClientKey;
-use weir_exchange::local::client_tls::ClientTls;
-use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
+use crate::worker::desk::Desk;
+use crate::worker::world::World;
 
 impl Worker {
     /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.

@@ -4,17 +4,18 @@ use std::rc::Rc;
 
 use weir_config::snapshot::{AccessFormat, Address};
 use weir_event_loop::EventLoop;
-use weir_http::h1::BodyDecoder;
-use weir_http::message::RequestHead;
-
-use crate::worker::Worker;
-use crate::worker::client::stage::Stage;
-use crate::worker::world::{Desk, World};
 use weir_exchange::arena::ClientKey;
 use weir_exchange::edge::arrival::{Arrival, Registration};
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
+use weir_http::h1::BodyDecoder;
+use weir_http::message::RequestHead;
+
+use crate::worker::Worker;
+use crate::worker::client::stage::Stage;
+use crate::worker::desk::Desk;
+use crate::worker::world::World;
 
 impl Worker {
     /// Starts the exchange of a request, on `stream` of the client's connection; 0: on all of that (HTTP/1).

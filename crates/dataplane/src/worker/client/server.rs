@@ -3,10 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::worker::client::connection::Client;
-use crate::worker::world::World;
 use weir_exchange::arena::ClientKey;
 use weir_exchange::local::table::LocalServer;
+
+use crate::worker::client::connection::Client;
+use crate::worker::world::World;
 
 impl World {
     /// The virtual server of the newest table: each request takes the newest at its head.

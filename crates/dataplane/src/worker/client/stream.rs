@@ -4,9 +4,12 @@
 //! one read of it waits per stream.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
+use weir_exchange::edge::end::End;
 use weir_exchange::edge::messages::OwnAnswer;
 use weir_exchange::edge::stream_end::StreamEnd;
-use weir_exchange::transaction::ends::LetOut;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::{Ends, LetOut};
 use weir_http::h1::{OwnResponse, reason_phrase};
 use weir_http::h2::SendKind;
 use weir_http::h2::hpack::BlockEncoder;
@@ -14,12 +17,9 @@ use weir_http::h2::message::{own_response_has_body, write_own_response};
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
+use crate::worker::desk::Desk;
 use crate::worker::streams::{Stream, exchange_of};
-use crate::worker::world::{Desk, World};
-use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::Pieces;
-use weir_exchange::transaction::ends::Ends;
+use crate::worker::world::World;
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.
 const TURN_BYTES: usize = 16 * 1024;
@@ -34,7 +34,7 @@ impl Worker {
     /// What an exchange on a stream needs, from those that were used before.
     pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
         let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
-        let mut stream = self.world.spare_streams.pop().unwrap_or_default();
+        let mut stream = self.world.spare.streams.pop().unwrap_or_default();
         stream.exchange = Some(self.exchanges.next_key());
         stream.out.id = id;
         Some(http2.streams.insert(stream))
@@ -44,13 +44,13 @@ impl Worker {
 impl World {
     /// Takes it back.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
-        if self.spare_streams.len() < SPARE_MAX {
+        if self.spare.streams.len() < SPARE_MAX {
             let Stream { mut out, mut held, .. } = std::mem::take(&mut *stream);
             out.reset();
             held.clear();
             held.shrink_to(KEPT_BYTES_MAX);
             *stream = Stream { out, held, ..Stream::default() };
-            self.spare_streams.push(stream);
+            self.spare.streams.push(stream);
         }
     }
 }
@@ -85,6 +85,7 @@ impl Desk<'_> {
             return 0;
         };
         let Some(stream) = http2.streams.get(stream) else { return 0 };
+        http2.frames.have_buffer(self.io);
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // A stream that is gone has taken its exchange with it, and one head is written.

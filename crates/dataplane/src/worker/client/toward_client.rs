@@ -4,17 +4,17 @@
 use std::io::IoSlice;
 
 use weir_event_loop::READ_BUFFER_BYTES;
-use weir_http::h1::write_response_head;
-use weir_http::h2::SendKind;
-use weir_http::h2::message::write_response;
-
-use crate::worker::body::{self, end_of_chunks};
-use crate::worker::world::Desk;
 use weir_exchange::edge::end::{End, OwnedEnd};
 use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::edge::{Flow, Lag};
 use weir_exchange::pieces::Pieces;
 use weir_exchange::transaction::ends::Ends;
+use weir_http::h1::write_response_head;
+use weir_http::h2::SendKind;
+use weir_http::h2::message::write_response;
+
+use crate::worker::body::{self, end_of_chunks};
+use crate::worker::desk::Desk;
 
 impl Desk<'_> {
     /// Begins a message to the client; see [`weir_exchange::edge::Edge::head`].
@@ -184,7 +184,7 @@ impl Desk<'_> {
             let client = self.world.clients.get(ends.client)?;
             self.io.resume(client.token);
             if client.has_input() {
-                self.world.agenda.push(ends.client);
+                self.world.queues.agenda.push(ends.client);
             }
             return None;
         }

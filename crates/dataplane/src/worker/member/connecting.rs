@@ -1,27 +1,25 @@
 //! A connection to a member for a transaction: a kept one, a stream of one that others use, too, or a new one.
 
-use crate::owners::owner_key;
 use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::{Address, ProxyVersion};
 use weir_event_loop::Owner;
-use weir_http::h1::{BodyDecoder, HeadScan};
-use weir_http::message::Framing;
-use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
-
-use crate::endpoint::endpoint;
-use crate::worker::client::connection::Client;
-use crate::worker::member::connection::MemberConnection;
-use crate::worker::member::http2::MemberHttp2;
-use crate::worker::member::tls::session;
-use crate::worker::streams::MemberStream;
-use crate::worker::world::Desk;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::MemberFailure;
 use weir_exchange::transaction::seeking::Need;
+use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
+
+use crate::endpoint::endpoint;
+use crate::owners::owner_key;
+use crate::worker::client::connection::Client;
+use crate::worker::desk::Desk;
+use crate::worker::member::connection::MemberConnection;
+use crate::worker::member::http2::MemberHttp2;
+use crate::worker::member::tls::session;
+use crate::worker::streams::MemberStream;
 
 /// A request that cannot be repeated goes on a kept connection only if that was used this recently:
 /// the member may be about to close an older one.
@@ -131,7 +129,8 @@ impl Desk<'_> {
                 Ok(session) => self.io.secure(token, session, b""),
                 Err(error) => {
                     self.io.close(token);
-                    self.report_insecure_member(&local, &error);
+                    let now_ms = self.io.now_ms();
+                    self.world.notices.tell_of_member_tls(&local, &error, now_ms);
                     return Err(MemberFailure::Connect);
                 }
             }
@@ -143,24 +142,12 @@ impl Desk<'_> {
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
         let connection_key = self.world.members.insert(MemberConnection {
-            token,
-            member: Rc::clone(&local),
-            pool: Rc::clone(&pool),
             connections_max,
             exchange: (!is_multiplexed).then_some(ends.key),
-            connecting: true,
             http2,
-            input: Vec::new(),
-            scan: HeadScan::section(),
-            whole_bytes: 0,
-            body: BodyDecoder::new(Framing::None, None),
             preface_bytes: preface.len(),
             is_of_one_client: settings.proxy_protocol.is_some(),
-            keep: false,
-            keep_ms: None,
-            requests: 1,
-            counted_bytes: 0,
-            idle_since_ms: 0,
+            ..MemberConnection::opening(token, &local, &pool)
         });
         ends.attempt.connection = Some(connection_key);
         ends.attempt.is_reused = false;

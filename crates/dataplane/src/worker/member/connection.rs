@@ -4,14 +4,15 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_event_loop::Token;
-use weir_http::flaws::Flaws;
-use weir_http::h1::{BodyDecoder, HeadScan};
-
-use crate::worker::member::http2::MemberHttp2;
-use crate::worker::world::Desk;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::local::pool::{LocalMember, LocalPool};
 use weir_exchange::transaction::exchange::MemberFailure;
+use weir_http::flaws::Flaws;
+use weir_http::h1::{BodyDecoder, HeadScan};
+use weir_http::message::Framing;
+
+use crate::worker::desk::Desk;
+use crate::worker::member::http2::MemberHttp2;
 
 /// A member that announces how long it keeps idle connections is not trusted to the last second.
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
@@ -54,6 +55,30 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
+    /// One that is on its way, for one request at a time.
+    pub fn opening(token: Token, member: &Rc<LocalMember>, pool: &Rc<LocalPool>) -> Self {
+        Self {
+            token,
+            member: Rc::clone(member),
+            pool: Rc::clone(pool),
+            connections_max: None,
+            exchange: None,
+            connecting: true,
+            http2: None,
+            input: Vec::new(),
+            scan: HeadScan::section(),
+            whole_bytes: 0,
+            body: BodyDecoder::new(Framing::None, None),
+            preface_bytes: 0,
+            is_of_one_client: false,
+            keep: false,
+            keep_ms: None,
+            requests: 1,
+            counted_bytes: 0,
+            idle_since_ms: 0,
+        }
+    }
+
     /// Counts what was overlooked in a response.
     pub fn count_flaws(&self, worker: usize, flaws: Flaws) {
         if !flaws.is_empty() {
@@ -95,7 +120,7 @@ impl Desk<'_> {
         if !ours.contains(&error) {
             return MemberFailure::Connect;
         }
-        self.report_socket_failure(&format!("connection to a member: {error}"));
+        self.world.tell_of_socket(self.io.now_ms(), &format!("connection to a member: {error}"));
         MemberFailure::NoSocket
     }
 

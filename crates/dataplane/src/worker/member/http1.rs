@@ -1,15 +1,6 @@
 //! Members that speak HTTP/1: bytes become a response, and what is behind it is an error.
 
-use weir_event_loop::EventLoop;
-use weir_event_loop::READ_BUFFER_BYTES;
-use weir_http::flaws::Flaws;
-use weir_http::h1::{
-    BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
-    upgrade_was_offered,
-};
-use weir_http::message::ResponseHead;
-
-use crate::worker::Worker;
+use weir_event_loop::{EventLoop, READ_BUFFER_BYTES};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::edge::end::End;
 use weir_exchange::edge::messages::Message;
@@ -18,6 +9,14 @@ use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::{MemberFailure, Phase};
 use weir_exchange::transaction::response::Passed;
+use weir_http::flaws::Flaws;
+use weir_http::h1::{
+    BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
+    upgrade_was_offered,
+};
+use weir_http::message::ResponseHead;
+
+use crate::worker::Worker;
 
 impl Worker {
     pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
@@ -109,21 +108,9 @@ impl Worker {
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
-                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text(length)));
-                let offered = exchange.request.upgrade_bytes > 0
-                    && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
-                if offered {
-                    self.with(io, exchange_key, |it, at| it.lift_read_limit(at));
-                    if let Some(connection) = self.world.members.get(key) {
-                        connection.count_flaws(self.world.id, head.flaws);
-                    }
-                    self.with(io, exchange_key, |it, at| {
-                        it.begin_tunnel(at, (&head, text(length)), false)
-                    });
-                    Step::Again(length)
-                } else {
-                    self.connection_lost(io, key, MemberFailure::Malformed);
-                    Step::Over
+                match self.protocol_changed(io, key, exchange_key, (&head, text(length))) {
+                    true => Step::Again(length),
+                    false => Step::Over,
                 }
             }
             Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
@@ -167,6 +154,34 @@ impl Worker {
         };
         self.inbox.response_head = Some(head);
         step
+    }
+
+    /// The member changes the protocol. False: to one that it was not offered, and the connection is lost.
+    fn protocol_changed(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        (head, text): (&ResponseHead, &[u8]),
+    ) -> bool {
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return false;
+        };
+        let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text));
+        let is_offered = exchange.request.upgrade_bytes > 0
+            && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
+        if !is_offered {
+            self.connection_lost(io, key, MemberFailure::Malformed);
+            return false;
+        }
+        if let Some(connection) = self.world.members.get(key) {
+            connection.count_flaws(self.world.id, head.flaws);
+        }
+        self.with(io, exchange_key, |it, at| {
+            it.lift_read_limit(at);
+            it.begin_tunnel(at, (head, text), false);
+        });
+        true
     }
 
     /// Whether a response with this head waits for the rest of its body; see [`Exchange::collects`].

@@ -5,15 +5,6 @@
 //! that. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
 
 use weir_event_loop::EventLoop;
-use weir_http::h2::hpack::HeaderBlock;
-use weir_http::h2::message::{Answered, read_response, read_trailers};
-use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
-
-use crate::worker::Worker;
-use crate::worker::frames::Frames;
-use crate::worker::joined::Behind;
-use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
-use crate::worker::world::{Desk, World};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::edge::end::End;
 use weir_exchange::local::pool::LocalMember;
@@ -21,6 +12,16 @@ use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::MemberFailure;
+use weir_http::h2::hpack::HeaderBlock;
+use weir_http::h2::message::{Answered, read_response, read_trailers};
+use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
+
+use crate::worker::Worker;
+use crate::worker::desk::Desk;
+use crate::worker::frames::Frames;
+use crate::worker::joined::Behind;
+use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
+use crate::worker::world::World;
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not
 /// take its response must not keep those of others from coming.
@@ -219,7 +220,7 @@ impl World {
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.unflushed_members.push(key);
+            self.queues.unflushed_members.push(key);
         }
     }
 }
@@ -227,7 +228,7 @@ impl World {
 impl Desk<'_> {
     /// The end of a turn: frames for members go out.
     pub fn flush_members(&mut self) {
-        while let Some(key) = self.world.unflushed_members.pop() {
+        while let Some(key) = self.world.queues.unflushed_members.pop() {
             let Some(connection) = self.world.members.get_mut(key) else { continue };
             let Some(http2) = &mut connection.http2 else { continue };
             http2.is_listed = false;
@@ -565,10 +566,8 @@ impl Worker {
     pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        let (token, is_connecting) = (connection.token, connection.connecting);
-        let settings = connection.pool.settings();
-        let response_timeout_ms = settings.response_timeout_ms;
-        let idle_timeout_ms = settings.reuse.idle_timeout_ms;
+        let is_connecting = connection.connecting;
+        let idle_timeout_ms = connection.pool.settings().reuse.idle_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         if is_connecting {
@@ -587,54 +586,57 @@ impl Worker {
         }
         let exchanges = http2.streams.exchanges();
         self.leave_shut_window(io, key);
-        for exchange_key in exchanges {
-            let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
-            else {
-                continue;
-            };
-            if exchange.ends.attempt.connection != Some(key) {
-                continue;
-            }
-            // One that waits for the window is looked after above.
-            let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
-            let Some(stream) = stream else { continue };
-            let Some(deadline_ms) = stream.deadline_ms else { continue };
-            let mut until_ms = deadline_ms;
-            if until_ms <= now_ms {
-                // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may
-                // be of others.
-                let has_body = !exchange.request.framing.is_empty();
-                if has_body || stream.out.is_behind() || stream.was_backed_up {
-                    let timeout_ms = exchange.client_timeout_ms();
-                    until_ms = io.patience_until_ms(token, timeout_ms);
-                }
-            }
-            if self.world.awaits_settings(&exchange.ends, &exchange.request)
-                && deadline_ms <= now_ms
-            {
-                // It is none that can be used.
-                if let Some(http2) =
-                    self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
-                {
-                    http2.leave();
-                }
-                self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
-            } else if until_ms <= now_ms {
-                // Nothing at all for half of the time: the connection may be dead, and takes no further request.
-                if let Some(http2) =
-                    self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
-                {
-                    http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
-                }
-                self.with_any(io, exchange_key, |it, at| {
-                    it.stream_lost(at, MemberFailure::Timeout, false)
-                });
-            } else {
-                self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));
-            }
+        for exchange in exchanges {
+            self.member_stream_timer(io, key, exchange);
             if !self.world.members.contains(key) {
                 return;
             }
+        }
+    }
+
+    /// Something may be due on one stream of a connection.
+    fn member_stream_timer(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+    ) {
+        let now_ms = io.now_ms();
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return;
+        };
+        if exchange.ends.attempt.connection != Some(key) {
+            return;
+        }
+        let awaits_settings = self.world.awaits_settings(&exchange.ends, &exchange.request);
+        // One that waits for the window is looked after with the connection.
+        let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
+        let Some(stream) = stream else { return };
+        let Some(deadline_ms) = stream.deadline_ms else { return };
+        // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may be of
+        // others.
+        let has_body = !exchange.request.framing.is_empty();
+        let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
+        let timeout_ms = exchange.client_timeout_ms();
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let until_ms = match deadline_ms <= now_ms && may_be_behind {
+            true => io.patience_until_ms(connection.token, timeout_ms),
+            false => deadline_ms,
+        };
+        let response_timeout_ms = connection.pool.settings().response_timeout_ms;
+        let Some(http2) = &mut connection.http2 else { return };
+        if awaits_settings && deadline_ms <= now_ms {
+            // It is none that can be used.
+            http2.leave();
+            self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
+        } else if until_ms <= now_ms {
+            // Nothing at all for half of the time: the connection may be dead, and takes no further request.
+            http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
+            self.with_any(io, exchange_key, |it, at| {
+                it.stream_lost(at, MemberFailure::Timeout, false)
+            });
+        } else {
+            self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));
         }
     }
 }

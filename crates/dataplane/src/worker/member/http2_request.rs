@@ -3,20 +3,20 @@
 
 use std::rc::Rc;
 
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
+use weir_exchange::transaction::request::Request;
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::h2::message::{RequestForward, write_request};
 use weir_http::message::Scheme;
 use weir_http::path::PathForm;
 
+use crate::worker::desk::Desk;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::streams::MemberStream;
-use crate::worker::world::Desk;
-use weir_exchange::edge::end::{End, OwnedEnd};
-use weir_exchange::pieces::Pieces;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
-use weir_exchange::transaction::request::Request;
 
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
@@ -46,6 +46,7 @@ impl Desk<'_> {
         let Some(http2) = &mut connection.http2 else { return };
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         let forward = RequestForward { scheme, protocol };
+        http2.frames.have_buffer(self.io);
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         // It is counted down already.
         head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));

@@ -4,16 +4,16 @@
 //! request waits on its connection, which is its own: what its member does not take could use up the window of all.
 //! From the member's 2xx on it is a tunnel like any other ([`weir_exchange::transaction::tunnel`]).
 
-use crate::worker::world::World;
 use weir_event_loop::EventLoop;
-
-use crate::worker::Worker;
-use crate::worker::member::lost_streams::LostStream;
-use crate::worker::world::Desk;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::request::Request;
+
+use crate::worker::Worker;
+use crate::worker::desk::Desk;
+use crate::worker::member::lost_streams::LostStream;
+use crate::worker::world::World;
 
 impl World {
     /// Whether it has a stream to come that is not opened before its member's SETTINGS are known.

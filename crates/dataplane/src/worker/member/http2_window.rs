@@ -5,14 +5,15 @@
 //! goes on when the window opens, and to another connection when nobody knows that it will.
 
 use weir_event_loop::EventLoop;
-
-use crate::worker::Worker;
-use crate::worker::member::http2::MemberHttp2;
-use crate::worker::streams::MemberStream;
-use crate::worker::world::{Desk, World};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::Ends;
+
+use crate::worker::Worker;
+use crate::worker::desk::Desk;
+use crate::worker::member::http2::MemberHttp2;
+use crate::worker::streams::MemberStream;
+use crate::worker::world::World;
 
 /// A window that has been shut for so long may be so for good.
 const SHUT_MS_MAX: u64 = 1_000;

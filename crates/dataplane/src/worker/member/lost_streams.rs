@@ -1,14 +1,14 @@
 //! Exchanges whose streams at members came to nothing: each goes on elsewhere, or ends by itself.
 
 use weir_event_loop::EventLoop;
-
-use crate::worker::Worker;
-use crate::worker::world::Desk;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::{Loss, MemberFailure};
+
+use crate::worker::Worker;
+use crate::worker::desk::Desk;
 
 /// Why an exchange has no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,17 +24,17 @@ pub enum LostStream {
 impl Desk<'_> {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
     pub fn lose_stream(&mut self, ends: &mut Ends, why: LostStream) {
-        self.world.lost_streams.push((ends.key, ends.attempt.connection, why));
+        self.world.queues.lost_streams.push((ends.key, ends.attempt.connection, why));
     }
 }
 
 impl Worker {
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        if self.world.lost_streams.is_empty() {
+        if self.world.queues.lost_streams.is_empty() {
             return;
         }
-        for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
+        for (key, connection, why) in std::mem::take(&mut self.world.queues.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
             let ends = self.exchanges.get(key).map(Transaction::ends);
             if ends.is_none_or(|ends| ends.attempt.connection != connection) {

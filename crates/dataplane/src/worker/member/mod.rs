@@ -14,14 +14,14 @@ pub mod toward_member;
 
 use rustix::io::Errno;
 use weir_event_loop::EventLoop;
-
-use crate::worker::Worker;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::edge::end::End;
 use weir_exchange::pieces::Pieces;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::{Loss, MemberFailure, Phase};
 use weir_exchange::transaction::response::Passed;
+
+use crate::worker::Worker;
 
 impl Worker {
     /// A connection is open, or cannot be opened.

@@ -3,8 +3,6 @@
 
 use std::io::IoSlice;
 
-use crate::worker::body::{self, end_of_chunks};
-use crate::worker::world::Desk;
 use weir_event_loop::READ_BUFFER_BYTES;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::edge::end::End;
@@ -13,6 +11,9 @@ use weir_exchange::pieces::Pieces;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 use weir_exchange::transaction::request::Request;
+
+use crate::worker::body::{self, end_of_chunks};
+use crate::worker::desk::Desk;
 
 impl Desk<'_> {
     /// Asks the member for what has no body.
