@@ -15,6 +15,9 @@ pub struct WallClock {
     date: Date,
 }
 
+/// Length of [`Date::http`].
+pub const HTTP_DATE_BYTES: usize = 29;
+
 /// A second of UTC in the forms that are written.
 #[derive(Default)]
 pub struct Date {

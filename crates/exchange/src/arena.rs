@@ -198,6 +198,20 @@ impl<K, T> Arena<K, T> {
     /// Takes out what the key names, if it is still there.
     #[inline]
     pub fn remove(&mut self, key: Key<K>) -> Option<T> {
+        self.leave(key)?.content.take()
+    }
+
+    /// Drops what the key names, where it stands, if it is still there.
+    #[inline]
+    pub fn discard(&mut self, key: Key<K>) {
+        if let Some(slot) = self.leave(key) {
+            slot.content = None;
+        }
+    }
+
+    /// The slot of what the key names; it is free from now on.
+    #[inline]
+    fn leave(&mut self, key: Key<K>) -> Option<&mut Slot<T>> {
         let slot = self.slots.get_mut(key.slot as usize)?;
         if !slot.is_of(key) || slot.content.is_none() {
             return None;
@@ -206,7 +220,7 @@ impl<K, T> Arena<K, T> {
         slot.next_free = self.free;
         self.free = key.slot;
         self.count -= 1;
-        slot.content.take()
+        Some(slot)
     }
 
     /// Makes something else of what the key names, if it is still there. The key names that from now on.

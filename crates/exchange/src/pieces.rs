@@ -6,7 +6,7 @@ use weir_http::h1::{BodyDecoder, BodyError, BodyStep};
 pub const PIECES_MAX: usize = 16;
 /// The data found in one stretch of input.
 pub struct Pieces {
-    ranges: [(usize, usize); PIECES_MAX],
+    ranges: [(u32, u32); PIECES_MAX],
     count: usize,
     /// Bytes of data in all ranges.
     pub data_bytes: usize,
@@ -26,7 +26,7 @@ impl Pieces {
     /// All of a buffer with so many bytes; nothing comes after them.
     pub fn whole(data_bytes: usize) -> Self {
         let mut ranges = [(0, 0); PIECES_MAX];
-        ranges[0] = (0, data_bytes);
+        ranges[0] = (0, data_bytes as u32);
         let count = usize::from(data_bytes > 0);
         Self { ranges, count, data_bytes, consumed: data_bytes, next: Next::Done }
     }
@@ -38,13 +38,13 @@ impl Pieces {
 
     /// Where the pieces begin and end.
     #[inline]
-    pub fn ranges(&self) -> &[(usize, usize)] {
-        &self.ranges[..self.count]
+    pub fn ranges(&self) -> impl Iterator<Item = (usize, usize)> + Clone {
+        self.ranges[..self.count].iter().map(|&(start, end)| (start as usize, end as usize))
     }
 
     /// The data, piece by piece.
     pub fn of<'a>(&self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.ranges[..self.count].iter().map(|&(start, end)| &input[start..end])
+        self.ranges().map(|(start, end)| &input[start..end])
     }
 }
 
@@ -71,7 +71,7 @@ pub fn gather(
         let at = pieces.consumed;
         let (consumed, next) = match decoder.decode(&input[at..])? {
             BodyStep::Data { start, end } => {
-                pieces.ranges[pieces.count] = (at + start, at + end);
+                pieces.ranges[pieces.count] = ((at + start) as u32, (at + end) as u32);
                 pieces.count += 1;
                 pieces.data_bytes += end - start;
                 pieces.consumed += end;

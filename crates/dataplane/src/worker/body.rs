@@ -40,7 +40,7 @@ pub fn send(
     let data_end: &[u8] = if chunked { b"\r\n" } else { b"" };
     let ranges = pieces.ranges();
     if pieces.data_bytes <= COALESCE_BYTES {
-        for &(start, stop) in ranges {
+        for (start, stop) in ranges {
             out.extend_from_slice(&input[start..stop]);
         }
         out.extend_from_slice(data_end);
@@ -59,7 +59,7 @@ pub fn send(
     if !out.is_empty() {
         add(out);
     }
-    for &(start, stop) in ranges {
+    for (start, stop) in ranges {
         add(&input[start..stop]);
     }
     if !data_end.is_empty() {

@@ -173,8 +173,9 @@ impl Worker {
                 it.start(at, (has_client_ended, has_member_ended));
             });
         }
-        let Some(transaction) = self.exchanges.remove(key) else { return };
+        let Some(transaction) = self.exchanges.get(key) else { return };
         let client = transaction.ends().client;
+        self.exchanges.discard(key);
         let is_shared = self.world.clients.get(client).is_none_or(|it| it.http2.is_some());
         match after {
             // What becomes of the connection is a matter between it and all its streams.

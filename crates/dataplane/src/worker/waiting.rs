@@ -129,7 +129,7 @@ impl Desk<'_> {
             ends.parked = Parked::Beside;
         }
         self.set_client_due(ends, None);
-        let counters = pool.live.counters.of(self.world.id);
+        let counters = &pool.counters;
         counters.queued.add(1);
         counters.queue_length.add(1);
         true

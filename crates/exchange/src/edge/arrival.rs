@@ -20,12 +20,8 @@ pub struct Arrival<'a> {
     pub input: &'a [u8],
     /// Where it came in.
     pub server: &'a Rc<LocalServer>,
-    /// Who sent it.
-    pub peer: Option<SocketAddr>,
-    /// What that has connected to, if it is an address.
-    pub listen: Option<SocketAddr>,
-    /// The TLS that it came through.
-    pub tls: Option<Rc<ClientTls>>,
+    /// Where it comes from, where decisions look at that.
+    pub from: Whence,
     /// It came before the handshake was done.
     pub is_early: bool,
     /// The handshake of its connection was for another name.
@@ -34,17 +30,29 @@ pub struct Arrival<'a> {
     pub may_go_on: bool,
 }
 
+/// Where a request comes from.
+#[derive(Default)]
+pub struct Whence {
+    /// Who sent it.
+    pub peer: Option<SocketAddr>,
+    /// What that has connected to, if it is an address.
+    pub listen: Option<SocketAddr>,
+    /// The TLS that it came through.
+    pub tls: Option<Rc<ClientTls>>,
+}
+
 impl Arrival<'_> {
     /// What rules see of it.
     pub fn facts(&self) -> Facts<'_> {
         let settings = &self.server.settings().client_address;
+        let Whence { peer, listen, tls } = &self.from;
         Facts {
             request: self.head,
             request_input: self.input,
-            client: client_of(settings, self.peer, self.head, self.input),
-            server: self.listen,
-            scheme: if self.tls.is_some() { Scheme::Https } else { Scheme::Http },
-            tls: self.tls.as_deref().map(ClientTls::facts),
+            client: client_of(settings, *peer, self.head, self.input),
+            server: *listen,
+            scheme: if tls.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: tls.as_deref().map(ClientTls::facts),
             response: None,
         }
     }

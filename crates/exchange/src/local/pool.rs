@@ -20,6 +20,7 @@ use weir_core::retry::RetryBudget;
 use weir_core::slow_start::{self, Ramp};
 
 use crate::arena::ConnectionKey;
+use crate::shared::counters::{MemberCounters, Own, PoolCounters};
 use crate::shared::live::{LiveMember, LivePool, PoolLive};
 
 /// Members that one request may try: the first one and its retries.
@@ -29,6 +30,8 @@ pub const TRIES_MAX: usize = 17;
 pub struct LocalPool {
     /// State shared with other workers.
     pub live: Arc<LivePool>,
+    /// What this worker counts.
+    pub counters: Own<PoolCounters>,
     /// Parallel to the snapshot's members.
     pub members: Vec<Rc<LocalMember>>,
     settings: Arc<snapshot::Pool>,
@@ -42,6 +45,8 @@ pub struct LocalPool {
 pub struct LocalMember {
     /// State shared with other workers.
     pub live: Arc<LiveMember>,
+    /// What this worker counts.
+    pub counters: Own<MemberCounters>,
     /// Keys of this worker's idle connections, the latest used last.
     pub idle: RefCell<Vec<ConnectionKey>>,
     /// Keys of its connections that speak HTTP/2, busy ones included.
@@ -140,6 +145,7 @@ impl LocalPool {
         index: usize,
         live: &PoolLive,
         previous: Option<&Self>,
+        worker: usize,
         seed: u64,
     ) -> Self {
         let known: HashMap<*const LiveMember, &Rc<LocalMember>> = previous
@@ -151,6 +157,7 @@ impl LocalPool {
             Some(&local) => Rc::clone(local),
             None => Rc::new(LocalMember {
                 live: Arc::clone(member),
+                counters: member.counters.own(worker),
                 idle: RefCell::default(),
                 multiplexed: RefCell::default(),
                 streams_max: Cell::new(u32::MAX),
@@ -161,6 +168,7 @@ impl LocalPool {
         let labels = settings.members.iter().map(|member| Arc::clone(&member.label));
         Self {
             live: Arc::clone(&live.pool),
+            counters: live.pool.counters.own(worker),
             members: members.collect(),
             by_label: labels.zip(0..).collect(),
             maglev: live.maglev.clone(),
@@ -517,8 +525,10 @@ mod tests {
         let config = loaded.config.expect("a good configuration");
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
         let table = LiveTable::build(Arc::clone(&snapshot), None, workers, &Outside::known());
-        let local = |seed| LocalPool::new(&snapshot, 0, &table.pools[0], None, seed);
-        let views = (0..workers as u64).map(local).collect();
+        let local = |worker: usize| {
+            LocalPool::new(&snapshot, 0, &table.pools[0], None, worker, worker as u64)
+        };
+        let views = (0..workers).map(local).collect();
         (table, views)
     }
 

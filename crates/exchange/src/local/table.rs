@@ -12,6 +12,7 @@ use weir_http::h2 as http2;
 
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::local::traffic::Traffic;
+use crate::shared::counters::{Own, VirtualServerCounters};
 use crate::shared::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::shared::server_tls::LiveTls;
 
@@ -32,6 +33,8 @@ pub struct LocalTable {
 pub struct LocalServer {
     /// State shared with other workers.
     pub live: Arc<LiveVirtualServer>,
+    /// What this worker counts.
+    pub counters: Own<VirtualServerCounters>,
     /// Limits and timeouts.
     pub http: HttpSettings,
     /// The same, as the codec takes them.
@@ -97,7 +100,7 @@ impl LocalTable {
             .map(|(index, live)| {
                 let old = old_pools.get(&Arc::as_ptr(&live.pool)).map(|old| &***old);
                 let seed = (table.generation << 32) ^ ((worker as u64) << 16) ^ index as u64;
-                Rc::new(LocalPool::new(snapshot, index, live, old, seed))
+                Rc::new(LocalPool::new(snapshot, index, live, old, worker, seed))
             })
             .collect();
         let fields = Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots))));
@@ -112,6 +115,7 @@ impl LocalTable {
                 };
                 let local = LocalServer {
                     live: Arc::clone(&table.virtual_servers[index]),
+                    counters: table.virtual_servers[index].counters.own(worker),
                     http: server.http,
                     limits,
                     http2_limits: http2_limits(&server.http),

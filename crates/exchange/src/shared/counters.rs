@@ -3,6 +3,8 @@
 //! Each worker writes its own cache lines with plain relaxed stores: no read-modify-write on a
 //! shared line, ever. Readers see each counter at most one event late.
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_http::flaws::{Flaw, Flaws};
@@ -32,7 +34,20 @@ impl Counter {
 
 /// One block of counters per worker, each on cache lines of its own.
 #[derive(Debug)]
-pub struct PerWorker<T>(Box<[Padded<T>]>);
+pub struct PerWorker<T>(Box<[Arc<Padded<T>>]>);
+
+/// The block of one worker, for that to keep at hand.
+#[derive(Debug)]
+pub struct Own<T>(Arc<Padded<T>>);
+
+impl<T> Deref for Own<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0.0
+    }
+}
 
 /// 128 bytes: two lines, because adjacent-line prefetch makes pairs of them ping-pong.
 #[derive(Debug, Default)]
@@ -42,7 +57,7 @@ struct Padded<T>(T);
 impl<T: Block> PerWorker<T> {
     /// Zeroed blocks for this many workers.
     pub fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| Padded(T::default())).collect())
+        Self((0..workers).map(|_| Arc::new(Padded(T::default()))).collect())
     }
 
     /// How many workers there are.
@@ -54,6 +69,11 @@ impl<T: Block> PerWorker<T> {
     #[inline]
     pub fn of(&self, index: usize) -> &T {
         &self.0[index].0
+    }
+
+    /// The same, for that worker to keep.
+    pub fn own(&self, index: usize) -> Own<T> {
+        Own(Arc::clone(&self.0[index]))
     }
 
     /// Sum over all workers.

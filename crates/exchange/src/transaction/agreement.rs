@@ -28,7 +28,7 @@ impl Exchange {
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
         }
         self.keep_alive = false;
-        let counters = self.ends.server.live.counters.of(at.turn().worker);
+        let counters = &self.ends.server.counters;
         counters.tunnels.add(1);
         let forward = ResponseForward {
             framing: Framing::None,

@@ -159,7 +159,7 @@ impl Exchange {
         };
         at.flow(&mut self.ends, Side::Member, flow);
         if let Decision::Compress { .. } = decision {
-            self.ends.server.live.counters.of(at.turn().worker).responses_compressed.add(1);
+            self.ends.server.counters.responses_compressed.add(1);
         }
         if let Some(encoding) = encoding {
             self.encoding = Some(Box::new(encoding));
@@ -199,7 +199,7 @@ impl Exchange {
         (bytes_in, bytes_out): (usize, usize),
         began_us: u64,
     ) {
-        let counters = self.ends.server.live.counters.of(at.turn().worker);
+        let counters = &self.ends.server.counters;
         counters.compression_bytes_in.add(bytes_in as u64);
         counters.compression_bytes_out.add(bytes_out as u64);
         let tools = at.tools();

@@ -65,7 +65,7 @@ impl Exchange {
         let keep_alive = self.keep_alive && self.request.is_whole && !draining;
         self.ends.account.status = status;
         self.keep_alive = keep_alive;
-        count_status!(self.ends.server.live.counters.of(at.turn().worker), status);
+        count_status!(self.ends.server.counters, status);
         let head_only = self.request.method == Method::Head;
         let version = self.request.version;
         let mut edits = std::mem::take(&mut at.tools().response_edits);

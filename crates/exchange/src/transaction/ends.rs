@@ -93,16 +93,16 @@ pub struct LetOut {
 
 impl Ends {
     /// Counts bytes of the response that were handed to the client connection.
-    pub fn count_sent(&mut self, worker: usize, bytes: usize) {
+    pub fn count_sent(&mut self, bytes: usize) {
         self.account.bytes_sent += bytes as u64;
-        let counters = self.server.live.counters.of(worker);
+        let counters = &self.server.counters;
         counters.bytes_sent.add(bytes as u64);
     }
 
     /// Counts a request that is over.
     pub fn count_request(&self, at: &impl Edge) {
         let turn = at.turn();
-        let counters = self.server.live.counters.of(turn.worker);
+        let counters = &self.server.counters;
         counters.requests_active.subtract(1);
         counters.request_duration.record(turn.now_us() - self.account.begun_us);
     }
@@ -209,7 +209,7 @@ impl Ends {
     pub fn end(&mut self, at: &mut impl Edge, why: Termination, stream_end: StreamEnd) {
         self.reserved = None;
         if why == Termination::ClientAbort {
-            self.server.live.counters.of(at.turn().worker).client_aborts.add(1);
+            self.server.counters.client_aborts.add(1);
         }
         at.finish(self, why, stream_end);
         at.recycle(std::mem::take(&mut self.account.log_request));

@@ -2,8 +2,6 @@
 //! client connection, never to the connection itself, and speaks of messages, not of a version of
 //! HTTP.
 
-use std::rc::Rc;
-
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::edits::FieldEdits;
 use weir_http::message::Framing;
@@ -152,13 +150,15 @@ impl Exchange {
         let need = self.request.need();
         let is_full = match self.ends.find_member(at, need) {
             Found::Member => {
-                self.limit_reads(at);
+                if self.codings.is_some() {
+                    self.limit_reads(at);
+                }
                 return true;
             }
             Found::Waits => return false,
             Found::Nobody { is_full } => is_full,
         };
-        let (status, termination) = self.ends.why_nobody(at);
+        let (status, termination) = self.ends.why_nobody();
         let page = self.ends.tries.pool.settings().maintenance.clone();
         match page.filter(|_| termination == Termination::NoMember && !is_full) {
             Some(page) => {
@@ -215,7 +215,7 @@ impl Exchange {
             return;
         }
         self.ends.account.retries += 1;
-        self.ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
+        self.ends.tries.pool.counters.retries.add(1);
         if self.dispatch(at) {
             self.resend(at, &unsent);
         }
@@ -228,7 +228,7 @@ impl Exchange {
             return;
         };
         self.ends.account.retries += 1;
-        self.ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
+        self.ends.tries.pool.counters.retries.add(1);
         match at.connect(&mut self.ends, member, self.request.need(), true) {
             Ok(()) => {
                 self.limit_reads(at);
@@ -277,13 +277,13 @@ impl Exchange {
         self.ends.account.status = status;
         at.recycle(std::mem::take(&mut self.request.bytes));
         self.request.let_go();
-        count_status!(self.ends.server.live.counters.of(at.turn().worker), status);
+        count_status!(self.ends.server.counters, status);
         let Some(member) = self.ends.attempt.member() else {
             return;
         };
-        let pool = Rc::clone(&self.ends.tries.pool);
-        let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(at.turn().worker);
+        let pool = &self.ends.tries.pool;
+        let local = &pool.members[member as usize];
+        let (live, counters) = (&local.live, &local.counters);
         count_status!(counters, status);
         let duration_us = first_byte_us.saturating_sub(self.ends.attempt.connected_us);
         counters.response_duration.record(duration_us);
@@ -294,7 +294,7 @@ impl Exchange {
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {
-            mark_failure(at, &pool, member);
+            mark_failure(at, pool, member);
         } else {
             live.mark_success(now_us / 1_000);
         }

@@ -40,7 +40,7 @@ impl Exchange {
     /// A deadline of one stream has passed.
     pub fn stream_timed_out(&mut self, at: &mut impl Edge) {
         self.ends.clear_client_deadline(at);
-        let counters = self.ends.server.live.counters.of(at.turn().worker);
+        let counters = &self.ends.server.counters;
         let timeout_ms = self.client_timeout_ms();
         if self.ends.is_undelivered(at) {
             let until_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
@@ -55,7 +55,7 @@ impl Exchange {
             if self.is_over() {
                 return;
             }
-            let counters = self.ends.server.live.counters.of(at.turn().worker);
+            let counters = &self.ends.server.counters;
             counters.body_timeouts.add(1);
             self.respond(at, 408, Termination::ClientTimeout);
         }

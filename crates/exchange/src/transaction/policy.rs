@@ -46,12 +46,12 @@ pub fn consider(
     };
     if let Verdict::Forward(_) = verdict {
         let settings = &server.settings().client_address;
-        tell_member(settings, arrival.peer, &facts, &mut decision.request, &mut scratch);
+        tell_member(settings, arrival.from.peer, &facts, &mut decision.request, &mut scratch);
     }
     at.tools().scratch.give(scratch);
     traffic.count(turn.worker, decision);
     tell_lines(at, decision);
-    let counters = server.live.counters.of(turn.worker);
+    let counters = &server.counters;
     let mut considered = Considered {
         pool: server.settings().pool,
         wish: Wish::Any,
@@ -116,10 +116,10 @@ fn keep(
     }
     let mut extras = tools.take_extras();
     extras.take(decision, kept);
-    extras.is_secure = arrival.tls.is_some();
+    extras.is_secure = arrival.from.tls.is_some();
     std::mem::swap(&mut extras.held, held);
     if is_for_rules {
-        extras.keep_request(facts, arrival.tls.clone());
+        extras.keep_request(facts, arrival.from.tls.clone());
     }
     if server.http.rewrite_location && considered.ending.is_none() {
         let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
@@ -190,7 +190,7 @@ impl Exchange {
         if extras.kept.is_some()
             && let Some(member) = member
         {
-            remember(at.turn().worker, &server, &extras, member, edits);
+            remember(&server, &extras, member, edits);
         }
         extras.note_response_edits(head, edits);
         self.ends.extras = Some(extras);
@@ -198,15 +198,9 @@ impl Exchange {
 }
 
 /// The client is at this member now: it, or the table, is told where that is news.
-fn remember(
-    worker: usize,
-    server: &LocalServer,
-    extras: &Extras,
-    member: u32,
-    edits: &mut FieldEdits,
-) {
+fn remember(server: &LocalServer, extras: &Extras, member: u32, edits: &mut FieldEdits) {
     let Some(kept) = &extras.kept else { return };
-    let counters = server.live.counters.of(worker);
+    let counters = &server.counters;
     let is_same = kept.known == Some(member);
     match kept.known {
         Some(_) if is_same => counters.persistence_kept.add(1),

@@ -92,7 +92,7 @@ impl Relay {
         match self.ends.find_member(at, NEED) {
             Found::Member | Found::Waits => {}
             Found::Nobody { .. } => {
-                let (_, why) = self.ends.why_nobody(at);
+                let (_, why) = self.ends.why_nobody();
                 self.truncate(at, why);
             }
         }
@@ -111,7 +111,7 @@ impl Relay {
             }
             live.mark_success(clock.now_ms());
             let kept = ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-            let counters = ends.server.live.counters.of(at.turn().worker);
+            let counters = &ends.server.counters;
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),
@@ -135,7 +135,7 @@ impl Relay {
             return self.truncate(at, reason.termination());
         }
         ends.account.retries += 1;
-        ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
+        ends.tries.pool.counters.retries.add(1);
         self.find_member(at);
     }
 
@@ -158,7 +158,7 @@ impl Relay {
         at.release(&mut self.ends, Release::Reset { is_told: false });
         self.ends.leave_member(at, None);
         if self.ends.over.is_none() {
-            count_relay(self.ends.server.live.counters.of(at.turn().worker), why);
+            count_relay(&self.ends.server.counters, why);
             self.ends.end(at, why, StreamEnd::of_tunnel(why));
             self.ends.over = Some(after);
         }

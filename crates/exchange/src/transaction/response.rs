@@ -32,12 +32,12 @@ impl Exchange {
     /// Passes an interim response on, which the member has made.
     pub fn forward_interim(&mut self, at: &mut impl Edge, head: &ResponseHead, input: &[u8]) {
         if let Some(member) = &self.ends.account.last_member {
-            count_status!(member.live.counters.of(at.turn().worker), head.status);
+            count_status!(member.counters, head.status);
         }
         if self.request.version == Version::Http10 {
             return;
         }
-        count_status!(self.ends.server.live.counters.of(at.turn().worker), head.status);
+        count_status!(self.ends.server.counters, head.status);
         let forward = ResponseForward {
             framing: Framing::None,
             client_version: self.request.version,

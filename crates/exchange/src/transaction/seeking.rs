@@ -7,7 +7,7 @@ use weir_core::clock::Clock;
 
 use crate::edge::Edge;
 use crate::edge::notice::Notice;
-use crate::local::pool::{LocalPool, NoMember, Wish};
+use crate::local::pool::{LocalMember, LocalPool, NoMember, Wish};
 use crate::local::traffic::Kept;
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
@@ -87,7 +87,7 @@ impl Ends {
                     break;
                 }
                 self.account.retries += 1;
-                pool.live.counters.of(at.turn().worker).retries.add(1);
+                pool.counters.retries.add(1);
             }
             let member = lease.member;
             self.note_member(member, now.now_ms());
@@ -100,8 +100,7 @@ impl Ends {
             (self.attempt.connected_us, self.attempt.asked_us) = (0, 0);
             let local = &pool.members[member as usize];
             self.account.last_member = Some(Rc::clone(local));
-            let live = &local.live;
-            live.counters.of(at.turn().worker).requests_active.add(1);
+            local.counters.requests_active.add(1);
             match at.connect(self, member, need, false) {
                 Ok(()) => return Found::Member,
                 Err(reason) => {
@@ -118,11 +117,11 @@ impl Ends {
     }
 
     /// How it ends that has found nobody: with a status, where it is a request.
-    pub fn why_nobody(&self, at: &impl Edge) -> (u16, Termination) {
+    pub fn why_nobody(&self) -> (u16, Termination) {
         match self.tries.failure {
             Some(reason) => (reason.status(), reason.termination()),
             None => {
-                self.tries.pool.live.counters.of(at.turn().worker).no_member.add(1);
+                self.tries.pool.counters.no_member.add(1);
                 (503, Termination::NoMember)
             }
         }
@@ -133,12 +132,13 @@ impl Ends {
         let Some(lease) = self.attempt.lease.take() else {
             return;
         };
-        let (pool, member) = (Rc::clone(&lease.pool), lease.member);
-        drop(lease);
-        let now_ms = at.turn().now_ms();
-        let live = &pool.members[member as usize].live;
-        let counters = live.counters.of(at.turn().worker);
+        let (pool, member) = (&lease.pool, lease.member);
+        let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
+        if failure.is_none() {
+            return;
+        }
+        let now_ms = at.turn().now_ms();
         let is_blamed = failure
             .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
         if is_blamed && pool.is_timed() {
@@ -154,7 +154,7 @@ impl Ends {
             Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
             Some(_) => counters.response_failures.add(1),
         }
-        mark_failure(at, &pool, member);
+        mark_failure(at, pool, member);
     }
 
     /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
@@ -226,7 +226,7 @@ pub fn mark_failure(at: &mut impl Edge, pool: &LocalPool, member: u32) {
     let bounds = pool.ejection_bounds(member, turn.now_ms());
     if let Some(until_ms) = member_now.live.mark_failure(turn.now_ms(), &settings.counting, bounds)
     {
-        member_now.live.counters.of(turn.worker).ejections.add(1);
+        member_now.counters.ejections.add(1);
         at.tell(Notice::Ejected { pool, member: member_now, until_ms });
     }
 }

@@ -17,6 +17,7 @@ use weir_core::policy::Decision;
 use weir_http::h1::write_request_head;
 use weir_http::message::{Framing, Method, RequestHead};
 
+use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
 use crate::edge::arrival::{Arrival, Registration};
 use crate::local::pool::{LocalPool, Wish};
@@ -32,7 +33,7 @@ use crate::transaction::parked::Parked;
 use crate::transaction::policy::consider;
 use crate::transaction::request::Request;
 use crate::transaction::tries::Tries;
-use crate::transaction::{compress, early_data, trailers, websocket};
+use crate::transaction::{Transaction, compress, early_data, trailers, websocket};
 
 /// What was decided about a request before it became an exchange.
 pub struct Verdict {
@@ -51,13 +52,15 @@ struct Route {
 }
 
 impl Exchange {
-    /// Takes a request up; `text` is an empty buffer for the head that its member gets.
+    /// Takes a request up; `text` is an empty buffer for the head that its member gets. The exchange is among the
+    /// `transactions` then, under the key that was the next.
     pub fn begin(
         at: &mut impl Edge,
+        transactions: &mut Arena<OfExchange, Transaction>,
         arrival: &Arrival<'_>,
         registration: Registration,
         mut text: Vec<u8>,
-    ) -> (Self, Verdict) {
+    ) -> Verdict {
         let Arrival { head, input, server, .. } = *arrival;
         let mut decision = at.tools().decision.take().unwrap_or_default();
         let route = find_route(at, arrival, &mut decision);
@@ -77,12 +80,13 @@ impl Exchange {
         let edits = &decision.request;
         let extras = trailers::keep_edits(at.tools(), server, head, edits, route.extras);
         let turn = at.turn();
-        let counters = server.live.counters.of(turn.worker);
+        let counters = &server.counters;
         counters.requests.add(1);
         counters.requests_active.add(1);
         route.pool.note_request(turn.now_ms());
         let Registration { key, client, stream, log_format, log_request } = registration;
-        let exchange = Self {
+        // It is large: what is written here is written where it stays.
+        transactions.insert(Transaction::Http(Self {
             ends: Ends {
                 key,
                 over: None,
@@ -106,9 +110,8 @@ impl Exchange {
             request: Request::new(text, head, input),
             response_framing: Framing::None,
             client_ended: false,
-        };
-        let (ending, not_before_us) = (route.ending, route.not_before_us);
-        (exchange, Verdict { decision, ending, not_before_us })
+        }));
+        Verdict { decision, ending: route.ending, not_before_us: route.not_before_us }
     }
 
     /// Goes through the stages that are left: the exchange can be found by its key now.

@@ -307,7 +307,7 @@ impl Tunnel {
         if self.is_over() {
             return;
         }
-        let counters = self.ends.server.live.counters.of(at.turn().worker);
+        let counters = &self.ends.server.counters;
         match self.origin {
             Origin::Relay => count_relay(counters, termination),
             Origin::Request => self.ends.count_request(at),

@@ -41,7 +41,7 @@ impl Worker {
         let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
         let token =
             io.add_stream(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
-        let counters = server.live.counters.of(self.world.id);
+        let counters = &server.counters;
         counters.connections_accepted.add(1);
         self.world.counters.of(self.world.id).connections.add(1);
         let before = server.live.connection_opened(self.world.id);
@@ -140,7 +140,7 @@ impl Worker {
                     return None;
                 }
                 // No answer: who does not speak the protocol that was agreed on would not understand it.
-                client.server.live.counters.of(self.world.id).requests_malformed.add(1);
+                client.server.counters.requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
                 self.desk(io).log_without_request(key, 0, sent, why);
                 self.desk(io).close_client(key);
@@ -153,7 +153,7 @@ impl Worker {
 impl Desk<'_> {
     /// The virtual server has as many clients as it may have.
     fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
-        server.live.counters.of(self.world.id).connections_refused.add(1);
+        server.counters.connections_refused.add(1);
         server.live.connection_closed(self.world.id);
         match server.settings().service.is_tcp() {
             true => self.refuse_relay(key, Termination::ConnectionLimit),

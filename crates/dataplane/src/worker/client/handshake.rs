@@ -123,7 +123,7 @@ impl Worker {
         let is_draining = self.world.is_draining();
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let place = client.handshake.take();
-        let counters = client.server.live.counters.of(self.world.id);
+        let counters = &client.server.counters;
         if established.is_resumed {
             counters.handshakes_resumed.add(1);
         } else {
@@ -212,7 +212,7 @@ impl Desk<'_> {
     fn refuse_plain_http(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
-        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
+        client.server.counters.handshakes_failed.add(1);
         let line = b"400 A plain HTTP request was sent to an HTTPS port\n";
         self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
     }
@@ -226,7 +226,7 @@ impl Desk<'_> {
     fn note_failed_handshake(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
-        client.server.live.counters.of(self.world.id).handshakes_failed.add(1);
+        client.server.counters.handshakes_failed.add(1);
         self.log_without_request(key, 0, OwnBytes::default(), Termination::TlsHandshake);
     }
 }

@@ -217,7 +217,7 @@ impl Worker {
             let termination = match error {
                 BodyError::TooLarge => Termination::ClientLimit,
                 _ => {
-                    let counters = client.server.live.counters.of(self.world.id);
+                    let counters = &client.server.counters;
                     counters.requests_malformed.add(1);
                     Termination::ClientMalformed
                 }
@@ -241,7 +241,7 @@ impl Worker {
                 Ok(Parsed::Partial) => client.collect(HeadScan::section(), &input[consumed..]),
                 Err(_) => {
                     self.inbox.trailers = fields;
-                    client.server.live.counters.of(self.world.id).requests_malformed.add(1);
+                    client.server.counters.requests_malformed.add(1);
                     self.with(io, exchange_key, |it, at| {
                         it.respond(at, 400, Termination::ClientMalformed)
                     });

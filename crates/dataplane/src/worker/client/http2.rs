@@ -89,7 +89,7 @@ impl Desk<'_> {
     pub fn begin_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = &client.server;
-        server.live.counters.of(self.world.id).http2_connections.add(1);
+        server.counters.http2_connections.add(1);
         client.http2 = Some(Box::new(Http2::new(server.http2_limits, self.io.now_ms())));
         client.stage = Stage::Streams;
         let until_ms = self.io.now_ms() + server.http.header_timeout_ms;
@@ -191,7 +191,7 @@ impl Worker {
                     By::Us => Termination::ClientMalformed,
                 };
                 let Some(client) = self.world.clients.get(key) else { return };
-                let counters = client.server.live.counters.of(self.world.id);
+                let counters = &client.server.counters;
                 counters.requests_malformed.add(u64::from(by == By::Us));
                 if let Some(exchange) = exchange_of(tag) {
                     self.with_any(io, exchange, |it, at| it.abandon(at, why));
@@ -262,7 +262,7 @@ impl Worker {
     /// What came on a stream is malformed: the client is told, and that it did so counts.
     pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
-        client.server.live.counters.of(self.world.id).requests_malformed.add(1);
+        client.server.counters.requests_malformed.add(1);
         let Some(http2) = &mut client.http2 else { return };
         let tag = http2.frames.connection.tag(stream);
         let refused = http2.frames.connection.refuse(stream, &mut http2.frames.out);
@@ -309,7 +309,7 @@ impl Worker {
             Err(ReadError::Malformed(_)) => self.refuse_trailers(io, key, stream, exchange),
             Err(ReadError::Refused(_)) => {
                 let Some(client) = self.world.clients.get(key) else { return };
-                let counters = client.server.live.counters.of(self.world.id);
+                let counters = &client.server.counters;
                 counters.requests_malformed.add(1);
                 self.with(io, exchange, |it, at| it.respond(at, 431, Termination::ClientLimit));
             }
@@ -367,7 +367,7 @@ impl Worker {
     /// The client broke the protocol, or made too much work: GOAWAY is on its way.
     fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
-        let counters = client.server.live.counters.of(self.world.id);
+        let counters = &client.server.counters;
         let (counter, termination) = match error {
             ConnectionError::Misbehaved(_) => {
                 (&counters.http2_errors, Termination::ClientMalformed)
@@ -566,7 +566,7 @@ impl Worker {
         http2.timer_ms = u64::MAX;
         let (token, server) = (client.token, std::rc::Rc::clone(&client.server));
         let settings = &server.http;
-        let counters = server.live.counters.of(self.world.id);
+        let counters = &server.counters;
         if io.queued(token) > 0 {
             let until_ms = io.patience_until_ms(token, settings.body_timeout_ms);
             if until_ms <= now_ms {

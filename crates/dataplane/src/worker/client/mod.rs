@@ -32,7 +32,7 @@ impl Worker {
     /// Bytes came from a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
-        client.server.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
+        client.server.counters.bytes_received.add(bytes.len() as u64);
         if client.stage == Stage::Streams {
             return self.http2_received(io, key, bytes);
         }
@@ -141,7 +141,7 @@ impl Desk<'_> {
         if matches!(&*client.input, b"\r" | b"\r\n") {
             return;
         }
-        client.server.live.counters.of(self.world.id).client_aborts.add(1);
+        client.server.counters.client_aborts.add(1);
         self.log_without_request(key, 0, OwnBytes::default(), Termination::ClientAbort);
     }
 }
@@ -151,7 +151,7 @@ impl Worker {
     pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         let (token, server) = (client.token, Rc::clone(&client.server));
-        let counters = server.live.counters.of(self.world.id);
+        let counters = &server.counters;
         match client.stage {
             Stage::Leaving => {}
             Stage::Streams => self.http2_timer(io, key),

@@ -51,7 +51,7 @@ impl Desk<'_> {
     ) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
-        count_status!(server.live.counters.of(self.world.id), status);
+        count_status!(server.counters, status);
         let page = server.settings().error_pages.of(status);
         let mut edits = std::mem::take(&mut self.world.tools.response_edits);
         self.edit_refusal(key, &server, status, &mut edits);
@@ -82,7 +82,7 @@ impl Desk<'_> {
     ) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
-        let counters = server.live.counters.of(self.world.id);
+        let counters = &server.counters;
         count_refused(counters, termination);
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
@@ -158,7 +158,7 @@ impl Desk<'_> {
     ) {
         let termination = refused_as(error);
         let Some(client) = self.world.clients.get(key) else { return };
-        count_refused(client.server.live.counters.of(self.world.id), termination);
+        count_refused(&client.server.counters, termination);
         let mut about = Vec::new();
         self.world.log.refused_part(termination, head, input, &mut about);
         self.refuse_about(key, error.status(), termination, (None, &about));
@@ -176,7 +176,7 @@ impl Desk<'_> {
         self.world.wall = wall;
         let sent = OwnBytes { bytes: out.len() as u64, head_bytes };
         if let Some(client) = self.world.clients.get(key) {
-            client.server.live.counters.of(self.world.id).bytes_sent.add(sent.bytes);
+            client.server.counters.bytes_sent.add(sent.bytes);
             let parts = [IoSlice::new(&out)];
             if answer.keep_alive {
                 self.io.send(client.token, &parts);

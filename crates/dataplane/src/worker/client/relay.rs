@@ -177,7 +177,7 @@ impl Desk<'_> {
     /// Counts and logs a connection that was not relayed.
     fn note_unrelayed(&mut self, key: ClientKey, name: &str, why: Termination) {
         let Some(client) = self.world.clients.get(key) else { return };
-        count_relay(client.server.live.counters.of(self.world.id), why);
+        count_relay(&client.server.counters, why);
         let mut about = Vec::new();
         self.world.log.connection_part(name, &mut about);
         self.log_without_member(key, &about, 0, OwnBytes::default(), why);
@@ -191,7 +191,7 @@ impl Desk<'_> {
             return self.close_client(key);
         }
         let Some(client) = self.world.clients.get(key) else { return };
-        client.server.live.counters.of(self.world.id).client_aborts.add(1);
+        client.server.counters.client_aborts.add(1);
         self.refuse_relay(key, Termination::ClientAbort);
     }
 }

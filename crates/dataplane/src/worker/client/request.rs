@@ -5,9 +5,8 @@ use std::rc::Rc;
 use weir_config::snapshot::{AccessFormat, Address};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
-use weir_exchange::edge::arrival::{Arrival, Registration};
+use weir_exchange::edge::arrival::{Arrival, Registration, Whence};
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
@@ -44,8 +43,7 @@ impl Worker {
         let registration =
             Registration { key: exchange, client: key, stream: on_stream, log_format, log_request };
         let mut desk = Desk { io: &mut *io, world: &mut self.world };
-        let (state, verdict) = Exchange::begin(&mut desk, &arrival, registration, text);
-        self.exchanges.insert(Transaction::Http(state));
+        let verdict = Exchange::begin(&mut desk, &mut self.exchanges, &arrival, registration, text);
         if stream == 0 {
             if let Some(client) = self.world.clients.get_mut(key) {
                 client.stage = Stage::Exchange(exchange);
@@ -68,13 +66,16 @@ impl World {
     ) -> Option<Arrival<'a>> {
         let is_misdirected = self.is_misdirected(key, server, head, input);
         let client = self.clients.get(key)?;
+        let from = server.traffic.as_ref().map(|_| Whence {
+            peer: client.address(),
+            listen: address_of(client.listen()),
+            tls: client.tls.clone(),
+        });
         Some(Arrival {
             head,
             input,
             server,
-            peer: client.address(),
-            listen: address_of(client.listen()),
-            tls: client.tls.clone(),
+            from: from.unwrap_or_default(),
             is_early: client.is_early,
             is_misdirected,
             may_go_on: !self.is_draining() && client.leave_by_ms.is_none(),

@@ -106,7 +106,7 @@ impl Desk<'_> {
         let Some(http2) = &mut client.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         let sent = stream.out.send(self.io, client.token, &mut http2.frames, (body, pieces), end);
-        ends.count_sent(self.world.id, sent);
+        ends.count_sent(sent);
         self.heed_gathered(client_key);
     }
 
@@ -119,7 +119,7 @@ impl Desk<'_> {
         let stream = http2.streams.get_mut(ends.stream?).filter(|it| it.out.is_behind())?;
         let sent = stream.out.let_out(self.io, token, &mut http2.frames, bytes_max);
         let is_behind = stream.out.is_behind();
-        ends.count_sent(self.world.id, sent.bytes);
+        ends.count_sent(sent.bytes);
         self.heed_gathered(client_key);
         Some(LetOut { data_bytes: sent.data_bytes, is_behind })
     }
@@ -170,7 +170,7 @@ impl Desk<'_> {
         let head_bytes = self.send_stream_head(ends, SendKind::Response, !has_body, |lines| {
             write_own_response(&response, lines);
         });
-        ends.count_sent(self.world.id, head_bytes);
+        ends.count_sent(head_bytes);
         if has_body {
             self.deliver(ends, response.body, &Pieces::whole(response.body.len()), End::Data);
         }
@@ -206,7 +206,7 @@ impl Desk<'_> {
         }
         let ends_ms = connection.leave_answered(stream, response.status, self.io.now_ms(), out);
         let bytes = (out.len() - before) as u64;
-        client.server.live.counters.of(self.world.id).bytes_sent.add(bytes);
+        client.server.counters.bytes_sent.add(bytes);
         self.arm(key, ends_ms.unwrap_or(u64::MAX));
         self.world.list_for_flush(key);
         OwnBytes { bytes, head_bytes: head_bytes as u64 }

@@ -4,12 +4,13 @@
 use std::io::IoSlice;
 
 use weir_event_loop::READ_BUFFER_BYTES;
+use weir_event_loop::wall_clock::HTTP_DATE_BYTES;
 use weir_exchange::edge::end::{End, OwnedEnd};
 use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::edge::{Flow, Lag};
 use weir_exchange::pieces::Pieces;
 use weir_exchange::transaction::ends::Ends;
-use weir_http::h1::write_response_head;
+use weir_http::h1::{ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
 
@@ -26,22 +27,22 @@ impl Desk<'_> {
     ) -> Message {
         let OutHead { head, input, edits, forward, is_dated } = out;
         let mut message = self.world.tools.scratch.take();
-        let mut wall = std::mem::take(&mut self.world.wall);
-        let mut forward = *forward;
+        let mut date = [0; HTTP_DATE_BYTES];
+        let mut forward = ResponseForward { date: None, ..*forward };
         if *is_dated {
-            forward.date = Some(wall.at(self.io.clock()).0.http.as_bytes());
+            date.copy_from_slice(self.world.wall.at(self.io.clock()).0.http.as_bytes());
+            forward.date = Some(&date);
         }
         let bytes = if ends.stream.is_some() {
             let bytes = self.send_stream_head(ends, kind, is_end, |lines| {
                 write_response(head, input, &forward, edits, lines);
             });
-            ends.count_sent(self.world.id, bytes);
+            ends.count_sent(bytes);
             bytes
         } else {
             write_response_head(head, input, &forward, edits, &mut message);
             message.len()
         };
-        self.world.wall = wall;
         ends.account.head_bytes_sent += bytes as u64;
         message
     }
@@ -64,7 +65,7 @@ impl Desk<'_> {
                     self.io.send(client.token, parts);
                 }
             });
-            ends.count_sent(self.world.id, sent);
+            ends.count_sent(sent);
             self.world.tools.scratch.give(trailers);
         }
         self.world.tools.scratch.give(head);
@@ -87,7 +88,7 @@ impl Desk<'_> {
         }
         let Some(client) = self.world.clients.get(ends.client) else { return };
         self.io.send(client.token, &[IoSlice::new(bytes)]);
-        ends.count_sent(self.world.id, bytes.len());
+        ends.count_sent(bytes.len());
     }
 
     /// The client learns that nothing follows.

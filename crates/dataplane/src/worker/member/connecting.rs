@@ -43,7 +43,7 @@ impl Desk<'_> {
         need: Need,
     ) -> Result<(), MemberFailure> {
         let local = Rc::clone(&ends.tries.pool.members[member as usize]);
-        let counters = local.live.counters.of(self.world.id);
+        let counters = &local.counters;
         counters.requests.add(1);
         if need.is_fresh {
             return self.open_connection(ends, member, need);
@@ -137,7 +137,7 @@ impl Desk<'_> {
             // What waits for the handshake is taken back without it.
             preface.clear();
         }
-        let counters = local.live.counters.of(self.world.id);
+        let counters = &local.counters;
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
@@ -220,7 +220,7 @@ impl Desk<'_> {
         let is_open = !connection.connecting;
         let http2 = connection.http2.as_mut();
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
-            local.live.counters.of(self.world.id).connections_idle.subtract(1);
+            local.counters.connections_idle.subtract(1);
         }
         ends.attempt.is_reused = is_open;
         ends.attempt.sent_before = 0;

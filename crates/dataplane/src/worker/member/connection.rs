@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use weir_event_loop::Token;
+use weir_event_loop::{READ_BUFFER_BYTES, Token};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::local::pool::{LocalMember, LocalPool};
 use weir_exchange::transaction::exchange::MemberFailure;
@@ -43,6 +43,8 @@ pub struct MemberConnection {
     pub preface_bytes: usize,
     /// The member was told, by the PROXY protocol, for which client it speaks.
     pub is_of_one_client: bool,
+    /// It is read in slices.
+    pub is_sliced: bool,
     /// It can carry another request after this response.
     pub keep: bool,
     /// How long the member keeps it, when it said so.
@@ -71,6 +73,7 @@ impl MemberConnection {
             body: BodyDecoder::new(Framing::None, None),
             preface_bytes: 0,
             is_of_one_client: false,
+            is_sliced: false,
             keep: false,
             keep_ms: None,
             requests: 1,
@@ -80,9 +83,9 @@ impl MemberConnection {
     }
 
     /// Counts what was overlooked in a response.
-    pub fn count_flaws(&self, worker: usize, flaws: Flaws) {
+    pub fn count_flaws(&self, flaws: Flaws) {
         if !flaws.is_empty() {
-            self.member.live.counters.of(worker).count_flaws(flaws);
+            self.member.counters.count_flaws(flaws);
         }
     }
 
@@ -150,7 +153,10 @@ impl Desk<'_> {
         idle.push(key);
         // The client may have been slow to the end.
         self.io.resume(connection.token);
-        connection.member.live.counters.of(self.world.id).connections_idle.add(1);
+        if std::mem::take(&mut connection.is_sliced) {
+            self.io.limit_reads(connection.token, READ_BUFFER_BYTES);
+        }
+        connection.member.counters.connections_idle.add(1);
         connection.exchange = None;
         connection.idle_since_ms = now_ms;
         self.io.set_deadline(connection.token, now_ms + idle_ms);
@@ -168,7 +174,7 @@ impl Desk<'_> {
         self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;
         self.world.tools.encoders.let_go(connection.whole_bytes);
-        let counters = connection.member.live.counters.of(self.world.id);
+        let counters = &connection.member.counters;
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
             connection.member.multiplexed.borrow_mut().retain(|other| *other != key);

@@ -102,7 +102,7 @@ impl Worker {
             Ok(Parsed::Partial) => Step::More(0),
             Ok(Parsed::Complete { length }) if head.is_interim() => {
                 if let Some(connection) = self.world.members.get(key) {
-                    connection.count_flaws(self.world.id, head.flaws);
+                    connection.count_flaws(head.flaws);
                 }
                 self.with(io, exchange_key, |it, at| it.forward_interim(at, &head, text(length)));
                 Step::Again(length)
@@ -175,7 +175,7 @@ impl Worker {
             return false;
         }
         if let Some(connection) = self.world.members.get(key) {
-            connection.count_flaws(self.world.id, head.flaws);
+            connection.count_flaws(head.flaws);
         }
         self.with(io, exchange_key, |it, at| {
             it.lift_read_limit(at);
@@ -208,6 +208,7 @@ impl Worker {
         }
         connection.whole_bytes = whole_bytes;
         exchange.ends.attempt.note_first_byte(io.clock().now_us());
+        connection.is_sliced = false;
         io.limit_reads(connection.token, READ_BUFFER_BYTES);
         io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());
         true
@@ -259,7 +260,7 @@ impl Worker {
             }
         }
         let flaws = connection.body.new_flaws();
-        connection.count_flaws(self.world.id, flaws);
+        connection.count_flaws(flaws);
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
         let passed = if is_sound {

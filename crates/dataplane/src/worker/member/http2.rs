@@ -150,7 +150,7 @@ impl Desk<'_> {
         let Some(http2) = &mut connection.http2 else { return };
         http2.idle_since_ms = now_ms;
         (http2.is_resting, http2.is_tunnels) = (true, false);
-        connection.member.live.counters.of(self.world.id).connections_idle.add(1);
+        connection.member.counters.connections_idle.add(1);
         let is_kept = !http2.is_leaving
             && !http2.frames.connection.is_closing()
             && http2.frames.connection.peer_settings().streams_max > 0
@@ -415,7 +415,7 @@ impl Worker {
             && read.is_ok()
             && !head.flaws.is_empty()
         {
-            connection.member.live.counters.of(self.world.id).count_flaws(head.flaws);
+            connection.member.counters.count_flaws(head.flaws);
         }
         match read {
             Ok(()) if head.is_interim() => {

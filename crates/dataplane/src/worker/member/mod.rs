@@ -99,7 +99,7 @@ impl Worker {
     /// Bytes came from a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        connection.member.live.counters.of(self.world.id).bytes_received.add(bytes.len() as u64);
+        connection.member.counters.bytes_received.add(bytes.len() as u64);
         if connection.http2.is_some() {
             return self.member_http2_received(io, key, bytes);
         }

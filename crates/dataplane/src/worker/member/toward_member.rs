@@ -100,7 +100,7 @@ impl Desk<'_> {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let sent = self.io.sent_bytes(connection.token);
         let more = sent - std::mem::replace(&mut connection.counted_bytes, sent);
-        connection.member.live.counters.of(self.world.id).bytes_sent.add(more);
+        connection.member.counters.bytes_sent.add(more);
     }
 }
 
@@ -175,12 +175,19 @@ impl Desk<'_> {
             return;
         }
         let Some(connection) = ends.attempt.connection else { return };
-        let Some(connection) = self.world.members.get(connection) else { return };
+        let Some(connection) = self.world.members.get_mut(connection) else { return };
         match flow {
             Flow::Stop => self.io.pause(connection.token),
             Flow::Go => self.io.resume(connection.token),
-            Flow::Slices(bytes) => self.io.limit_reads(connection.token, bytes),
-            Flow::Bulk => self.io.limit_reads(connection.token, READ_BUFFER_BYTES),
+            Flow::Slices(bytes) => {
+                connection.is_sliced = true;
+                self.io.limit_reads(connection.token, bytes);
+            }
+            Flow::Bulk if connection.is_sliced => {
+                connection.is_sliced = false;
+                self.io.limit_reads(connection.token, READ_BUFFER_BYTES);
+            }
+            Flow::Bulk => {}
             Flow::Window => {}
         }
     }
