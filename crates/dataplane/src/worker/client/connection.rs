@@ -93,6 +93,11 @@ impl Client {
         self.collecting = true;
     }
 
+    /// Whether it waits for the next request, of which nothing has come.
+    pub fn is_waiting(&self) -> bool {
+        self.stage == Stage::Idle && !self.ended && !self.has_input()
+    }
+
     /// Whether bytes wait to be worked on.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()

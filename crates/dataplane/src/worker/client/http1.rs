@@ -285,6 +285,9 @@ impl Worker {
         if io.queued(client.token) > 0 {
             return; // When it has taken everything.
         }
+        if client.is_waiting() {
+            return io.resume(client.token);
+        }
         if client.has_input() {
             self.client_continue(io, key);
         }

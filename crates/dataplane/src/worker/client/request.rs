@@ -57,6 +57,7 @@ impl Worker {
 
 impl World {
     /// A request, with what its connection knows of it.
+    #[inline]
     fn arrival<'a>(
         &self,
         key: ClientKey,

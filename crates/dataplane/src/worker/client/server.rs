@@ -11,11 +11,18 @@ use crate::worker::world::World;
 
 impl World {
     /// The virtual server of the newest table: each request takes the newest at its head.
+    #[inline]
     pub fn refresh_server(&mut self, key: ClientKey) {
-        let Some(client) = self.clients.get(key) else { return };
-        if client.generation == self.table.generation {
-            return;
+        let client = self.clients.get(key);
+        if client.is_some_and(|client| client.generation != self.table.generation) {
+            self.take_newest_server(key);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_newest_server(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get(key) else { return };
         let Some(server) = self.server_of(client).cloned() else {
             return;
         };

@@ -7,16 +7,17 @@ use weir_exchange::edge::messages::Message;
 use weir_exchange::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::{MemberFailure, Phase};
+use weir_exchange::transaction::exchange::{Exchange, MemberFailure, Phase};
 use weir_exchange::transaction::response::Passed;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
     upgrade_was_offered,
 };
-use weir_http::message::ResponseHead;
+use weir_http::message::{Field, ResponseHead};
 
 use crate::worker::Worker;
+use crate::worker::desk::Desk;
 
 impl Worker {
     pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
@@ -67,15 +68,24 @@ impl Worker {
                 Phase::Deliver { .. } => return input.len(),
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
-                    // Its head is out.
-                    let nothing = self.world.tools.scratch.take();
-                    self.response_body(io, key, exchange, nothing, rest)
+                    let mut fields = std::mem::take(&mut self.inbox.trailers);
+                    let step = self.with(io, exchange, |it, at| {
+                        // Its head is out.
+                        let nothing = at.world.tools.scratch.take();
+                        at.pass_body(it, key, nothing, rest, &mut fields)
+                    });
+                    self.inbox.trailers = fields;
+                    step
                 }
             };
             match step {
                 Step::More(consumed) => return at + consumed,
                 Step::Again(consumed) => at += consumed,
                 Step::Over => return input.len(),
+                Step::Malformed => {
+                    self.connection_lost(io, key, MemberFailure::Malformed);
+                    return input.len();
+                }
             }
         }
     }
@@ -120,37 +130,27 @@ impl Worker {
                 Step::Over
             }
             Ok(Parsed::Complete { length })
-                if self.awaits_body(
-                    io,
-                    key,
-                    exchange_key,
-                    (&head, text(length)),
-                    (length, input.len()),
-                ) =>
+                if exchange.codings.is_some()
+                    && self.awaits_body(
+                        io,
+                        key,
+                        exchange_key,
+                        (&head, text(length)),
+                        (length, input.len()),
+                    ) =>
             {
                 Step::More(0)
             }
             Ok(Parsed::Complete { length }) => {
-                let Some(connection) = self.world.members.get_mut(key) else { return Step::Over };
-                connection.body = BodyDecoder::of_member(head.framing, taken);
-                connection.body.note_flaws(head.flaws);
-                connection.keep = head.keep_alive;
-                let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
-                connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
-                let body = &input[length..];
-                let out = self.with(io, exchange_key, |it, at| {
-                    it.begin_response(at, &mut head, (text(length), body))
+                let mut fields = std::mem::take(&mut self.inbox.trailers);
+                let step = self.with(io, exchange_key, |it, at| {
+                    let (text, body) = (text(length), &input[length..]);
+                    at.begin_response(it, key, (&mut head, text), body, &mut fields)
                 });
-                match self.response_body(io, key, exchange_key, out, body) {
-                    Step::More(consumed) => Step::More(length + consumed),
-                    Step::Again(consumed) => Step::Again(length + consumed),
-                    Step::Over => Step::Over,
-                }
+                self.inbox.trailers = fields;
+                step.behind(length)
             }
-            Err(_) => {
-                self.connection_lost(io, key, MemberFailure::Malformed);
-                Step::Over
-            }
+            Err(_) => Step::Malformed,
         };
         self.inbox.response_head = Some(head);
         step
@@ -213,44 +213,61 @@ impl Worker {
         io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());
         true
     }
+}
+
+impl Desk<'_> {
+    /// Begins a response with this head, and passes on what there is of its body.
+    fn begin_response(
+        &mut self,
+        it: &mut Exchange,
+        key: ConnectionKey,
+        (head, text): (&mut ResponseHead, &[u8]),
+        body: &[u8],
+        fields: &mut Vec<Field>,
+    ) -> Step {
+        let taken = it.ends.tries.pool.settings().lenient;
+        let Some(connection) = self.world.members.get_mut(key) else { return Step::Over };
+        connection.body = BodyDecoder::of_member(head.framing, taken);
+        connection.body.note_flaws(head.flaws);
+        connection.keep = head.keep_alive;
+        let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
+        connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
+        let message = it.begin_response(self, head, (text, body));
+        self.pass_body(it, key, message, body, fields)
+    }
 
     /// Passes on what `input` has of a response body, behind its head where that has not gone out yet.
-    fn response_body(
+    fn pass_body(
         &mut self,
-        io: &mut EventLoop,
+        it: &mut Exchange,
         key: ConnectionKey,
-        exchange_key: ExchangeKey,
         head: Message,
         input: &[u8],
+        fields: &mut Vec<Field>,
     ) -> Step {
-        let (Some(connection), Some(exchange)) = (
-            self.world.members.get_mut(key),
-            self.exchanges.get(exchange_key).and_then(Transaction::http),
-        ) else {
+        let Some(connection) = self.world.members.get_mut(key) else {
             self.world.tools.scratch.give(head);
             return Step::Over;
         };
         let mut pieces = Pieces::none();
         if pieces::gather(&mut connection.body, input, &mut pieces).is_err() {
-            self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
-            self.connection_lost(io, key, MemberFailure::Malformed);
-            return Step::Over;
+            it.ends.send_head_alone(self, head);
+            return Step::Malformed;
         };
         let mut consumed = pieces.consumed;
-        let mut fields = std::mem::take(&mut self.inbox.trailers);
         let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
         let mut is_sound = true;
         let mut repaired = Vec::new();
         if pieces.next == Next::Trailers {
             let section = &input[consumed..];
-            let (limits, edits) = (&exchange.ends.server.limits, exchange.response_trailers());
+            let (limits, edits) = (&it.ends.server.limits, it.response_trailers());
             let mut flaws = Flaws::NONE;
-            let by_member = (exchange.ends.tries.pool.settings().lenient, &mut flaws);
-            let trailers = (&mut repaired, &mut fields);
+            let by_member = (it.ends.tries.pool.settings().lenient, &mut flaws);
+            let trailers = (&mut repaired, &mut *fields);
             match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
                 Ok(Parsed::Complete { length }) => {
                     let text = if repaired.is_empty() { section } else { &repaired };
-                    end = End::Trailers(&fields, text);
+                    end = End::Trailers(fields, text);
                     connection.body.note_flaws(flaws);
                     connection.body.trailers_done();
                     consumed += length;
@@ -261,36 +278,47 @@ impl Worker {
         }
         let flaws = connection.body.new_flaws();
         connection.count_flaws(flaws);
+        if !is_sound {
+            it.ends.send_head_alone(self, head);
+            return Step::Malformed;
+        }
         let mut done = !matches!(end, End::No);
         let mut is_left = consumed < input.len();
-        let passed = if is_sound {
-            self.with(io, exchange_key, |it, at| it.send_response(at, head, (input, &pieces), end))
-        } else {
-            self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
-            self.connection_lost(io, key, MemberFailure::Malformed);
-            Passed::Over
-        };
-        self.inbox.trailers = fields;
-        match passed {
+        match it.send_response(self, head, (input, &pieces), end) {
             Passed::On => {}
             Passed::Enough => (done, is_left) = (true, true),
             Passed::Over => return Step::Over,
         }
         if done {
-            self.with(io, exchange_key, |it, at| it.response_done(at, !is_left));
+            it.response_done(self, !is_left);
             return Step::Over;
         }
-        self.with(io, exchange_key, |it, at| it.pace_response(at));
+        it.pace_response(self);
         if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
     }
 }
 
 /// What came of looking at some input.
+#[derive(Default)]
 enum Step {
     /// So many bytes were used; the rest needs more to come.
     More(usize),
     /// So many bytes were used; there is more to do.
     Again(usize),
     /// The exchange is done with this connection.
+    #[default]
     Over,
+    /// It is no HTTP.
+    Malformed,
+}
+
+impl Step {
+    /// The same, where so many bytes were used before.
+    fn behind(self, before: usize) -> Self {
+        match self {
+            Self::More(consumed) => Self::More(before + consumed),
+            Self::Again(consumed) => Self::Again(before + consumed),
+            Self::Over | Self::Malformed => self,
+        }
+    }
 }
