@@ -160,19 +160,25 @@ impl<K, T> Arena<K, T> {
     #[inline]
     pub fn insert(&mut self, thing: T) -> Key<K> {
         let key = self.next_key();
-        match self.slots.get_mut(key.slot as usize) {
-            Some(slot) => {
-                self.free = slot.next_free;
-                slot.content = Some(thing);
-            }
-            None => {
-                assert!(key.slot != NO_SLOT, "there are no more slots");
-                let (generation, content) = (key.generation, Some(thing));
-                self.slots.push(Slot { generation, next_free: NO_SLOT, content });
-            }
-        }
-        self.count += 1;
+        *self.vacant() = Some(thing);
         key
+    }
+
+    /// The place of the thing that gets the next key, and has to be put there now. A large thing that is written there
+    /// is not moved.
+    #[inline]
+    pub fn vacant(&mut self) -> &mut Option<T> {
+        let key = self.next_key();
+        self.count += 1;
+        let place = key.slot as usize;
+        if place < self.slots.len() {
+            self.free = self.slots[place].next_free;
+        } else {
+            assert!(key.slot != NO_SLOT, "there are no more slots");
+            let generation = key.generation;
+            self.slots.push(Slot { generation, next_free: NO_SLOT, content: None });
+        }
+        &mut self.slots[place].content
     }
 
     /// What the key names, if it is still there.

@@ -64,6 +64,6 @@ impl World {
             marks: ends.extras.as_ref().map(|extras| &extras.marks),
             termination,
         };
-        self.log.write(&entry, clock, self.counters.of(self.id));
+        self.log.write(&entry, clock, &self.counted);
     }
 }

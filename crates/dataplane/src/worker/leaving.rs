@@ -34,7 +34,7 @@ impl World {
         // What it was sent has its own time from now on.
         client.leave_by_ms = None;
         if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
-            self.counters.of(self.id).connections_leaving.add(1);
+            self.counted.connections_leaving.add(1);
         }
     }
 }
@@ -90,7 +90,7 @@ impl Desk<'_> {
             client.server.live.connection_closed(self.world.id);
         }
         if client.stage == Stage::Leaving {
-            self.world.counters.of(self.world.id).connections_leaving.subtract(1);
+            self.world.counted.connections_leaving.subtract(1);
         }
         self.io.give_buffer(client.input);
     }

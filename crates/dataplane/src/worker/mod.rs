@@ -201,7 +201,7 @@ impl Worker {
     /// workers about them is taken back.
     pub fn forget_connections(&mut self, message: &str) {
         use std::sync::atomic::Ordering::Relaxed;
-        let counters = self.world.counters.of(self.world.id);
+        let counters = &self.world.counted;
         counters.panics.add(1);
         for leaving in [&counters.connections_leaving, &counters.member_connections_leaving] {
             leaving.subtract(leaving.get());
@@ -371,9 +371,7 @@ impl Handler for Worker {
         match Side::of(owner) {
             Side::Client(key) => self.desk(io).forget_client(key),
             // It was forgotten when it was left to linger.
-            Side::Member(_) => {
-                self.world.counters.of(self.world.id).member_connections_leaving.subtract(1)
-            }
+            Side::Member(_) => self.world.counted.member_connections_leaving.subtract(1),
             Side::Neither => {}
         }
     }
@@ -383,7 +381,7 @@ impl Handler for Worker {
     }
 
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
-        let counters = self.world.counters.of(self.world.id);
+        let counters = &self.world.counted;
         counters.loop_turns.add(1);
         let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
         if self.world.table.has_compression {

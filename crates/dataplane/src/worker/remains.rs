@@ -36,7 +36,7 @@ impl Worker {
 
     fn look_at_counts(&self, look: &mut impl FnMut(&str, usize)) {
         let departed = &self.world.live.departed;
-        let worker = self.world.counters.of(self.world.id);
+        let worker = &self.world.counted;
         look("clients that leave", worker.connections_leaving.get() as usize);
         look("members that leave", worker.member_connections_leaving.get() as usize);
         for server in

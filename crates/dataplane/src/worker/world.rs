@@ -3,6 +3,7 @@
 use crate::worker::notices::Notices;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use weir_exchange::shared::counters::Own;
 
 use weir_event_loop::wall_clock::WallClock;
 use weir_event_loop::{clock, random};
@@ -75,6 +76,8 @@ pub struct World {
     pub members: Arena<OfConnection, MemberConnection>,
     pub listeners: Arena<OfListener, Listener>,
     pub counters: Arc<PerWorker<WorkerCounters>>,
+    /// Its own of those.
+    pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
     pub notices: Notices,
     /// When the first client has to go whose virtual server is in no table any more.
@@ -104,6 +107,7 @@ impl World {
             clients: Arena::default(),
             members: Arena::default(),
             listeners: Arena::default(),
+            counted: counters.own(id),
             counters,
             log,
             notices: Notices::new(events, policy_lines),
@@ -146,7 +150,7 @@ impl World {
 
     /// This host could not provide a socket.
     pub fn tell_of_socket(&mut self, now_ms: u64, error: &str) {
-        let counters = self.counters.of(self.id);
+        let counters = &self.counted;
         self.notices.tell_of_socket(error, now_ms, counters);
     }
 

@@ -86,7 +86,7 @@ impl Exchange {
         route.pool.note_request(turn.now_ms());
         let Registration { key, client, stream, log_format, log_request } = registration;
         // It is large: what is written here is written where it stays.
-        transactions.insert(Transaction::Http(Self {
+        *transactions.vacant() = Some(Transaction::Http(Self {
             ends: Ends {
                 key,
                 over: None,

@@ -43,7 +43,7 @@ impl Worker {
             io.add_stream(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
         let counters = &server.counters;
         counters.connections_accepted.add(1);
-        self.world.counters.of(self.world.id).connections.add(1);
+        self.world.counted.connections.add(1);
         let before = server.live.connection_opened(self.world.id);
         let limits = &server.settings().limits;
         let refused = limits.connections_max.is_some_and(|limit| before >= limit);

@@ -120,7 +120,9 @@ impl Worker {
                         break;
                     }
                     let token = client.token;
-                    if self.world.is_relayed_now(key) {
+                    // What a client has to do with changes by reloads alone.
+                    let is_changed = client.generation != self.world.table.generation;
+                    if is_changed && self.world.is_relayed_now(key) {
                         self.desk(io).leave(key, true);
                         return input.len();
                     }
@@ -129,9 +131,10 @@ impl Worker {
                         io.pause(token);
                         break;
                     }
-                    match self.client_head(io, key, rest) {
-                        Some(length) => at += length,
-                        None => break,
+                    let Some((length, is_whole)) = self.client_head(io, key, rest) else { break };
+                    at += length;
+                    if is_whole && at == input.len() {
+                        break;
                     }
                 }
                 Stage::Exchange(exchange) => {
@@ -172,8 +175,14 @@ impl Worker {
         at
     }
 
-    /// Parses a request head and starts its exchange. `None`: more bytes are needed, or it is over.
-    fn client_head(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> Option<usize> {
+    /// Parses a request head and starts its exchange; the head's length, and whether it is all of the request. `None`: more
+    /// bytes are needed, or it is over.
+    fn client_head(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        input: &[u8],
+    ) -> Option<(usize, bool)> {
         let client = self.world.clients.get_mut(key)?;
         let (limits, form) = (client.server.limits, client.server.http.path);
         let mut head = self.inbox.request_head.take().unwrap_or_default();
@@ -183,7 +192,7 @@ impl Worker {
             Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client.is_early, &head) => None,
             Ok(Parsed::Complete { length }) => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
-                Some(length)
+                Some((length, head.framing.is_empty()))
             }
             Ok(Parsed::Partial) => {
                 if client.stage == Stage::Idle {

@@ -146,7 +146,7 @@ impl Desk<'_> {
             marks: None,
             termination,
         };
-        self.world.log.write(&entry, self.io.clock(), self.world.counters.of(self.world.id));
+        self.world.log.write(&entry, self.io.clock(), &self.world.counted);
     }
 
     /// Answers a head that is none, or has a path that is refused. `head` is what is known of it.

@@ -174,7 +174,7 @@ impl Desk<'_> {
         http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
         http2.frames.flush(self.io, connection.token);
         if let Some(token) = self.forget_member(key) {
-            self.world.counters.of(self.world.id).member_connections_leaving.add(1);
+            self.world.counted.member_connections_leaving.add(1);
             self.io.linger(token, timeout_ms);
         }
     }
