@@ -220,13 +220,16 @@ impl Worker {
                     if member.is_none() {
                         break;
                     }
-                    ends.reserved = member.map(|member| Lease::of(&ends.tries.pool, member));
+                    let lease = member.map(|member| Lease::of(&ends.tries.pool, member));
+                    ends.parked = Parked::Called(lease);
                 }
                 Err(NoMember::Full) => break,
                 // Nobody is up any more: it goes where those go who come now.
-                Err(NoMember::Down) => ends.go_elsewhere(now),
+                Err(NoMember::Down) => {
+                    ends.go_elsewhere(now);
+                    ends.parked = Parked::Called(None);
+                }
             }
-            ends.parked = Parked::Called;
             line.pop_first(self.world.id);
             self.with_any(io, key, |it, at| it.go_on(at));
         }
@@ -253,14 +256,15 @@ impl Worker {
                 continue;
             };
             match ends.tries.pool.occupy(ends.tries.tried(), now, ends.tries.wish) {
-                Ok(member) => ends.reserved = Some(Lease::of(&ends.tries.pool, member)),
+                Ok(member) => {
+                    ends.parked = Parked::Called(Some(Lease::of(&ends.tries.pool, member)));
+                }
                 Err(NoMember::Full) => {
                     at += 1;
                     continue;
                 }
-                Err(NoMember::Down) => {}
+                Err(NoMember::Down) => ends.parked = Parked::Called(None),
             }
-            ends.parked = Parked::Called;
             line.again.remove(at);
             line.note_left(self.world.id);
             self.with_any(io, key, |it, at| it.go_on(at));

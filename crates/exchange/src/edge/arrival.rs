@@ -21,7 +21,7 @@ pub struct Arrival<'a> {
     /// Where it came in.
     pub server: &'a Rc<LocalServer>,
     /// Where it comes from, where decisions look at that.
-    pub from: Whence,
+    pub from: Option<Whence>,
     /// It came before the handshake was done.
     pub is_early: bool,
     /// The handshake of its connection was for another name.
@@ -31,7 +31,6 @@ pub struct Arrival<'a> {
 }
 
 /// Where a request comes from.
-#[derive(Default)]
 pub struct Whence {
     /// Who sent it.
     pub peer: Option<SocketAddr>,
@@ -42,17 +41,26 @@ pub struct Whence {
 }
 
 impl Arrival<'_> {
+    /// Who sent it.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.from.as_ref()?.peer
+    }
+
+    /// The TLS that it came through.
+    pub fn tls(&self) -> Option<&Rc<ClientTls>> {
+        self.from.as_ref()?.tls.as_ref()
+    }
+
     /// What rules see of it.
     pub fn facts(&self) -> Facts<'_> {
         let settings = &self.server.settings().client_address;
-        let Whence { peer, listen, tls } = &self.from;
         Facts {
             request: self.head,
             request_input: self.input,
-            client: client_of(settings, *peer, self.head, self.input),
-            server: *listen,
-            scheme: if tls.is_some() { Scheme::Https } else { Scheme::Http },
-            tls: tls.as_deref().map(ClientTls::facts),
+            client: client_of(settings, self.peer(), self.head, self.input),
+            server: self.from.as_ref().and_then(|from| from.listen),
+            scheme: if self.tls().is_some() { Scheme::Https } else { Scheme::Http },
+            tls: self.tls().map(|tls| tls.facts()),
             response: None,
         }
     }

@@ -22,10 +22,10 @@ impl Exchange {
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         self.edit_response(at, head, input, &mut edits);
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
-            (self.request.websocket, &self.ends.attempt.member_stream)
+            (&self.request.websocket, &self.ends.attempt.member_stream)
         {
             // The member has had no key to answer.
-            edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
+            edits.set(b"Sec-WebSocket-Accept", |out| write_accept(client_key, out));
         }
         self.keep_alive = false;
         let counters = &self.ends.server.counters;

@@ -22,7 +22,7 @@ impl Exchange {
             Parked::Until(ending) => ending.take(),
             _ => None,
         };
-        if !matches!(self.ends.parked, Parked::Called) {
+        if !matches!(self.ends.parked, Parked::Called(_)) {
             self.ends.parked = Parked::No;
         }
         if let Some((ending, mut decision)) = ending {

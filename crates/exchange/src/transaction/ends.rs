@@ -16,7 +16,7 @@ use crate::transaction::account::Account;
 use crate::transaction::attempt::Attempt;
 use crate::transaction::extras::Extras;
 use crate::transaction::parked::Parked;
-use crate::transaction::tries::{Lease, Tries};
+use crate::transaction::tries::Tries;
 
 /// The two connections that a transaction is between.
 pub struct Ends {
@@ -34,8 +34,6 @@ pub struct Ends {
     pub tries: Tries,
     /// What it waits for, while it has no member.
     pub parked: Parked,
-    /// The place that was taken for it when its turn came.
-    pub reserved: Option<Lease>,
     /// The member that it has now.
     pub attempt: Attempt,
     /// Where it came in.
@@ -207,7 +205,6 @@ impl Ends {
 impl Ends {
     /// Takes a transaction off the books and logs it.
     pub fn end(&mut self, at: &mut impl Edge, why: Termination, stream_end: StreamEnd) {
-        self.reserved = None;
         if why == Termination::ClientAbort {
             self.server.counters.client_aborts.add(1);
         }

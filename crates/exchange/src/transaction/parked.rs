@@ -4,6 +4,7 @@ use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
 
 use crate::transaction::considered::Ending;
+use crate::transaction::tries::Lease;
 
 /// What a request waits for that has no member.
 #[derive(Default)]
@@ -17,11 +18,19 @@ pub enum Parked {
     InLine(Ticket),
     /// The same, beside the line: a member has failed it already.
     Beside,
-    /// It has waited in line, and its turn has come.
-    Called,
+    /// It has waited in line, and its turn has come, with the place that was taken for it if there is one.
+    Called(Option<Lease>),
 }
 
 impl Parked {
+    /// The place that was taken for it.
+    pub fn take_place(&mut self) -> Option<Lease> {
+        match self {
+            Self::Called(lease) => lease.take(),
+            _ => None,
+        }
+    }
+
     /// Whether it waits.
     pub fn waits(&self) -> bool {
         matches!(self, Self::Until(_) | Self::InLine(_) | Self::Beside)

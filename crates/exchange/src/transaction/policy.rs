@@ -46,7 +46,7 @@ pub fn consider(
     };
     if let Verdict::Forward(_) = verdict {
         let settings = &server.settings().client_address;
-        tell_member(settings, arrival.from.peer, &facts, &mut decision.request, &mut scratch);
+        tell_member(settings, arrival.peer(), &facts, &mut decision.request, &mut scratch);
     }
     at.tools().scratch.give(scratch);
     traffic.count(turn.worker, decision);
@@ -116,10 +116,10 @@ fn keep(
     }
     let mut extras = tools.take_extras();
     extras.take(decision, kept);
-    extras.is_secure = arrival.from.tls.is_some();
+    extras.is_secure = arrival.tls().is_some();
     std::mem::swap(&mut extras.held, held);
     if is_for_rules {
-        extras.keep_request(facts, arrival.from.tls.clone());
+        extras.keep_request(facts, arrival.tls().cloned());
     }
     if server.http.rewrite_location && considered.ending.is_none() {
         let is_secure = traffic.pool(considered.pool).settings().tls.is_some();

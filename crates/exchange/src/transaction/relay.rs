@@ -78,7 +78,6 @@ impl Relay {
             is_member_stopped: false,
             tries: Tries::new(pool, wish),
             parked: Parked::No,
-            reserved: None,
             attempt: Attempt::default(),
             server: Rc::clone(server),
             extras,

@@ -68,12 +68,12 @@ impl Request {
 
     /// The protocol that an extended CONNECT asks for, if it becomes a tunnel.
     pub fn tunnel_protocol(&self) -> Option<&'static [u8]> {
-        self.websocket.map(|_| websocket::PROTOCOL)
+        self.websocket.as_ref().map(|_| websocket::PROTOCOL)
     }
 
     /// What it is answered with on a stream.
     pub fn answer(&self) -> Answer {
-        match (self.method, self.websocket) {
+        match (self.method, &self.websocket) {
             (_, Some(_)) => Answer::Tunnel,
             (Method::Head, None) => Answer::HeadOnly,
             (_, None) => Answer::Usual,

@@ -59,9 +59,10 @@ impl Ends {
             let pool = Rc::clone(&self.tries.pool);
             let now = at.turn().clock;
             let is_first = self.tries.count == 0;
-            let is_behind = is_first && !matches!(self.parked, Parked::Called) && pool.must_queue();
+            let is_behind =
+                is_first && !matches!(self.parked, Parked::Called(_)) && pool.must_queue();
             let leased = |member| Lease::of(&pool, member);
-            let occupied = match self.reserved.take() {
+            let occupied = match self.parked.take_place() {
                 Some(lease) => Ok(lease),
                 // Nobody in line waits for a member that only takes its own clients.
                 None if is_behind => {

@@ -95,7 +95,6 @@ impl Exchange {
                 is_member_stopped: false,
                 tries: Tries::new(route.pool, route.wish),
                 parked: Parked::No,
-                reserved: None,
                 attempt: Attempt::default(),
                 server: Rc::clone(server),
                 extras,

@@ -27,15 +27,20 @@ impl Drop for Lease {
     }
 }
 
+/// Members that a request was given. Most requests need one.
+enum Tried {
+    None,
+    One([u32; 1]),
+    Several(Vec<u32>),
+}
+
 /// Where a request may go, and what came of trying.
 pub struct Tries {
     /// Where it may go.
     pub pool: Rc<LocalPool>,
     /// Which member it shall get.
     pub wish: Wish,
-    /// Members that it was given.
-    tried: [u32; TRIES_MAX],
-    tried_count: u8,
+    tried: Tried,
     /// How often it got a member.
     pub count: u8,
     /// Why the last member that was tried did not serve it.
@@ -47,26 +52,25 @@ pub struct Tries {
 impl Tries {
     /// None yet.
     pub fn new(pool: Rc<LocalPool>, wish: Wish) -> Self {
-        Self {
-            pool,
-            wish,
-            tried: [0; TRIES_MAX],
-            tried_count: 0,
-            count: 0,
-            failure: None,
-            was_unread: false,
-        }
+        Self { pool, wish, tried: Tried::None, count: 0, failure: None, was_unread: false }
     }
 
     /// The members tried so far.
     pub fn tried(&self) -> &[u32] {
-        &self.tried[..self.tried_count as usize]
+        match &self.tried {
+            Tried::None => &[],
+            Tried::One(member) => member,
+            Tried::Several(members) => members,
+        }
     }
 
     /// It gets this member now.
     pub fn note(&mut self, member: u32) {
-        self.tried[self.tried_count as usize] = member;
-        self.tried_count += 1;
+        match &mut self.tried {
+            Tried::None => self.tried = Tried::One([member]),
+            Tried::One([first]) => self.tried = Tried::Several(vec![*first, member]),
+            Tried::Several(members) => members.push(member),
+        }
         self.count += 1;
     }
 
@@ -82,7 +86,6 @@ impl Tries {
             self.wish = moved(member).map_or(Wish::Any, Wish::Member);
         }
         let tried: Vec<u32> = self.tried().iter().filter_map(|member| moved(*member)).collect();
-        self.tried[..tried.len()].copy_from_slice(&tried);
-        self.tried_count = tried.len() as u8;
+        self.tried = Tried::Several(tried);
     }
 }

@@ -17,10 +17,10 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// How a client asks for a WebSocket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handshake {
     /// By Upgrade (RFC 6455), with this key as its text.
-    Upgrade([u8; KEY_TEXT_BYTES]),
+    Upgrade(Box<[u8; KEY_TEXT_BYTES]>),
     /// By an extended CONNECT (RFC 8441), which has none.
     Connect,
 }
@@ -40,7 +40,7 @@ impl Handshake {
         let (key, further) = (keys.next()?.value.of(input), keys.next());
         let is_sound = head.method == Method::Get && further.is_none();
         let text = key.try_into().ok().filter(|text| is_sound && is_base64_of_a_key(text))?;
-        Some(Self::Upgrade(text))
+        Some(Self::Upgrade(Box::new(text)))
     }
 }
 
@@ -121,10 +121,10 @@ mod tests {
             Handshake::of(&head, text.as_bytes())
         };
         let with = |key: &str| format!("Sec-WebSocket-Key: {key}\r\n");
-        let sound = Some(Handshake::Upgrade(*b"dGhlIHNhbXBsZSBub25jZQ=="));
+        let sound = Some(Handshake::Upgrade(Box::new(*b"dGhlIHNhbXBsZSBub25jZQ==")));
         for (start, upgrade, fields, expected) in [
-            ("GET /", "websocket", with(key), sound),
-            ("GET /", "raw, WebSocket", with(key), sound),
+            ("GET /", "websocket", with(key), sound.clone()),
+            ("GET /", "raw, WebSocket", with(key), sound.clone()),
             ("GET /", "websocket", with(key) + "Content-Length: 0\r\n", sound),
             ("GET /", "raw", with(key), None),
             ("POST /", "websocket", with(key), None),

@@ -76,7 +76,7 @@ impl World {
             head,
             input,
             server,
-            from: from.unwrap_or_default(),
+            from,
             is_early: client.is_early,
             is_misdirected,
             may_go_on: !self.is_draining() && client.leave_by_ms.is_none(),
