@@ -6,6 +6,7 @@
 //! memory grows. Time is the run's own, so that minutes pass in milliseconds.
 
 mod arguments;
+mod members;
 mod memory;
 mod network;
 mod report;

@@ -15,6 +15,7 @@ use weir_tagged::profile::Profile;
 use weir_tagged::world::{Kind, Tally, World};
 use weir_testing::Random;
 
+use crate::members;
 use crate::memory::{self, Counted};
 use crate::network::{self, Connection, sleep};
 use crate::scene::{SERVERS, Scene, client_address, weather};
@@ -132,7 +133,8 @@ impl<'a> Run<'a> {
                 while world.begun() < exchanges && !world.is_over() {
                     let place = Place::draw(&mut random, &SERVERS, true);
                     let Some(address) = scene.addresses.server(place.server) else { continue };
-                    let Some(peer) = network.dial(address, client_address(&mut random)) else {
+                    let Some(peer) = network.dial(address, client_address(thread, &mut random))
+                    else {
                         break; // The worker has left.
                     };
                     let stream = Box::new(Connection::new(peer, task, waits.clone()));
@@ -277,6 +279,9 @@ impl<'a> Run<'a> {
                 let rough = self.scene.addresses.rough;
                 let address = rough[self.random.below(rough.len())];
                 self.network.set_reach(address, REACHES[self.random.below(REACHES.len())]);
+            }
+            40..240 => {
+                members::change(&self.worker, &self.scene.addresses, self.world, &mut self.random);
             }
             30..40 => self.panics_after = Some(self.random.below(PANIC_CALLS_MAX)),
             _ => {}

@@ -1,6 +1,7 @@
 //! Whether what a client receives for its request is what it may receive: its member's response, byte for byte, or one
 //! of weir's own in exactly the form that those have.
 
+use crate::keeping::take_cookie;
 use crate::message::{
     Fields, answer_bytes, check_agreement, check_answer, check_trailers, compare, hint_fields,
     host, is_date, is_of_member, target,
@@ -67,7 +68,7 @@ impl<'a> Response<'a> {
     pub fn head(
         &mut self,
         status: u16,
-        fields: Fields,
+        mut fields: Fields,
         length: Option<usize>,
     ) -> Result<Came, String> {
         let key = self.world.key;
@@ -86,6 +87,10 @@ impl<'a> Response<'a> {
                 false => Err("one interim response too many".to_owned()),
             };
         }
+        if is_of_member(&fields) {
+            let cookie = take_cookie(&mut fields);
+            self.world.keeping.answered(&self.plan, cookie.as_deref())?;
+        }
         if self.plan.tunnel.is_some() && is_of_member(&fields) {
             let agreed = if self.plan.place.client == Version::Http1 { 101 } else { 200 };
             if status == agreed {
@@ -94,6 +99,9 @@ impl<'a> Response<'a> {
         }
         if !is_of_member(&fields) {
             self.origin = Origin::Own { status, fields, bytes: Vec::new() };
+            if status == 503 {
+                self.world.keeping.refused(&self.world.tally, &self.plan)?;
+            }
             return match self.allowed.own.contains(&status) {
                 true => Ok(Came::Final),
                 false => Err(format!("a response of weir's own with {status}")),

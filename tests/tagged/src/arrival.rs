@@ -19,10 +19,10 @@ pub struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    /// A head has come to a member that speaks this version.
+    /// A head has come to the member with this number, which speaks this version.
     pub fn begin(
         world: &'a World,
-        version: Version,
+        (version, number): (Version, usize),
         request: &Request,
         length: Option<usize>,
     ) -> Result<Self, Finding> {
@@ -59,6 +59,7 @@ impl<'a> Arrival<'a> {
                 return Err(found(format!("for the {arrivals}th time")));
             }
         }
+        world.keeping.arrived(&world.tally, &plan, number).map_err(found)?;
         let body = Checker::new(world.key, id, Part::RequestBody);
         Ok(Self { world, plan, body, arrivals })
     }

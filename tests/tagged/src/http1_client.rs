@@ -7,7 +7,7 @@ use weir_testing::Random;
 use crate::answer::{Came, Response};
 use crate::http1::{BodyReader, Step, framing_field, take_head, write_body, write_head};
 use crate::link::{END_TOLD_MAX, End, Link};
-use crate::message::{Fields, request, trailers, wants_trailers};
+use crate::message::{Fields, add_cookie, request, trailers, wants_trailers};
 use crate::paced::{Paced, Wait};
 use crate::place::Place;
 use crate::plan::{At, Break, Flaw, Method, Plan, Rule};
@@ -398,6 +398,7 @@ fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random:
     let request = request(key, plan);
     let mut fields = vec![("host".into(), request.host)];
     fields.extend(request.fields);
+    add_cookie(world.keeping.ask(plan, world.now()), &mut fields, random);
     let mut connection = Vec::new();
     if wants_trailers(plan) && !plan.is_old {
         fields.push(("te".into(), "trailers".to_owned()));

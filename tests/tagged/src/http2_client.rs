@@ -10,7 +10,7 @@ use crate::answer::{Came, Response};
 use crate::clock::Moment;
 use crate::http2::{Event, Http2};
 use crate::link::{END_TOLD_MAX, Link, UNTIL_EVENT};
-use crate::message::{Fields, request, trailers, wants_trailers};
+use crate::message::{Fields, add_cookie, request, trailers, wants_trailers};
 use crate::place::Place;
 use crate::plan::{At, Break, Flaw, Framing, Plan};
 use crate::script::{Progress, Script, Step};
@@ -479,7 +479,8 @@ fn ahead(plan: &Plan) -> usize {
 /// Writes what is to be sent on the stream of a request.
 fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut Random) {
     let key = world.key;
-    let request = request(key, plan);
+    let mut request = request(key, plan);
+    add_cookie(world.keeping.ask(plan, world.now()), &mut request.fields, random);
     let mut lines = Fields::with_capacity(request.fields.len() + 8);
     lines.extend([
         (":method".into(), request.method),

@@ -25,9 +25,9 @@ const ROUGH_TURNS: usize = 400;
 /// Serves one connection of weir's to its end.
 pub async fn serve(
     world: &World,
+    (number, is_rough): (usize, bool),
     mut random: Random,
     link: Link,
-    is_rough: bool,
 ) -> Result<(), Finding> {
     let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
@@ -37,7 +37,7 @@ pub async fn serve(
         http2.keep_quiet();
     }
     let (streams, unreleased) = (BTreeMap::new(), BTreeMap::new());
-    let mut member = Member { world, http2, streams, unreleased, leaves: false };
+    let mut member = Member { world, number, http2, streams, unreleased, leaves: false };
     loop {
         while let Some(event) = member.http2.next_event().map_err(|what| member.found(what))? {
             member.heed(event, random);
@@ -78,6 +78,7 @@ struct Served<'a> {
 
 struct Member<'a> {
     world: &'a World,
+    number: usize,
     http2: Http2,
     streams: BTreeMap<u32, Served<'a>>,
     /// What came on streams, and whose windows are still to be opened for as much.
@@ -178,7 +179,7 @@ impl Member<'_> {
         random: &mut Random,
     ) -> Result<(), Finding> {
         let (request, length) = request_of(lines).map_err(|what| self.found(what))?;
-        let arrival = Arrival::begin(self.world, Version::Http2, &request, length)?;
+        let arrival = Arrival::begin(self.world, (Version::Http2, self.number), &request, length)?;
         let (key, id) = (self.world.key, arrival.plan.id);
         let is_tunnel = arrival.plan.tunnel.is_some();
         let part = if is_tunnel { Part::Down } else { Part::ResponseBody };

@@ -22,6 +22,7 @@ mod http1_member;
 mod http2;
 mod http2_client;
 mod http2_member;
+pub mod keeping;
 pub mod link;
 pub mod member;
 mod message;

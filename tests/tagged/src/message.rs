@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use weir_testing::Random;
+
 use crate::accept::accept_of;
 use crate::place::{Server, Version};
 use crate::plan::{Answer, Framing, Method, Plan, Rule};
@@ -156,6 +158,16 @@ pub fn request(key: Key, plan: &Plan) -> Request {
         }
     }
     Request { method: method.to_owned(), target, host, protocol, fields }
+}
+
+/// Puts a cookie among those of a request, anywhere.
+pub fn add_cookie(cookie: Option<String>, fields: &mut Fields, random: &mut Random) {
+    let Some(cookie) = cookie else { return };
+    for (_, value) in fields.iter_mut().filter(|(name, _)| name == "cookie") {
+        let mut cookies: Vec<&str> = value.split("; ").collect();
+        cookies.insert(random.below(cookies.len() + 1), &cookie);
+        *value = cookies.join("; ");
+    }
 }
 
 /// The request as the member has to get it.

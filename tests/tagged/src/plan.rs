@@ -444,6 +444,8 @@ impl Plan {
         let is_rough = self.place.server == Server::Rough;
         self.deed = match random.below(100) {
             0..6 if self.body.framing != Framing::Empty => Deed::Early,
+            // Who is asked once more is at another member then.
+            6..16 if self.place.server == Server::Sourced => Deed::Answer,
             6..9 => Deed::Silent { is_once: true, by },
             9..11 => Deed::Silent { is_once: false, by },
             11..16 => {
@@ -599,7 +601,7 @@ impl Plan {
             allowed.own.push(502);
         }
         match self.place.server {
-            Server::Queue => allowed.own.push(503),
+            Server::Queue | Server::Kept | Server::Sourced => allowed.own.push(503),
             Server::Rough => {
                 allowed.own.extend([408, 502, 503, 504]);
                 (allowed.cut, allowed.silence) = (true, true);

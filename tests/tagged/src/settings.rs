@@ -37,12 +37,11 @@ pub struct Inner {
 impl Addresses {
     /// What listens where, but for virtual servers.
     pub fn roles(&self) -> Vec<(SocketAddr, Role)> {
-        let pair = |pair: [SocketAddr; 2], role| pair.map(|address| (address, role));
         let [rough1, rough2] = self.rough;
         let mut roles = Vec::new();
-        roles.extend(pair(self.http1, Role::Http1));
-        roles.extend(pair(self.http2, Role::Http2));
-        roles.extend([(rough1, Role::Http1), (rough2, Role::RoughHttp2)]);
+        roles.extend((0..).zip(self.http1).map(|(number, it)| (it, Role::Http1(number))));
+        roles.extend((0..).zip(self.http2).map(|(number, it)| (it, Role::Http2(number))));
+        roles.extend([(rough1, Role::Http1(0)), (rough2, Role::RoughHttp2)]);
         roles.push((self.relay, Role::Relay));
         roles
     }
@@ -68,6 +67,9 @@ const POLICIES: &str = r#"policies:
   queue2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: queue2 } ] }
+  kept2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: kept2 } ] }
   rough2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: rough2 } ] }
@@ -100,6 +102,9 @@ const POLICIES: &str = r#"policies:
 
 /// Whatever can be tried again is.
 const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }";
+
+/// Members come and go as monitors say.
+const MONITORED: &str = "slow_start: 5s, monitors: [ { type: tcp, interval: 1h } ]";
 
 const CHAIN_POLICY: &str = r#"  chain2:
     rules:
@@ -162,6 +167,14 @@ impl Settings<'_> {
                 }
                 Server::Relay => ("relay", "type: tcp, pool: relay".to_owned()),
                 Server::Chain => ("chain", format!("pool: chain1, policies: [ chain2 ], {http}")),
+                Server::Kept => {
+                    let persistence = "persistence: { type: cookie }";
+                    ("kept", format!("pool: kept1, policies: [ kept2 ], {persistence}, {http}"))
+                }
+                Server::Sourced => {
+                    let persistence = "persistence: { type: source_address, timeout: 24h }";
+                    ("sourced", format!("pool: sourced, {persistence}, {http}"))
+                }
             };
             lines.push(format!("{name}: {{ listen: \"{listen}\", {rest} }}"));
         }
@@ -180,6 +193,8 @@ impl Settings<'_> {
         };
         let Addresses { http1, http2, rough, relay, refusing, .. } = self.addresses;
         let (queue1, queue2) = (limited(*http1), limited(*http2));
+        let both = |[one, other]: [SocketAddr; 2]| format!("\"{one}\", \"{other}\"");
+        let (kept1, kept2) = (both(*http1), both(*http2));
         let ([one, other], [rough1, rough2]) = (http2, rough);
         let http2 = match self.change % 5 {
             // Now and then a member is gone, or one cannot be reached.
@@ -200,6 +215,9 @@ impl Settings<'_> {
                 "rough2: {{ http2: true, {timeouts}, members: [ \"{refusing}\", \"{rough2}\" ] }}"
             ),
             format!("relay: {{ members: [ \"{relay}\" ] }}"),
+            format!("kept1: {{ {MONITORED}, members: [ {kept1} ] }}"),
+            format!("kept2: {{ http2: true, {MONITORED}, members: [ {kept2} ] }}"),
+            format!("sourced: {{ {MONITORED}, members: [ {kept1} ] }}"),
         ];
         if let Some(Inner { listen, .. }) = &self.addresses.inner {
             let tls = "tls: { verify: false }";

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, Moment};
+use crate::keeping::Keeping;
 use crate::place::{Place, THREADS_MAX, Version, origin};
 use crate::plan::Plan;
 use crate::profile::Profile;
@@ -69,6 +70,12 @@ kinds! {
     TunnelBroken: "WebSockets broken off",
     Relayed: "relayed connections, whole",
     RelayBroken: "relayed connections broken off",
+    Kept: "clients kept by a cookie",
+    KeptSource: "clients kept by their address",
+    KeptDrained: "clients kept at members that take nobody else",
+    Moved: "clients whose member takes them no more",
+    Nobody: "503 as no member takes requests",
+    MemberStates: "members that go or come back",
     Reloads: "reloads",
     Recoveries: "recoveries from a panic",
     Drains: "ends in order",
@@ -158,6 +165,8 @@ pub struct World {
     pub clock: Clock,
     /// Counts.
     pub tally: Tally,
+    /// Who takes what, and which clients are kept where.
+    pub keeping: Keeping,
     /// Exchanges that each thread has begun.
     begun: [AtomicU64; THREADS_MAX],
     /// Number of a request, and how often members have seen it; lossy, for it is for those under way alone.
@@ -198,6 +207,7 @@ impl World {
             profile,
             clock,
             tally: Tally::default(),
+            keeping: Keeping::default(),
             begun: std::array::from_fn(|_| AtomicU64::new(0)),
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
             ended: Mutex::default(),

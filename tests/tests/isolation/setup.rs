@@ -36,9 +36,9 @@ impl Members {
         let start = |role| listen(role, Buffer::Usual, world, &is_over);
         let start_narrow = |role| listen(role, Buffer::Narrow, world, &is_over);
         Self {
-            http1: [start(Role::Http1), start_narrow(Role::Http1)],
-            http2: [start(Role::Http2), start_narrow(Role::Http2)],
-            rough: [start(Role::Http1), start(Role::RoughHttp2)],
+            http1: [start(Role::Http1(0)), start_narrow(Role::Http1(1))],
+            http2: [start(Role::Http2(0)), start_narrow(Role::Http2(1))],
+            rough: [start(Role::Http1(0)), start(Role::RoughHttp2)],
             relay: start(Role::Relay),
             refusing: Lease::new(),
             is_over,

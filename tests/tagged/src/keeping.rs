@@ -1,0 +1,232 @@
+//! What members take at present, as the control plane has said, and at which of them weir has to keep a client.
+//!
+//! A request is held against what was so all the time since its client wrote it: whatever changed meanwhile may have
+//! come before weir looked, or after.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Moment;
+use crate::place::{Place, Server, Version, origin};
+use crate::plan::Plan;
+use crate::tag::Id;
+use crate::world::{Kind, Tally};
+
+/// Pools whose clients are kept, by name.
+pub const POOLS: [&str; 3] = ["kept1", "kept2", "sourced"];
+/// Members of each of them.
+pub const MEMBERS: usize = 2;
+/// What the cookie is called.
+const COOKIE: &str = "WEIR";
+
+fn pool_of(place: Place) -> Option<usize> {
+    match (place.server, place.member) {
+        (Server::Kept, Version::Http1) => Some(0),
+        (Server::Kept, Version::Http2) => Some(1),
+        (Server::Sourced, _) => Some(2),
+        _ => None,
+    }
+}
+
+/// What a member takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// Requests of clients that are kept at it.
+    Kept,
+    /// Any request.
+    #[default]
+    All,
+}
+
+#[derive(Debug, Default)]
+struct Member {
+    takes: Takes,
+    since: Moment,
+}
+
+impl Member {
+    /// It has taken at least this since before then.
+    fn took(&self, takes: Takes, then: Moment) -> bool {
+        self.takes >= takes && self.since < then
+    }
+
+    /// It has taken no more than this since before then.
+    fn took_only(&self, takes: Takes, then: Moment) -> bool {
+        self.takes <= takes && self.since < then
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+struct Asked {
+    begun: Moment,
+    pool: usize,
+    /// Where its cookie belongs.
+    cookie: Option<usize>,
+    /// Where it came last.
+    came_to: Option<usize>,
+}
+
+/// A client's cookie, and the member that it stands for.
+#[derive(Debug, Clone)]
+struct Cookie {
+    value: String,
+    member: usize,
+}
+
+/// Where a client was seen by its address; what it asked for before then shows nothing.
+#[derive(Debug, Default)]
+struct Source {
+    member: Option<usize>,
+    since: Moment,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    members: [[Member; MEMBERS]; POOLS.len()],
+    /// When a pool had nobody for the last time who takes any request.
+    had_nobody: [Moment; POOLS.len()],
+    asked: HashMap<Id, Asked>,
+    /// By client and pool.
+    cookies: HashMap<(usize, usize), Cookie>,
+    sources: HashMap<usize, Source>,
+    /// Values of cookies, and what they stand for: each for one member alone.
+    values: HashMap<String, (usize, usize)>,
+}
+
+/// Members and what is kept at them; shared by all clients and members.
+#[derive(Debug, Default)]
+pub struct Keeping(Mutex<State>);
+
+impl Keeping {
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A member takes this from now on.
+    pub fn set(&self, pool: usize, member: usize, takes: Takes, now: Moment) {
+        let state = &mut *self.locked();
+        if state.has_nobody(pool) {
+            state.had_nobody[pool] = now;
+        }
+        state.members[pool][member] = Member { takes, since: now };
+        if pool_of_sources(pool) && takes == Takes::Nothing {
+            let there = state.sources.values_mut().filter(|source| source.member == Some(member));
+            there.for_each(|source| *source = Source { member: None, since: now });
+        }
+    }
+
+    /// A client writes a request; the value of its cookie, if it has one.
+    pub fn ask(&self, plan: &Plan, now: Moment) -> Option<String> {
+        let pool = pool_of(plan.place)?;
+        let state = &mut *self.locked();
+        let cookie = state.cookies.get(&(origin(plan.id).0, pool)).cloned();
+        let member = cookie.as_ref().map(|cookie| cookie.member);
+        let asked = Asked { begun: now, pool, cookie: member, came_to: None };
+        state.asked.insert(plan.id, asked);
+        cookie.map(|cookie| format!("{COOKIE}={}", cookie.value))
+    }
+
+    /// A request has come to a member. An error: it does not belong there.
+    pub fn arrived(&self, tally: &Tally, plan: &Plan, member: usize) -> Result<(), String> {
+        let state = &mut *self.locked();
+        let Some(asked) = state.asked.get_mut(&plan.id) else { return Ok(()) };
+        let is_first = asked.came_to.replace(member).is_none();
+        let (begun, members) = (asked.begun, &state.members[asked.pool]);
+        let here = &members[member];
+        let mut home = asked.cookie;
+        if pool_of_sources(asked.pool) {
+            let source = state.sources.entry(origin(plan.id).0).or_default();
+            if source.since < begun {
+                home = source.member;
+                source.member = Some(member);
+            }
+        }
+        if here.took_only(Takes::Nothing, begun) {
+            return Err(format!("at member {member}, which takes nothing"));
+        }
+        // Of a source it may be known from a request that never came.
+        let is_new = home.is_none() && !pool_of_sources(asked.pool);
+        if here.took_only(Takes::Kept, begun) && (is_new || home.is_some_and(|it| it != member)) {
+            return Err(format!("at member {member}, which takes nobody new"));
+        }
+        let Some(home) = home else { return Ok(()) };
+        if home != member {
+            let may_leave = !is_first || !members[home].took(Takes::Kept, begun);
+            tally.count(Kind::Moved);
+            let what = || format!("at member {member} instead of {home}");
+            return if may_leave { Ok(()) } else { Err(what()) };
+        }
+        tally.count(if pool_of_sources(asked.pool) { Kind::KeptSource } else { Kind::Kept });
+        if here.took_only(Takes::Kept, begun) {
+            tally.count(Kind::KeptDrained);
+        }
+        Ok(())
+    }
+
+    /// A member's response has come to the client, with this cookie of weir's.
+    pub fn answered(&self, plan: &Plan, field: Option<&str>) -> Result<(), String> {
+        let Some(pool) = pool_of(plan.place) else { return Ok(()) };
+        let state = &mut *self.locked();
+        let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };
+        let Some(member) = asked.came_to else { return Err("of no member".to_owned()) };
+        let is_news = plan.place.server == Server::Kept && asked.cookie != Some(member);
+        let Some(field) = field.filter(|_| is_news) else {
+            return match (is_news, field) {
+                (false, None) => Ok(()),
+                _ => Err(format!("{field:?} from {member} for a client of {:?}", asked.cookie)),
+            };
+        };
+        let value =
+            field.strip_prefix("WEIR=").and_then(|it| it.strip_suffix("; Path=/; HttpOnly"));
+        let is_token =
+            |it: &&str| it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
+        let Some(value) = value.filter(|it| !it.is_empty()).filter(is_token) else {
+            return Err(format!("the cookie {field:?}"));
+        };
+        let stands_for = *state.values.entry(value.to_owned()).or_insert((pool, member));
+        if stands_for != (pool, member) {
+            return Err(format!("{field} for {member} of {pool}, and {stands_for:?}"));
+        }
+        let cookie = Cookie { value: value.to_owned(), member };
+        state.cookies.insert((origin(plan.id).0, pool), cookie);
+        Ok(())
+    }
+
+    /// weir has said that no member takes a request.
+    pub fn refused(&self, tally: &Tally, plan: &Plan) -> Result<(), String> {
+        let state = &mut *self.locked();
+        let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };
+        let members = &state.members[asked.pool];
+        if asked.cookie.is_some_and(|home| members[home].took(Takes::Kept, asked.begun)) {
+            return Err(format!("503 though member {:?} takes it", asked.cookie));
+        }
+        tally.count(Kind::Nobody);
+        match state.has_nobody(asked.pool) || state.had_nobody[asked.pool] >= asked.begun {
+            true => Ok(()),
+            false => Err("503 though there are members".to_owned()),
+        }
+    }
+}
+
+impl State {
+    fn has_nobody(&self, pool: usize) -> bool {
+        self.members[pool].iter().all(|member| member.takes != Takes::All)
+    }
+}
+
+/// Whether clients of the pool are told apart by their addresses.
+fn pool_of_sources(pool: usize) -> bool {
+    pool == 2
+}
+
+/// The cookie of weir's among the fields of a response, which is taken out.
+pub fn take_cookie(fields: &mut crate::message::Fields) -> Option<String> {
+    let is_own = |(name, value): &(crate::message::Name, String)| {
+        name == "set-cookie" && value.starts_with("WEIR=")
+    };
+    let place = fields.iter().position(is_own)?;
+    Some(fields.remove(place).1)
+}
