@@ -157,6 +157,7 @@ impl<'a> Run<'a> {
         if ended {
             self.look_for_remains();
         }
+        self.count_weirs_own();
         let mut counts = self.worker.counts();
         self.worker.take_log(&mut self.log);
         counts.push_str(&String::from_utf8_lossy(&self.log));
@@ -297,6 +298,20 @@ impl<'a> Run<'a> {
         }
         self.world.crash();
         self.world.count(Kind::Recoveries);
+    }
+
+    /// What nobody but weir sees.
+    fn count_weirs_own(&self) {
+        let (table, tally) = (self.worker.table(), &self.world.tally);
+        for server in &table.virtual_servers {
+            let totals = server.counters.totals();
+            tally.count_many(Kind::ManyConnections, totals.connections_refused);
+            tally.count_many(Kind::Delayed, totals.requests_delayed);
+            tally.count_many(Kind::RequestsLimited, totals.requests_limited);
+        }
+        for pool in &table.pools {
+            tally.count_many(Kind::QueueTimeouts, pool.pool.counters.totals().queue_timeouts);
+        }
     }
 
     fn look_for_remains(&mut self) {

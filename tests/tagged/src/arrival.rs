@@ -80,7 +80,10 @@ impl<'a> Arrival<'a> {
 
     /// The request is whole, by its framing.
     pub fn end(&mut self, trailers: &crate::message::Fields) -> Result<(), Finding> {
-        if self.body.offset() != self.plan.body.bytes || self.plan.flaw.is_some() {
+        if self.body.offset() != self.plan.body.bytes
+            || self.plan.flaw.is_some()
+            || self.plan.is_too_large()
+        {
             return Err(self.found("they are called the whole body"));
         }
         let (planned, part) = (self.plan.body.has_trailers, Part::RequestTrailer);

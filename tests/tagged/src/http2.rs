@@ -100,6 +100,10 @@ pub struct Http2 {
     pub has_settings: bool,
     block: Option<(u32, bool, Vec<u8>)>,
     goaway: bool,
+    /// The connection may be one too many, which is said before anybody knows which version this side speaks.
+    pub may_be_refused: bool,
+    /// It is.
+    pub is_refused: bool,
     /// Who talks more than that is taken for a flood.
     chats_left: usize,
     settings_left: usize,
@@ -143,6 +147,8 @@ impl Http2 {
             has_settings: false,
             block: None,
             goaway: false,
+            may_be_refused: false,
+            is_refused: false,
             chats_left: CHATS_MAX,
             settings_left: SETTINGS_MAX,
         }
@@ -332,7 +338,16 @@ impl Http2 {
             }
         }
         let input = self.link.input();
-        let Some(header) = input.get(..9) else { return Ok(None) };
+        let is_first = self.may_be_refused && !self.has_settings;
+        if self.is_refused || (is_first && input.starts_with(b"HTTP/1.1 503 ")) {
+            self.is_refused = true;
+            self.link.take(self.link.input().len());
+            return Ok(None);
+        }
+        let Some(header) = input.get(..9).filter(|it| !(is_first && it.starts_with(b"HTTP/")))
+        else {
+            return Ok(None);
+        };
         let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
         if length > FRAME_BYTES_MAX {
             return Err(format!("a frame of {length} bytes"));

@@ -11,7 +11,7 @@ use crate::clock::Moment;
 use crate::http2::{Event, Http2};
 use crate::link::{END_TOLD_MAX, Link, UNTIL_EVENT};
 use crate::message::{Fields, add_cookie, request, trailers, wants_trailers};
-use crate::place::Place;
+use crate::place::{Place, Server};
 use crate::plan::{At, Break, Flaw, Framing, Plan};
 use crate::script::{Progress, Script, Step};
 use crate::tag::{Checker, Id, Part};
@@ -34,6 +34,7 @@ pub async fn session(world: &World, thread: usize, mut random: Random, place: Pl
     if world.profile.is_direct {
         http2.keep_quiet();
     }
+    http2.may_be_refused = place.server == Server::Limits;
     let (left, width) = (1 + random.below(40), 1 + random.below(10));
     let is_late = random.percent(20);
     let mut session = Session {
@@ -58,6 +59,7 @@ pub async fn session(world: &World, thread: usize, mut random: Random, place: Pl
             Ok(Then::GoOn) => {}
             Ok(Then::Over) => return,
             Ok(Then::Reset) => return session.http2.link.reset(),
+            Ok(Then::Refused) => return,
             Err(finding) => {
                 world.found(&finding);
                 return world.spoil(thread, since);
@@ -70,6 +72,8 @@ enum Then {
     GoOn,
     Over,
     Reset,
+    /// The connection is one too many.
+    Refused,
 }
 
 /// A request under way.
@@ -153,6 +157,10 @@ impl Session<'_> {
             if let Then::Reset = self.heed(event, random)? {
                 return Ok(Then::Reset);
             }
+        }
+        if self.http2.is_refused {
+            self.world.count(Kind::ConnectionRefused);
+            return Ok(Then::Refused);
         }
         if random.percent(2) {
             self.http2.link.hold(self.world.profile.pause(random, 10_000));

@@ -42,6 +42,8 @@ pub enum Server {
     Kept,
     /// The same by the address of the client.
     Sourced,
+    /// Few connections, few requests at a time, and small bodies.
+    Limits,
 }
 
 /// All virtual servers that speak HTTP.
@@ -56,7 +58,7 @@ pub const HTTP_SERVERS: [Server; 7] = [
 ];
 
 /// All virtual servers that clients reach.
-pub const SERVERS: [Server; 10] = [
+pub const SERVERS: [Server; 11] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -67,6 +69,7 @@ pub const SERVERS: [Server; 10] = [
     Server::Chain,
     Server::Kept,
     Server::Sourced,
+    Server::Limits,
 ];
 
 /// Where an exchange takes place.

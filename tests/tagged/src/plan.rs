@@ -61,6 +61,9 @@ pub struct Body {
     pub has_trailers: bool,
 }
 
+/// Above this a body is refused where limits are tried.
+pub const SMALL_BODY_BYTES_MAX: usize = 1_024;
+
 const EMPTY: Body = Body { framing: Framing::Empty, bytes: 0, has_trailers: false };
 
 /// What rules of the virtual server do with a request; the second segment of its path.
@@ -80,6 +83,10 @@ pub enum Rule {
     Rewrite,
     /// 429 above a rate.
     Limited,
+    /// Held back above a rate, and 429 if that took too long.
+    Delayed,
+    /// The connection closes above a rate.
+    Shut,
 }
 
 impl Rule {
@@ -93,6 +100,8 @@ impl Rule {
             Self::Reset => "reset",
             Self::Rewrite => "rewrite",
             Self::Limited => "limited",
+            Self::Delayed => "delayed",
+            Self::Shut => "shut",
         }
     }
 }
@@ -353,7 +362,9 @@ impl Plan {
             20..28 if ends_connection => Rule::Close,
             28..32 if ends_connection => Rule::Reset,
             32..60 => Rule::Rewrite,
-            60..70 => Rule::Limited,
+            60..65 => Rule::Limited,
+            65..72 => Rule::Delayed,
+            72..78 if ends_connection => Rule::Shut,
             _ => Rule::Plain,
         };
     }
@@ -390,7 +401,8 @@ impl Plan {
         self.closes = is_http1 && (self.is_old || random.percent(4));
         self.method = match random.below(100) {
             0..40 => Method::Get,
-            40..45 => Method::Head,
+            // Who is told that its connection is one too many is not known to have meant HEAD.
+            40..45 if self.place.server != Server::Limits => Method::Head,
             45..65 => Method::Put,
             65..70 => Method::Delete,
             _ => Method::Post,
@@ -541,15 +553,28 @@ impl Plan {
 
     /// Whether the request may reach a member in part alone.
     pub fn may_be_cut(&self) -> bool {
-        let is_flawed = matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody));
+        let is_flawed =
+            matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody)) || self.is_too_large();
         !self.place.is_calm() || is_flawed || self.deed != Deed::Answer
+    }
+
+    /// Whether its body is above the limit of its virtual server.
+    pub fn is_too_large(&self) -> bool {
+        self.place.server == Server::Limits && self.body.bytes > SMALL_BODY_BYTES_MAX
+    }
+
+    /// Whether it may be the last of its connection, by what becomes of it.
+    pub fn may_end_connection(&self) -> bool {
+        matches!(self.rule, Rule::Close | Rule::Reset | Rule::Shut)
     }
 
     /// Whether the request may reach a member at all.
     pub fn may_reach_member(&self) -> bool {
         let is_sound = matches!(self.flaw, None | Some(Flaw::Data));
-        let is_passed_on = matches!(self.rule, Rule::Plain | Rule::Rewrite | Rule::Limited);
-        is_sound && is_passed_on
+        let is_answered =
+            matches!(self.rule, Rule::Redirect | Rule::Respond | Rule::Close | Rule::Reset);
+        let is_announced = self.is_too_large() && self.body.framing == Framing::Length;
+        is_sound && !is_answered && !is_announced
     }
 
     /// What may come of it.
@@ -562,7 +587,8 @@ impl Plan {
             Rule::Close | Rule::Reset => {
                 allowed = Allowed { silence: true, ..Allowed::default() };
             }
-            Rule::Limited => allowed.own.push(429),
+            Rule::Limited | Rule::Delayed => allowed.own.push(429),
+            Rule::Shut => allowed.silence = true,
         }
         if let Some(flaw) = self.flaw {
             allowed = self.allowed_with(flaw);
@@ -601,7 +627,23 @@ impl Plan {
             allowed.own.push(502);
         }
         match self.place.server {
-            Server::Queue | Server::Kept | Server::Sourced => allowed.own.push(503),
+            Server::Queue => {
+                allowed.own.push(503);
+                // Whose client has ended its sending gives up its place there.
+                let is_half_closed = matches!(self.abort, Some((_, Break::Half)));
+                allowed.silence |= is_half_closed && self.place.member == Version::Http2;
+            }
+            Server::Kept | Server::Sourced => allowed.own.push(503),
+            Server::Limits => {
+                allowed.own.extend([429, 503]);
+                if self.is_too_large() {
+                    // A member that has answered early may be followed by 413, or not.
+                    let may_come =
+                        self.body.framing == Framing::Chunked && self.deed == Deed::Early;
+                    allowed.own.push(413);
+                    (allowed.whole, allowed.cut) = (may_come, may_come);
+                }
+            }
             Server::Rough => {
                 allowed.own.extend([408, 502, 503, 504]);
                 (allowed.cut, allowed.silence) = (true, true);

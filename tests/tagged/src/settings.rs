@@ -70,6 +70,9 @@ const POLICIES: &str = r#"policies:
   kept2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: kept2 } ] }
+  limits2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: limits2 } ] }
   rough2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: rough2 } ] }
@@ -98,10 +101,20 @@ const POLICIES: &str = r#"policies:
           - remove_response_header: X-Tag-1
       - when: 'request.path.startsWithAny(["/1/limited/", "/2/limited/"])'
         then: [ { rate_limit: { requests_per_second: 5 } } ]
+      - when: 'request.path.startsWithAny(["/1/delayed/", "/2/delayed/"])'
+        then: [ { rate_limit: { prefix_v4: 0, requests_per_second: 10, exceed: delay, delay_max: 500ms, entries_max: 99 } } ]
+      - when: 'request.path.startsWithAny(["/1/shut/", "/2/shut/"])'
+        then: [ { rate_limit: { requests_per_second: 2, exceed: close, entries_max: 99 } } ]
 "#;
 
 /// Whatever can be tried again is.
 const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }";
+
+/// Of a virtual server where few are served.
+const LIMITS: &str = "limits: { connections: 1, requests: 4, requests_per_second: 200, burst: 50, \
+    per_key: [ { requests_per_second: 10, exceed: delay, delay_max: 400ms, entries_max: 99 } ] }";
+/// Of its members.
+const NARROW: &str = "connections_max: 2, requests_per_second_max: 50";
 
 /// Members come and go as monitors say.
 const MONITORED: &str = "slow_start: 5s, monitors: [ { type: tcp, interval: 1h } ]";
@@ -171,8 +184,14 @@ impl Settings<'_> {
                     let persistence = "persistence: { type: cookie }";
                     ("kept", format!("pool: kept1, policies: [ kept2 ], {persistence}, {http}"))
                 }
+                Server::Limits => {
+                    let small = http.replace("16MiB", "1KiB");
+                    let rest = format!("pool: limits1, policies: [ limits2 ], {LIMITS}, {small}");
+                    ("limits", rest)
+                }
                 Server::Sourced => {
-                    let persistence = "persistence: { type: source_address, timeout: 24h }";
+                    let persistence =
+                        "persistence: { type: source_address, timeout: 24h, entries_max: 99 }";
                     ("sourced", format!("pool: sourced, {persistence}, {http}"))
                 }
             };
@@ -192,6 +211,10 @@ impl Settings<'_> {
             pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
         };
         let Addresses { http1, http2, rough, relay, refusing, .. } = self.addresses;
+        let narrow = |pair: [SocketAddr; 2]| {
+            pair.map(|it| format!("{{ address: \"{it}\", {NARROW} }}")).join(", ")
+        };
+        let (narrow1, narrow2) = (narrow(*http1), narrow(*http2));
         let (queue1, queue2) = (limited(*http1), limited(*http2));
         let both = |[one, other]: [SocketAddr; 2]| format!("\"{one}\", \"{other}\"");
         let (kept1, kept2) = (both(*http1), both(*http2));
@@ -204,12 +227,17 @@ impl Settings<'_> {
         };
         let reuse = ["", "reuse: { requests_max: 5 }, ", "reuse: { idle_per_worker: 0 }, "];
         let reuse = reuse[self.change % 3];
-        let queue = "queue: { timeout: 5s, length_max: 6 }, retries: 2";
+        let timeout = ["5s", "20ms"][self.change % 2];
+        let queue = |half_closed| {
+            let queue = format!("timeout: {timeout}, length_max: 6, half_closed: {half_closed}");
+            format!("queue: {{ {queue} }}, retries: 2")
+        };
+        let (stays, leaves) = (queue("wait"), queue("leave"));
         let timeouts = "connect_timeout: 1s, response_timeout: 1s";
         let mut pools = vec![
             format!("http2: {{ http2: true, {reuse}{TRIED_AGAIN}, members: [ {http2} ] }}"),
-            format!("queue1: {{ {queue}, members: [ {queue1} ] }}"),
-            format!("queue2: {{ http2: true, {queue}, members: [ {queue2} ] }}"),
+            format!("queue1: {{ {stays}, members: [ {queue1} ] }}"),
+            format!("queue2: {{ http2: true, {leaves}, members: [ {queue2} ] }}"),
             format!("rough1: {{ {timeouts}, members: [ \"{refusing}\", \"{rough1}\" ] }}"),
             format!(
                 "rough2: {{ http2: true, {timeouts}, members: [ \"{refusing}\", \"{rough2}\" ] }}"
@@ -217,6 +245,8 @@ impl Settings<'_> {
             format!("relay: {{ members: [ \"{relay}\" ] }}"),
             format!("kept1: {{ {MONITORED}, members: [ {kept1} ] }}"),
             format!("kept2: {{ http2: true, {MONITORED}, members: [ {kept2} ] }}"),
+            format!("limits1: {{ members: [ {narrow1} ] }}"),
+            format!("limits2: {{ http2: true, members: [ {narrow2} ] }}"),
             format!("sourced: {{ {MONITORED}, members: [ {kept1} ] }}"),
         ];
         if let Some(Inner { listen, .. }) = &self.addresses.inner {

@@ -75,6 +75,11 @@ kinds! {
     KeptDrained: "clients kept at members that take nobody else",
     Moved: "clients whose member takes them no more",
     Nobody: "503 as no member takes requests",
+    ConnectionRefused: "connections of HTTP/2 above the limit",
+    ManyConnections: "connections above the limit",
+    Delayed: "requests held back",
+    RequestsLimited: "requests above a limit",
+    QueueTimeouts: "requests that waited in vain",
     MemberStates: "members that go or come back",
     Reloads: "reloads",
     Recoveries: "recoveries from a panic",
@@ -99,6 +104,11 @@ impl Tally {
 
     fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         TEXTS.iter().zip(&self.0).map(|(text, count)| (*text, count.load(Ordering::Relaxed)))
+    }
+
+    /// It has happened so often.
+    pub fn count_many(&self, kind: Kind, count: u64) {
+        self.0[kind as usize].fetch_add(count, Ordering::Relaxed);
     }
 
     /// How often it has happened.

@@ -29,9 +29,14 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Clients at a time.
 const CLIENTS: usize = 24;
 /// What is not done to a real weir here.
-const IMPOSSIBLE: [Happening; 8] = [
+const IMPOSSIBLE: [Happening; 13] = [
     Happening::Recoveries,
     Happening::Drains,
+    Happening::ConnectionRefused,
+    Happening::ManyConnections,
+    Happening::Delayed,
+    Happening::RequestsLimited,
+    Happening::QueueTimeouts,
     Happening::MemberStates,
     Happening::Nobody,
     Happening::Kept,
