@@ -21,7 +21,7 @@ const LEFT_MAX: usize = 1_000;
 const CONNECTION_WINDOW: i64 = 1 << 20;
 
 /// A client wants another priority for a response (RFC 9218).
-const PRIORITY_UPDATE: u8 = 0x10;
+pub const PRIORITY_UPDATE: u8 = 0x10;
 /// Nobody knows what it means, and nobody has to (RFC 9113 section 5.5).
 const UNKNOWN: u8 = 0xbf;
 
@@ -98,6 +98,8 @@ pub struct Http2 {
     pub streams_max: usize,
     /// The other side has said what it takes.
     pub has_settings: bool,
+    /// A window of this side has become a negative one.
+    pub has_overdrawn: bool,
     block: Option<(u32, bool, Vec<u8>)>,
     goaway: bool,
     /// The connection may be one too many, which is said before anybody knows which version this side speaks.
@@ -145,6 +147,7 @@ impl Http2 {
             unconfirmed: VecDeque::from([i64::from(initial)]),
             streams_max: 100,
             has_settings: false,
+            has_overdrawn: false,
             block: None,
             goaway: false,
             may_be_refused: false,
@@ -173,6 +176,13 @@ impl Http2 {
         self.settings_left -= 1;
         self.unconfirmed.push_back(i64::from(initial));
         self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial)]));
+    }
+
+    /// Says once more what the windows of streams are.
+    pub fn repeat_settings(&mut self) {
+        let initial = self.unconfirmed.back().copied().unwrap_or(self.own_initial);
+        self.unconfirmed.push_back(initial);
+        self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial as u32)]));
     }
 
     /// Sends a frame that says nothing about any exchange; `stream`: one that is open, or was.
@@ -387,6 +397,7 @@ impl Http2 {
                 let initial = self.unconfirmed.pop_front().ok_or("a confirmation of nothing")?;
                 let more = initial - std::mem::replace(&mut self.own_initial, initial);
                 self.streams.values_mut().for_each(|windows| windows.receive += more);
+                self.has_overdrawn |= self.streams.values().any(|windows| windows.receive < 0);
                 Ok(None)
             }
             (kind::PING, 0) if frame.payload.len() == 8 => {

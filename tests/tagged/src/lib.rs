@@ -16,6 +16,7 @@ mod answer;
 mod arrival;
 pub mod client;
 pub mod clock;
+mod flood;
 mod http1;
 mod http1_client;
 mod http1_member;
