@@ -17,6 +17,8 @@ const FRAME_BYTES_MAX: usize = 16_384;
 const BLOCK_BYTES_USUAL: usize = 1_024;
 /// Streams that this side has left, and on which something may still come.
 const LEFT_MAX: usize = 1_000;
+/// Streams that anybody takes at a time until something else is said.
+const STREAMS_MAX: usize = 100;
 /// What a connection's window is raised to.
 const CONNECTION_WINDOW: i64 = 1 << 20;
 
@@ -74,6 +76,8 @@ struct Windows {
     receive: i64,
     /// The other side has ended it.
     is_ended: bool,
+    /// This side has.
+    has_ended: bool,
 }
 
 /// One end of a connection.
@@ -92,8 +96,10 @@ pub struct Http2 {
     /// What the windows of streams are at first: that of the other side, and this one's.
     peer_initial: i64,
     own_initial: i64,
-    /// What this side has said since, and the other has not confirmed.
-    unconfirmed: VecDeque<i64>,
+    /// Streams that this side takes at a time.
+    own_streams_max: usize,
+    /// What this side has said since of both, and the other has not confirmed.
+    unconfirmed: VecDeque<(i64, usize)>,
     /// Streams that the other side takes at a time.
     pub streams_max: usize,
     /// The other side has said what it takes.
@@ -123,6 +129,7 @@ impl Http2 {
     /// A member, which takes so many streams at a time.
     pub fn member(link: Link, initial: u32, streams_max: u32) -> Self {
         let mut http2 = Self::new(link, true, initial);
+        http2.unconfirmed = VecDeque::from([(i64::from(initial), streams_max as usize)]);
         http2.greet(&[
             (setting::INITIAL_WINDOW_SIZE, initial),
             (setting::MAX_CONCURRENT_STREAMS, streams_max),
@@ -144,8 +151,9 @@ impl Http2 {
             receive: CONNECTION_WINDOW,
             peer_initial: WINDOW_DEFAULT,
             own_initial: WINDOW_DEFAULT,
-            unconfirmed: VecDeque::from([i64::from(initial)]),
-            streams_max: 100,
+            own_streams_max: STREAMS_MAX,
+            unconfirmed: VecDeque::from([(i64::from(initial), STREAMS_MAX)]),
+            streams_max: STREAMS_MAX,
             has_settings: false,
             has_overdrawn: false,
             block: None,
@@ -174,15 +182,34 @@ impl Http2 {
             return;
         }
         self.settings_left -= 1;
-        self.unconfirmed.push_back(i64::from(initial));
+        let (_, streams_max) = self.said();
+        self.unconfirmed.push_back((i64::from(initial), streams_max));
         self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial)]));
     }
 
     /// Says once more what the windows of streams are.
     pub fn repeat_settings(&mut self) {
-        let initial = self.unconfirmed.back().copied().unwrap_or(self.own_initial);
-        self.unconfirmed.push_back(initial);
+        let (initial, streams_max) = self.said();
+        self.unconfirmed.push_back((initial, streams_max));
         self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial as u32)]));
+    }
+
+    /// Says that it takes so many streams at a time from now on.
+    pub fn set_streams_max(&mut self, streams_max: usize) -> bool {
+        let may_say = self.settings_left > 0;
+        if may_say {
+            self.settings_left -= 1;
+            let (initial, _) = self.said();
+            self.unconfirmed.push_back((initial, streams_max));
+            let entry = (setting::MAX_CONCURRENT_STREAMS, streams_max as u32);
+            self.write(&Frame::settings(&[entry]));
+        }
+        may_say
+    }
+
+    /// What this side has said last of windows and streams.
+    fn said(&self) -> (i64, usize) {
+        self.unconfirmed.back().copied().unwrap_or((self.own_initial, self.own_streams_max))
     }
 
     /// Sends a frame that says nothing about any exchange; `stream`: one that is open, or was.
@@ -238,8 +265,12 @@ impl Http2 {
     }
 
     fn begin(&mut self, stream: u32) {
-        let windows =
-            Windows { send: self.peer_initial, receive: self.own_initial, is_ended: false };
+        let windows = Windows {
+            send: self.peer_initial,
+            receive: self.own_initial,
+            is_ended: false,
+            has_ended: false,
+        };
         self.streams.insert(stream, windows);
     }
 
@@ -283,6 +314,7 @@ impl Http2 {
 
     /// Sends a block as it is.
     pub fn block(&mut self, stream: u32, block: &[u8], end: bool, random: &mut Random) {
+        self.note_end(stream, end);
         let end_stream = if end { flag::END_STREAM } else { 0 };
         let parts = if random.percent(10) { 2 } else { 1 };
         let length = block.len().div_ceil(parts).clamp(1, FRAME_BYTES_MAX - 300);
@@ -302,6 +334,12 @@ impl Http2 {
         }
     }
 
+    fn note_end(&mut self, stream: u32, end: bool) {
+        if let Some(windows) = self.streams.get_mut(&stream) {
+            windows.has_ended |= end;
+        }
+    }
+
     /// How much may be sent on a stream.
     pub fn allowance(&self, stream: u32) -> usize {
         let of_stream = self.streams.get(&stream).map_or(0, |windows| windows.send);
@@ -311,6 +349,7 @@ impl Http2 {
     /// Sends data, no more than is allowed and fits into a frame.
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool, random: &mut Random) {
         let allowed = self.allowance(stream);
+        self.note_end(stream, end);
         let flags = if end { flag::END_STREAM } else { 0 };
         let room = FRAME_BYTES_MAX.min(allowed);
         let is_padded = random.percent(5) && data.len() + 60 < room;
@@ -394,7 +433,9 @@ impl Http2 {
             }
             (kind::SETTINGS, 0) if frame.flags & flag::ACK == 0 => self.heed_settings(&frame),
             (kind::SETTINGS, 0) => {
-                let initial = self.unconfirmed.pop_front().ok_or("a confirmation of nothing")?;
+                let confirmed = self.unconfirmed.pop_front();
+                let (initial, streams_max) = confirmed.ok_or("a confirmation of nothing")?;
+                self.own_streams_max = streams_max;
                 let more = initial - std::mem::replace(&mut self.own_initial, initial);
                 self.streams.values_mut().for_each(|windows| windows.receive += more);
                 self.has_overdrawn |= self.streams.values().any(|windows| windows.receive < 0);
@@ -462,6 +503,11 @@ impl Http2 {
         let Some((stream, end, block)) = self.block.take() else { return Ok(None) };
         let lines = self.decoder.try_read(&block)?;
         if self.is_server && stream > self.last_stream && stream % 2 == 1 {
+            let is_open = |it: &&Windows| !(it.is_ended && it.has_ended);
+            let open = self.streams.values().filter(is_open).count();
+            if open >= self.own_streams_max {
+                return Err(format!("one stream more than {open}, of {}", self.own_streams_max));
+            }
             self.last_stream = stream;
             self.begin(stream);
         }

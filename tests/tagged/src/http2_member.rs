@@ -27,11 +27,16 @@ pub async fn serve(
     world: &World,
     (number, is_rough): (usize, bool),
     mut random: Random,
-    link: Link,
+    mut link: Link,
 ) -> Result<(), Finding> {
     let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
+    // Requests may come before it has said what it takes.
+    if random.percent(15) && !world.profile.is_direct {
+        world.count(Kind::LateSettings);
+        link.pause(world.profile.pause(random, 300_000)).await;
+    }
     let mut http2 = Http2::member(link, initial, streams_max);
     if world.profile.is_direct {
         http2.keep_quiet();
@@ -95,6 +100,11 @@ impl Member<'_> {
             self.http2.chat(stream, random);
         } else if random.percent(1) {
             self.http2.set_initial([3_000, 65_535, 300_000][random.below(3)]);
+        } else if random.percent(1) && self.http2.set_streams_max([0, 1, 4, 100][random.below(4)]) {
+            self.world.count(Kind::OtherStreamsMax);
+        }
+        if std::mem::take(&mut self.http2.has_overdrawn) {
+            self.world.count(Kind::NegativeWindows);
         }
     }
 

@@ -371,7 +371,8 @@ impl Plan {
 
     fn draw_tunnel(&mut self, profile: &Profile, random: &mut Random) {
         let breaks = random.percent(30);
-        let client_breaks = breaks && random.percent(50);
+        // A member that breaks off may not seem to have answered, and then another is asked.
+        let client_breaks = breaks && (random.percent(50) || self.place.server == Server::Sourced);
         let member = (self.place.server != Server::Relay).then_some(self.place.member);
         let is_ignored = member == Some(Version::Http1) && random.percent(15);
         // Now and then more than the windows of streams.

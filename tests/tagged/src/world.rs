@@ -83,6 +83,8 @@ kinds! {
     RapidResets: "requests reset as soon as they were made",
     Floods: "floods of HTTP/2 that end their connection",
     NegativeWindows: "windows that became negative",
+    LateSettings: "members of HTTP/2 that say late what they take",
+    OtherStreamsMax: "members of HTTP/2 that take another number of streams",
     MemberStates: "members that go or come back",
     Reloads: "reloads",
     Recoveries: "recoveries from a panic",
