@@ -156,6 +156,10 @@ impl<'a> Run<'a> {
         let ended = self.serve() && self.quiet_down();
         if ended {
             self.look_for_remains();
+            if !self.world.is_draining() {
+                // What is still on its way to members when the worker ends is lost.
+                self.world.convict();
+            }
         }
         self.count_weirs_own();
         let mut counts = self.worker.counts();

@@ -46,6 +46,9 @@ pub struct Response<'a> {
 /// Longest response of weir's own.
 const OWN_BYTES_MAX: usize = 4_096;
 
+/// A request of this length is kept until it is answered.
+const REPLAYED_BYTES_MAX: usize = 15_000;
+
 impl<'a> Response<'a> {
     /// Nothing has come.
     pub fn new(world: &'a World, plan: Plan) -> Self {
@@ -102,7 +105,7 @@ impl<'a> Response<'a> {
             if status == 503 {
                 self.world.keeping.refused(&self.world.tally, &self.plan)?;
             }
-            return match self.allowed.own.contains(&status) {
+            return match self.allowed.own.contains(&status) || self.is_given_up(status) {
                 true => Ok(Came::Final),
                 false => Err(format!("a response of weir's own with {status}")),
             };
@@ -118,6 +121,17 @@ impl<'a> Response<'a> {
             None => Origin::Member(Checker::new(key, self.plan.id, Part::ResponseBody)),
         };
         Ok(Came::Final)
+    }
+
+    /// Whether members may have left it unread too often: it goes to another once, if weir still has all of it.
+    fn is_given_up(&self, status: u16) -> bool {
+        let may_be = status == 502 && self.plan.place.member == Version::Http2;
+        if may_be {
+            let is_kept = self.plan.body.bytes <= REPLAYED_BYTES_MAX;
+            let what = format!("a response of weir's own with {status}");
+            self.world.suspect(self.plan.id, what, 1 + u32::from(is_kept));
+        }
+        may_be
     }
 
     /// All interim responses have to come before the final one. A client of HTTP/1.0 gets none.

@@ -59,7 +59,9 @@ impl<'a> Arrival<'a> {
                 return Err(found(format!("for the {arrivals}th time")));
             }
         }
-        world.keeping.arrived(&world.tally, &plan, number).map_err(found)?;
+        if let Some(what) = world.keeping.arrived(&world.tally, &plan, number).map_err(found)? {
+            world.suspect(id, what, 1);
+        }
         let body = Checker::new(world.key, id, Part::RequestBody);
         Ok(Self { world, plan, body, arrivals })
     }

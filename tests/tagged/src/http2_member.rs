@@ -21,6 +21,8 @@ use crate::world::{Finding, Kind, World};
 
 /// A member that breaks connections does so once in so many turns.
 const ROUGH_TURNS: usize = 400;
+/// Any member takes no more requests on a connection once in so many turns.
+const RETIRING_TURNS: usize = 150;
 
 /// Serves one connection of weir's to its end.
 pub async fn serve(
@@ -42,7 +44,8 @@ pub async fn serve(
         http2.keep_quiet();
     }
     let (streams, unreleased) = (BTreeMap::new(), BTreeMap::new());
-    let mut member = Member { world, number, http2, streams, unreleased, leaves: false };
+    let leaves = false;
+    let mut member = Member { world, number, http2, streams, unreleased, leaves, last: None };
     loop {
         while let Some(event) = member.http2.next_event().map_err(|what| member.found(what))? {
             member.heed(event, random);
@@ -51,6 +54,13 @@ pub async fn serve(
         if member.http2.link.has_ended() {
             member.ended();
             return Ok(());
+        }
+        let is_done = member.last.is_some() && member.streams.is_empty();
+        if is_done && member.http2.link.still() > world.profile.stuck && !world.is_draining() {
+            return Err(member.found("no more requests, and keeps the connection".to_owned()));
+        }
+        if random.below(RETIRING_TURNS) == 0 && !world.profile.is_direct && !member.leaves {
+            member.retire(random).await;
         }
         if is_rough && random.below(ROUGH_TURNS) == 0 {
             return member.go(random).await;
@@ -90,6 +100,8 @@ struct Member<'a> {
     unreleased: BTreeMap<u32, usize>,
     /// It has ended its half of a tunnel, and ends the connection.
     leaves: bool,
+    /// The last stream that it serves, if it has said so.
+    last: Option<u32>,
 }
 
 impl Member<'_> {
@@ -122,6 +134,31 @@ impl Member<'_> {
         }
     }
 
+    /// Says which requests are the last here. Those that are on their way are not read.
+    async fn retire(&mut self, random: &mut Random) {
+        if self.last.is_some() {
+            return;
+        }
+        if random.percent(30) {
+            // It says that it is about to, and leaves some time for it.
+            self.http2.write(&Frame::goaway(u32::MAX >> 1, code::NO_ERROR));
+        }
+        self.http2.link.flush();
+        self.http2.link.pause(self.world.profile.pause(random, 1_000)).await;
+        let last = self.http2.last_stream();
+        self.http2.write(&Frame::goaway(last, code::NO_ERROR));
+        self.last = Some(last);
+        self.world.count(Kind::Retiring);
+    }
+
+    /// A request that is not served, since its stream is above the last.
+    fn leave_unread(&mut self, stream: u32, lines: Fields) -> Result<(), Finding> {
+        let (request, _) = request_of(lines).map_err(|what| self.found(what))?;
+        self.world.leave_unread(&request).map_err(|what| self.found(what))?;
+        self.http2.leave(stream);
+        Ok(())
+    }
+
     /// Breaks the connection, or says that it is to end.
     async fn go(mut self, random: &mut Random) -> Result<(), Finding> {
         if random.percent(40) {
@@ -146,7 +183,9 @@ impl Member<'_> {
     fn heed(&mut self, event: Event, random: &mut Random) {
         let (stream, heeded) = match event {
             Event::Headers { stream, lines, end } => {
+                let is_unread = self.last.is_some_and(|last| stream > last);
                 let heeded = match self.streams.get_mut(&stream) {
+                    _ if is_unread => self.leave_unread(stream, lines),
                     Some(served) if end => served.end(&lines),
                     Some(served) => Err(served.found("trailers that are not the end")),
                     None => self.begin(stream, lines, end, random),

@@ -67,6 +67,8 @@ struct Asked {
     cookie: Option<usize>,
     /// Where it came last.
     came_to: Option<usize>,
+    /// A member has left it unread.
+    is_unread: bool,
 }
 
 /// A client's cookie, and the member that it stands for.
@@ -77,7 +79,7 @@ struct Cookie {
 }
 
 /// Where a client was seen by its address; what it asked for before then shows nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Source {
     member: Option<usize>,
     since: Moment,
@@ -92,6 +94,8 @@ struct State {
     /// By client and pool.
     cookies: HashMap<(usize, usize), Cookie>,
     sources: HashMap<usize, Source>,
+    /// When a member took nothing any more for the last time, at which clients are kept by their address.
+    moved: Moment,
     /// Values of cookies, and what they stand for: each for one member alone.
     values: HashMap<String, (usize, usize)>,
 }
@@ -113,8 +117,11 @@ impl Keeping {
         }
         state.members[pool][member] = Member { takes, since: now };
         if pool_of_sources(pool) && takes == Takes::Nothing {
-            let there = state.sources.values_mut().filter(|source| source.member == Some(member));
-            there.for_each(|source| *source = Source { member: None, since: now });
+            // Whoever was not seen elsewhere may have been there.
+            let is_moved = |source: &&mut Source| source.member.is_none_or(|it| it == member);
+            let moved = state.sources.values_mut().filter(is_moved);
+            moved.for_each(|source| *source = Source { member: None, since: now });
+            state.moved = now;
         }
     }
 
@@ -124,21 +131,27 @@ impl Keeping {
         let state = &mut *self.locked();
         let cookie = state.cookies.get(&(origin(plan.id).0, pool)).cloned();
         let member = cookie.as_ref().map(|cookie| cookie.member);
-        let asked = Asked { begun: now, pool, cookie: member, came_to: None };
+        let asked = Asked { begun: now, pool, cookie: member, came_to: None, is_unread: false };
         state.asked.insert(plan.id, asked);
         cookie.map(|cookie| format!("{COOKIE}={}", cookie.value))
     }
 
-    /// A request has come to a member. An error: it does not belong there.
-    pub fn arrived(&self, tally: &Tally, plan: &Plan, member: usize) -> Result<(), String> {
+    /// A request has come to a member. An error: it does not belong there; a text: unless its own has left it unread.
+    pub fn arrived(
+        &self,
+        tally: &Tally,
+        plan: &Plan,
+        member: usize,
+    ) -> Result<Option<String>, String> {
         let state = &mut *self.locked();
-        let Some(asked) = state.asked.get_mut(&plan.id) else { return Ok(()) };
+        let Some(asked) = state.asked.get_mut(&plan.id) else { return Ok(None) };
         let is_first = asked.came_to.replace(member).is_none();
         let (begun, members) = (asked.begun, &state.members[asked.pool]);
         let here = &members[member];
         let mut home = asked.cookie;
         if pool_of_sources(asked.pool) {
-            let source = state.sources.entry(origin(plan.id).0).or_default();
+            let source = state.sources.entry(origin(plan.id).0);
+            let source = source.or_insert(Source { member: None, since: state.moved });
             if source.since < begun {
                 home = source.member;
                 source.member = Some(member);
@@ -152,18 +165,29 @@ impl Keeping {
         if here.took_only(Takes::Kept, begun) && (is_new || home.is_some_and(|it| it != member)) {
             return Err(format!("at member {member}, which takes nobody new"));
         }
-        let Some(home) = home else { return Ok(()) };
+        let Some(home) = home else { return Ok(None) };
         if home != member {
-            let may_leave = !is_first || !members[home].took(Takes::Kept, begun);
             tally.count(Kind::Moved);
-            let what = || format!("at member {member} instead of {home}");
-            return if may_leave { Ok(()) } else { Err(what()) };
+            let is_over = !is_first || asked.is_unread;
+            if is_over || !members[home].took(Takes::Kept, begun) {
+                return Ok(None);
+            }
+            let what = format!("at member {member} instead of {home}");
+            return if plan.place.member == Version::Http1 { Err(what) } else { Ok(Some(what)) };
         }
         tally.count(if pool_of_sources(asked.pool) { Kind::KeptSource } else { Kind::Kept });
         if here.took_only(Takes::Kept, begun) {
             tally.count(Kind::KeptDrained);
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// A request has come to a member which had said that it reads no more. It may have gone to another already.
+    pub fn left_unread(&self, plan: &Plan) {
+        let state = &mut *self.locked();
+        if let Some(asked) = state.asked.get_mut(&plan.id) {
+            asked.is_unread = true;
+        }
     }
 
     /// A member's response has come to the client, with this cookie of weir's.

@@ -1,12 +1,13 @@
 //! What all threads share: the key, the counts, what was found.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, Moment};
 use crate::keeping::Keeping;
+use crate::message::{Request, path_block};
 use crate::place::{Place, THREADS_MAX, Version, origin};
 use crate::plan::Plan;
 use crate::profile::Profile;
@@ -85,6 +86,8 @@ kinds! {
     NegativeWindows: "windows that became negative",
     LateSettings: "members of HTTP/2 that say late what they take",
     OtherStreamsMax: "members of HTTP/2 that take another number of streams",
+    Retiring: "members of HTTP/2 that take no more on a connection",
+    Unread: "requests behind the last that a member takes",
     MemberStates: "members that go or come back",
     Reloads: "reloads",
     Recoveries: "recoveries from a panic",
@@ -186,6 +189,10 @@ pub struct World {
     begun: [AtomicU64; THREADS_MAX],
     /// Number of a request, and how often members have seen it; lossy, for it is for those under way alone.
     seen: Vec<AtomicU64>,
+    /// How often members have said of a request that they did not read it.
+    unread: Mutex<HashMap<Id, u32>>,
+    /// What was seen that is right if that was so often enough.
+    suspects: Mutex<Vec<(Id, String, u32)>>,
     /// Tunnels of clients of HTTP/2 that have ended for their members.
     ended: Mutex<HashSet<Id>>,
     /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
@@ -225,6 +232,8 @@ impl World {
             keeping: Keeping::default(),
             begun: std::array::from_fn(|_| AtomicU64::new(0)),
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
+            unread: Mutex::default(),
+            suspects: Mutex::default(),
             ended: Mutex::default(),
             spoilt: std::array::from_fn(|_| [0, 0].map(AtomicU64::new)),
             broken_off: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -293,6 +302,35 @@ impl World {
         let count = if is_same { (before & ((1 << ARRIVALS_BITS) - 1)) + 1 } else { 1 };
         place.store(id.0 << ARRIVALS_BITS | count, Ordering::Release);
         count
+    }
+
+    /// A request has come to a member that says that it has not read it.
+    pub fn leave_unread(&self, request: &Request) -> Result<(), String> {
+        let block = path_block(&request.target).unwrap_or_default();
+        let named = self.key.read(block).and_then(|(id, ..)| self.plan(id));
+        let plan = named.ok_or_else(|| format!("a request of no exchange: {request:?}"))?;
+        self.count(Kind::Unread);
+        self.keeping.left_unread(&plan);
+        *self.unread.lock().unwrap_or_else(PoisonError::into_inner).entry(plan.id).or_default() +=
+            1;
+        Ok(())
+    }
+
+    /// What has become of a request is right if so many members have left it unread, which they may be yet to see.
+    pub fn suspect(&self, id: Id, what: String, unread: u32) {
+        let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        suspects.push((id, what, unread));
+    }
+
+    /// All members have seen what has come: what they have not left unread is found.
+    pub fn convict(&self) {
+        let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, what, needed) in suspects.drain(..) {
+            if unread.get(&id).is_none_or(|count| *count < needed) {
+                self.found(&Finding::new(what, id));
+            }
+        }
     }
 
     /// A member has got all of a tunnel.
