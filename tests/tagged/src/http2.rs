@@ -104,6 +104,8 @@ pub struct Http2 {
     pub streams_max: usize,
     /// The other side has said what it takes.
     pub has_settings: bool,
+    /// Messages that were dropped as they came on streams that this side had left.
+    pub dropped: usize,
     /// A window of this side has become a negative one.
     pub has_overdrawn: bool,
     block: Option<(u32, bool, Vec<u8>)>,
@@ -155,6 +157,7 @@ impl Http2 {
             unconfirmed: VecDeque::from([(i64::from(initial), STREAMS_MAX)]),
             streams_max: STREAMS_MAX,
             has_settings: false,
+            dropped: 0,
             has_overdrawn: false,
             block: None,
             goaway: false,
@@ -538,7 +541,10 @@ impl Http2 {
                 windows.is_ended = end;
                 Ok(true)
             }
-            None if self.left.contains(&stream) => Ok(false),
+            None if self.left.contains(&stream) => {
+                self.dropped += usize::from(end);
+                Ok(false)
+            }
             None => Err(format!("something on stream {stream}, which is not open")),
         }
     }
