@@ -53,6 +53,7 @@ impl Scene {
             rough: members(5),
             relay: address(2, 7),
             refusing: address(2, 8),
+            spare: address(2, 9),
             inner: None,
         };
         let snapshots = (0..CHANGES).map(|change| snapshot(&addresses, change)).collect();

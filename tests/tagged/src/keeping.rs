@@ -14,8 +14,12 @@ use crate::world::{Kind, Tally};
 
 /// Pools whose clients are kept, by name.
 pub const POOLS: [&str; 3] = ["kept1", "kept2", "sourced"];
+/// Length of what stands for a member in a cookie.
+const TOKEN_BYTES: usize = 30;
 /// Members of each of them.
 pub const MEMBERS: usize = 2;
+/// The number of the member behind the first of these pools, in a pool of its own: it serves while nobody there does.
+pub const SPARE: usize = 2;
 /// What the cookie is called.
 const COOKIE: &str = "WEIR";
 
@@ -63,19 +67,21 @@ impl Member {
 struct Asked {
     begun: Moment,
     pool: usize,
-    /// Where its cookie belongs.
+    /// Where its cookie belongs, and whether it is known at the spare.
     cookie: Option<usize>,
+    knows_spare: bool,
     /// Where it came last.
     came_to: Option<usize>,
     /// A member has left it unread.
     is_unread: bool,
 }
 
-/// A client's cookie, and the member that it stands for.
+/// A client's cookie, and the members that it stands for.
 #[derive(Debug, Clone)]
 struct Cookie {
     value: String,
-    member: usize,
+    member: Option<usize>,
+    knows_spare: bool,
 }
 
 /// Where a client was seen by its address; what it asked for before then shows nothing.
@@ -96,7 +102,7 @@ struct State {
     sources: HashMap<usize, Source>,
     /// When a member took nothing any more for the last time, at which clients are kept by their address.
     moved: Moment,
-    /// Values of cookies, and what they stand for: each for one member alone.
+    /// Tokens of cookies, and what they stand for: each for one member alone.
     values: HashMap<String, (usize, usize)>,
 }
 
@@ -112,7 +118,7 @@ impl Keeping {
     /// A member takes this from now on.
     pub fn set(&self, pool: usize, member: usize, takes: Takes, now: Moment) {
         let state = &mut *self.locked();
-        if state.has_nobody(pool) {
+        if has_nobody(&state.members[pool]) {
             state.had_nobody[pool] = now;
         }
         state.members[pool][member] = Member { takes, since: now };
@@ -130,8 +136,14 @@ impl Keeping {
         let pool = pool_of(plan.place)?;
         let state = &mut *self.locked();
         let cookie = state.cookies.get(&(origin(plan.id).0, pool)).cloned();
-        let member = cookie.as_ref().map(|cookie| cookie.member);
-        let asked = Asked { begun: now, pool, cookie: member, came_to: None, is_unread: false };
+        let asked = Asked {
+            begun: now,
+            pool,
+            cookie: cookie.as_ref().and_then(|cookie| cookie.member),
+            knows_spare: cookie.as_ref().is_some_and(|cookie| cookie.knows_spare),
+            came_to: None,
+            is_unread: false,
+        };
         state.asked.insert(plan.id, asked);
         cookie.map(|cookie| format!("{COOKIE}={}", cookie.value))
     }
@@ -147,6 +159,15 @@ impl Keeping {
         let Some(asked) = state.asked.get_mut(&plan.id) else { return Ok(None) };
         let is_first = asked.came_to.replace(member).is_none();
         let (begun, members) = (asked.begun, &state.members[asked.pool]);
+        if member == SPARE {
+            let keeps = asked.cookie.is_some_and(|home| members[home].took(Takes::Kept, begun));
+            let had_nobody = has_nobody(members) || state.had_nobody[asked.pool] >= begun;
+            tally.count(Kind::Spare);
+            return match (keeps && is_first, had_nobody) {
+                (false, true) => Ok(None),
+                _ => Err(format!("at the spare; its own member takes it: {keeps}")),
+            };
+        }
         let here = &members[member];
         let mut home = asked.cookie;
         if pool_of_sources(asked.pool) {
@@ -196,25 +217,24 @@ impl Keeping {
         let state = &mut *self.locked();
         let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };
         let Some(member) = asked.came_to else { return Err("of no member".to_owned()) };
-        let is_news = plan.place.server == Server::Kept && asked.cookie != Some(member);
+        let is_known =
+            if member == SPARE { asked.knows_spare } else { asked.cookie == Some(member) };
+        let is_news = plan.place.server == Server::Kept && !is_known;
         let Some(field) = field.filter(|_| is_news) else {
             return match (is_news, field) {
                 (false, None) => Ok(()),
                 _ => Err(format!("{field:?} from {member} for a client of {:?}", asked.cookie)),
             };
         };
-        let value =
-            field.strip_prefix("WEIR=").and_then(|it| it.strip_suffix("; Path=/; HttpOnly"));
-        let is_token =
-            |it: &&str| it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
-        let Some(value) = value.filter(|it| !it.is_empty()).filter(is_token) else {
-            return Err(format!("the cookie {field:?}"));
+        let others =
+            if member == SPARE { asked.cookie } else { asked.knows_spare.then_some(SPARE) };
+        let value = state.check_value(field, pool, [Some(member), others])?;
+        let is_spare = |it: &usize| *it == SPARE;
+        let cookie = Cookie {
+            value,
+            member: if is_spare(&member) { asked.cookie } else { Some(member) },
+            knows_spare: asked.knows_spare || is_spare(&member),
         };
-        let stands_for = *state.values.entry(value.to_owned()).or_insert((pool, member));
-        if stands_for != (pool, member) {
-            return Err(format!("{field} for {member} of {pool}, and {stands_for:?}"));
-        }
-        let cookie = Cookie { value: value.to_owned(), member };
         state.cookies.insert((origin(plan.id).0, pool), cookie);
         Ok(())
     }
@@ -228,16 +248,46 @@ impl Keeping {
             return Err(format!("503 though member {:?} takes it", asked.cookie));
         }
         tally.count(Kind::Nobody);
-        match state.has_nobody(asked.pool) || state.had_nobody[asked.pool] >= asked.begun {
+        if asked.pool == 0 {
+            return Err("503 though there is a spare".to_owned());
+        }
+        match has_nobody(members) || state.had_nobody[asked.pool] >= asked.begun {
             true => Ok(()),
             false => Err("503 though there are members".to_owned()),
         }
     }
 }
 
+fn has_nobody(members: &[Member]) -> bool {
+    members.iter().all(|member| member.takes != Takes::All)
+}
+
 impl State {
-    fn has_nobody(&self, pool: usize) -> bool {
-        self.members[pool].iter().all(|member| member.takes != Takes::All)
+    /// The value of a cookie that is set: a token for each of these members, the one that has answered first.
+    fn check_value(
+        &mut self,
+        field: &str,
+        pool: usize,
+        members: [Option<usize>; 2],
+    ) -> Result<String, String> {
+        let value =
+            field.strip_prefix("WEIR=").and_then(|it| it.strip_suffix("; Path=/; HttpOnly"));
+        let value = value.ok_or_else(|| format!("the cookie {field:?}"))?;
+        let is_token =
+            |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
+        let mut tokens = value.split('.');
+        for member in members.into_iter().flatten() {
+            let token = tokens.next().filter(|it| it.len() == TOKEN_BYTES && is_token(it));
+            let token = token.ok_or_else(|| format!("{field:?} for {members:?}"))?;
+            let stands_for = *self.values.entry(token.to_owned()).or_insert((pool, member));
+            if stands_for != (pool, member) {
+                return Err(format!("{token} for {member} of {pool}, and {stands_for:?}"));
+            }
+        }
+        match tokens.next() {
+            None => Ok(value.to_owned()),
+            Some(_) => Err(format!("{field:?} for {members:?} alone")),
+        }
     }
 }
 

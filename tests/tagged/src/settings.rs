@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
+use crate::keeping::SPARE;
 use crate::member::Role;
 use crate::place::Server;
 
@@ -19,6 +20,8 @@ pub struct Addresses {
     pub rough: [SocketAddr; 2],
     /// The member of relayed connections.
     pub relay: SocketAddr,
+    /// A member of HTTP/1 that serves while nobody else does.
+    pub spare: SocketAddr,
     /// Where nobody listens.
     pub refusing: SocketAddr,
     /// What is behind [`Server::Chain`], if that is one of the servers.
@@ -42,7 +45,7 @@ impl Addresses {
         roles.extend((0..).zip(self.http1).map(|(number, it)| (it, Role::Http1(number))));
         roles.extend((0..).zip(self.http2).map(|(number, it)| (it, Role::Http2(number))));
         roles.extend([(rough1, Role::Http1(0)), (rough2, Role::RoughHttp2)]);
-        roles.push((self.relay, Role::Relay));
+        roles.extend([(self.relay, Role::Relay), (self.spare, Role::Http1(SPARE))]);
         roles
     }
 
@@ -210,7 +213,7 @@ impl Settings<'_> {
         let limited = |pair: [SocketAddr; 2]| {
             pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
         };
-        let Addresses { http1, http2, rough, relay, refusing, .. } = self.addresses;
+        let Addresses { http1, http2, rough, relay, spare, refusing, .. } = self.addresses;
         let narrow = |pair: [SocketAddr; 2]| {
             pair.map(|it| format!("{{ address: \"{it}\", {NARROW} }}")).join(", ")
         };
@@ -243,7 +246,8 @@ impl Settings<'_> {
                 "rough2: {{ http2: true, {timeouts}, members: [ \"{refusing}\", \"{rough2}\" ] }}"
             ),
             format!("relay: {{ members: [ \"{relay}\" ] }}"),
-            format!("kept1: {{ {MONITORED}, members: [ {kept1} ] }}"),
+            format!("kept1: {{ {MONITORED}, fallback: spare, members: [ {kept1} ] }}"),
+            format!("spare: {{ members: [ \"{spare}\" ] }}"),
             format!("kept2: {{ http2: true, {MONITORED}, members: [ {kept2} ] }}"),
             format!("limits1: {{ members: [ {narrow1} ] }}"),
             format!("limits2: {{ http2: true, members: [ {narrow2} ] }}"),

@@ -88,6 +88,7 @@ kinds! {
     OtherStreamsMax: "members of HTTP/2 that take another number of streams",
     Retiring: "members of HTTP/2 that take no more on a connection",
     Unread: "requests behind the last that a member takes",
+    Spare: "requests that a spare serves",
     MemberStates: "members that go or come back",
     Reloads: "reloads",
     Recoveries: "recoveries from a panic",

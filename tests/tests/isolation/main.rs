@@ -29,7 +29,7 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Clients at a time.
 const CLIENTS: usize = 24;
 /// What is not done to a real weir here.
-const IMPOSSIBLE: [Happening; 13] = [
+const IMPOSSIBLE: [Happening; 14] = [
     Happening::Recoveries,
     Happening::Drains,
     Happening::ConnectionRefused,
@@ -37,6 +37,7 @@ const IMPOSSIBLE: [Happening; 13] = [
     Happening::Delayed,
     Happening::RequestsLimited,
     Happening::QueueTimeouts,
+    Happening::Spare,
     Happening::MemberStates,
     Happening::Nobody,
     Happening::Kept,
