@@ -314,7 +314,12 @@ impl<'a> Run<'a> {
             tally.count_many(Kind::RequestsLimited, totals.requests_limited);
         }
         for pool in &table.pools {
-            tally.count_many(Kind::QueueTimeouts, pool.pool.counters.totals().queue_timeouts);
+            let totals = pool.pool.counters.totals();
+            tally.count_many(Kind::QueueTimeouts, totals.queue_timeouts);
+            tally.count_many(Kind::Retries, totals.retries);
+            for member in &pool.members {
+                tally.count_many(Kind::Ejections, member.counters.totals().ejections);
+            }
         }
     }
 

@@ -148,6 +148,9 @@ impl<'a> Response<'a> {
         let body = &self.plan.answer.body;
         // What is compressed has a length of its own, or none; so has the answer to HEAD where that would be.
         if is_compressed || self.plan.place.server == Server::Compressed {
+            if !is_compressed && self.plan.accepts.is_some() {
+                self.world.count(Kind::Uncompressed);
+            }
             return Ok(());
         }
         let expected = match body.framing {

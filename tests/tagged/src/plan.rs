@@ -219,8 +219,29 @@ pub struct Tunnel {
     pub has_trailers: bool,
 }
 
-/// A coding that a client takes.
-pub const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
+/// What clients say of the codings that they take.
+pub const ACCEPTS: [&str; 10] = [
+    "gzip",
+    "br",
+    "zstd",
+    "gzip, br, zstd",
+    "deflate, gzip;q=0.5, br;q=0.9",
+    "gzip;q=0, br;q=0, zstd",
+    "zstd;q=0, *",
+    "identity",
+    "*;q=0, gzip",
+    "gzip;q=0, br;q=0.0, zstd;q=0.000",
+];
+
+/// Whether a client that says so takes a coding (RFC 9110 section 12.5.3).
+pub fn takes(accepts: &str, coding: &str) -> bool {
+    let of = |name: &str| {
+        let parts = accepts.split(", ").map(|part| part.split_once(";q=").unwrap_or((part, "1")));
+        parts.filter(|(it, _)| *it == name).map(|(_, weight)| weight).next()
+    };
+    let weight = of(coding).or_else(|| of("*"));
+    weight.is_some_and(|weight| weight.bytes().any(|digit| matches!(digit, b'1'..=b'9')))
+}
 
 /// All of an exchange.
 #[derive(Debug, Clone)]
@@ -420,7 +441,7 @@ impl Plan {
             self.expects = !self.is_old && self.body.bytes > 0 && random.percent(share);
         }
         if self.place.server == Server::Compressed && random.percent(85) {
-            self.accepts = Some(pick(random, &CODINGS));
+            self.accepts = Some(pick(random, &ACCEPTS));
         }
     }
 

@@ -115,9 +115,21 @@ const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }"
 
 /// Of a virtual server where few are served.
 const LIMITS: &str = "limits: { connections: 1, requests: 4, requests_per_second: 200, burst: 50, \
-    per_key: [ { requests_per_second: 10, exceed: delay, delay_max: 400ms, entries_max: 99 } ] }";
+    per_key: [ { requests_per_second: 10, exceed: delay, delay_max: 400ms, entries_max: 99 }, \
+    { requests: 3, entries_max: 99 } ] }";
 /// Of its members.
 const NARROW: &str = "connections_max: 2, requests_per_second_max: 50";
+
+/// How members are picked.
+const BALANCES: [&str; 7] = [
+    "round_robin",
+    "least_connections",
+    "least_response_time",
+    "random_two",
+    "source_address",
+    "{ hash: \"${request.path}\" }",
+    "round_robin",
+];
 
 /// Members come and go as monitors say.
 const MONITORED: &str = "slow_start: 5s, monitors: [ { type: tcp, interval: 1h } ]";
@@ -230,13 +242,18 @@ impl Settings<'_> {
         };
         let reuse = ["", "reuse: { requests_max: 5 }, ", "reuse: { idle_per_worker: 0 }, "];
         let reuse = reuse[self.change % 3];
+        let balance = BALANCES[self.change % BALANCES.len()];
         let timeout = ["5s", "20ms"][self.change % 2];
         let queue = |half_closed| {
             let queue = format!("timeout: {timeout}, length_max: 6, half_closed: {half_closed}");
-            format!("queue: {{ {queue} }}, retries: 2")
+            format!("queue: {{ {queue} }}, retries: 2, balance: {balance}")
         };
         let (stays, leaves) = (queue("wait"), queue("leave"));
-        let timeouts = "connect_timeout: 1s, response_timeout: 1s";
+        let passive = "passive: { failures: 3, eject: 300ms }";
+        let budget = "retry_budget: { share: 50%, per_second_min: 10 }";
+        let timeouts = format!(
+            "connect_timeout: 1s, response_timeout: 1s, {passive}, {budget}, balance: {balance}"
+        );
         let mut pools = vec![
             format!("http2: {{ http2: true, {reuse}{TRIED_AGAIN}, members: [ {http2} ] }}"),
             format!("queue1: {{ {stays}, members: [ {queue1} ] }}"),

@@ -29,7 +29,7 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Clients at a time.
 const CLIENTS: usize = 24;
 /// What is not done to a real weir here.
-const IMPOSSIBLE: [Happening; 14] = [
+const IMPOSSIBLE: [Happening; 16] = [
     Happening::Recoveries,
     Happening::Drains,
     Happening::ConnectionRefused,
@@ -38,6 +38,8 @@ const IMPOSSIBLE: [Happening; 14] = [
     Happening::RequestsLimited,
     Happening::QueueTimeouts,
     Happening::Spare,
+    Happening::Ejections,
+    Happening::Retries,
     Happening::MemberStates,
     Happening::Nobody,
     Happening::Kept,
