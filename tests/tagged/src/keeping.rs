@@ -76,6 +76,23 @@ struct Asked {
     is_unread: bool,
 }
 
+impl Asked {
+    /// Whether it may go to the spare: nobody takes just any request, and its own member does not take it.
+    fn check_spare(
+        &self,
+        is_first: bool,
+        members: &[Member],
+        had_nobody: Moment,
+    ) -> Result<Option<String>, String> {
+        let keeps = self.cookie.is_some_and(|home| members[home].took(Takes::Kept, self.begun));
+        let had_nobody = has_nobody(members) || had_nobody >= self.begun;
+        match (keeps && is_first, had_nobody) {
+            (false, true) => Ok(None),
+            _ => Err(format!("at the spare; its own member takes it: {keeps}")),
+        }
+    }
+}
+
 /// A client's cookie, and the members that it stands for.
 #[derive(Debug, Clone)]
 struct Cookie {
@@ -160,13 +177,8 @@ impl Keeping {
         let is_first = asked.came_to.replace(member).is_none();
         let (begun, members) = (asked.begun, &state.members[asked.pool]);
         if member == SPARE {
-            let keeps = asked.cookie.is_some_and(|home| members[home].took(Takes::Kept, begun));
-            let had_nobody = has_nobody(members) || state.had_nobody[asked.pool] >= begun;
             tally.count(Kind::Spare);
-            return match (keeps && is_first, had_nobody) {
-                (false, true) => Ok(None),
-                _ => Err(format!("at the spare; its own member takes it: {keeps}")),
-            };
+            return asked.check_spare(is_first, members, state.had_nobody[asked.pool]);
         }
         let here = &members[member];
         let mut home = asked.cookie;
