@@ -104,6 +104,8 @@ pub struct Http2 {
     pub streams_max: usize,
     /// The other side has said what it takes.
     pub has_settings: bool,
+    /// Frames of data, either way.
+    pub data_frames: usize,
     /// Messages that were dropped as they came on streams that this side had left.
     pub dropped: usize,
     /// A window of this side has become a negative one.
@@ -157,6 +159,7 @@ impl Http2 {
             unconfirmed: VecDeque::from([(i64::from(initial), STREAMS_MAX)]),
             streams_max: STREAMS_MAX,
             has_settings: false,
+            data_frames: 0,
             dropped: 0,
             has_overdrawn: false,
             block: None,
@@ -359,6 +362,7 @@ impl Http2 {
         let padding = is_padded.then(|| random.below(50) as u8);
         let length = data.len() as i64 + padding.map_or(0, |padding| 1 + i64::from(padding));
         self.send -= length;
+        self.data_frames += 1;
         if let Some(windows) = self.streams.get_mut(&stream) {
             windows.send -= length;
         }
@@ -552,6 +556,7 @@ impl Http2 {
     fn heed_data(&mut self, frame: Frame) -> Result<Option<Event>, String> {
         let length = frame.payload.len() as i64;
         self.receive -= length;
+        self.data_frames += 1;
         if self.receive < 0 {
             return Err("more than the connection's window".to_owned());
         }

@@ -23,8 +23,8 @@ use crate::world::{Finding, Kind, World};
 const LARGE_BODY_BYTES: usize = 1 << 30;
 /// More than any head may have.
 const LARGE_HEAD_BYTES: usize = 40_000;
-/// With more answers than that, resets are no flood.
-const FLOOD_ANSWERS_MAX: usize = 100;
+/// With more answers than that, or frames of data, there need not be a flood.
+const USEFUL_MAX: usize = 100;
 /// Longest wait of a turn, where a tunnel has to end at its member.
 const ENDING_TURN: Duration = Duration::from_millis(5);
 
@@ -197,9 +197,9 @@ impl Session<'_> {
     /// A connection has ended on which there was too much of something: it was told so.
     fn check_calmed(&self) -> Result<(), Finding> {
         let too_much = self.flood.filter(|(flood, _)| flood.is_too_much() && !self.is_calmed);
-        // A request that was answered before its reset has cost nothing in vain.
-        let is_answered = self.http2.dropped > FLOOD_ANSWERS_MAX;
-        let ends_anyway = is_answered || self.world.is_draining() || self.http2.is_refused;
+        // A request that was answered before its reset has cost nothing in vain, and useful work allows for more.
+        let is_useful = self.http2.dropped.max(self.http2.data_frames) > USEFUL_MAX;
+        let ends_anyway = is_useful || self.world.is_draining() || self.http2.is_refused;
         match too_much.filter(|_| !ends_anyway) {
             Some((flood, id)) => Err(Finding::new(format!("{flood:?} is not seen as a flood"), id)),
             None => Ok(()),
