@@ -6,12 +6,15 @@ use clap::Parser;
 
 /// Runs a worker of the data path over a kernel in memory, seed after seed, and tells what it finds.
 #[derive(Debug, Parser)]
-#[command(after_help = "\
+#[command(
+    name = "weir-simulation",
+    after_help = "\
 Examples:
-  simulate                       seeds from 1 on, for 10 seconds
-  simulate --seconds 3600 --threads 2 --from 1000000
-  simulate --from 4711 --runs 1  one seed again, as a finding names it
-  simulate --runs 1000 --digests digests.txt   what each run did, for a comparison with another build")]
+  weir-simulation                seeds from 1 on, for 10 seconds
+  weir-simulation --seconds 3600 --threads 2 --from 1000000
+  weir-simulation --from 4711 --runs 1  one seed again, as a finding names it
+  weir-simulation --runs 1000 --digests digests.txt   what each run did, for a comparison with another build"
+)]
 pub struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 1)]

@@ -5,6 +5,8 @@
 //! every byte ([`weir_tagged`]); the run checks that everything comes to an end, that nothing is left of it, and that no
 //! memory grows. Time is the run's own, so that minutes pass in milliseconds.
 
+#[cfg(test)]
+mod allocations;
 mod arguments;
 mod members;
 mod memory;

@@ -46,7 +46,7 @@ pub fn change(worker: &SimulatedWorker, addresses: &Addresses, world: &World, ra
     // Half of the time it is well.
     let state = if random.percent(50) { 0 } else { random.below(STATES.len()) };
     let (health, wanted, takes) = STATES[state];
-    member.set_health(health);
+    member.set_health(health, kernel::now_us() / 1_000);
     member.set_state_override(wanted);
     if number < POOLS.len() {
         world.keeping.set(number, place, takes, Moment(kernel::now_us()));

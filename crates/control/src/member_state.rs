@@ -3,7 +3,7 @@
 use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
-use weir_dataplane::live::LiveMember;
+use weir_exchange::shared::live::LiveMember;
 
 use crate::time::monotonic_ms;
 

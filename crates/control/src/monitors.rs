@@ -15,20 +15,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use first_probes::{FirstProbes, REPEAT_INTERVAL, WaitedPool};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
+use verdicts::{Probed, Verdicts};
 use weir_config::snapshot::{Address, AfterFirstProbes, Member, Pool, Snapshot};
 use weir_core::monitor::Health;
-use weir_dataplane::live::{LiveMember, LiveTable};
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use crate::events::Events;
 use crate::member_state::is_in_service;
 use crate::probe::{Failure, Probe, Subject, TlsClients};
 use crate::random::random;
 use crate::time::monotonic_ms;
-use first_probes::{FirstProbes, REPEAT_INTERVAL, WaitedPool};
-use verdicts::{Probed, Verdicts};
 
 /// Events that this host cannot probe come at most this often.
 const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);

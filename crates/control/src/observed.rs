@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_config::snapshot::Snapshot;
-use weir_dataplane::counters::{PerWorker, WorkerCounters};
-use weir_dataplane::live::LiveTable;
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
 
 use crate::log_writer::LogCounters;
 use crate::monitors::Board;

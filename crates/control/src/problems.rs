@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use weir_dataplane::counters::WorkerTotals;
+use weir_exchange::shared::counters::WorkerTotals;
 
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::time::{monotonic_ms, rfc3339};

@@ -9,8 +9,8 @@ use serde::Serialize;
 use weir_config::snapshot::{Address, Balance, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
-use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
-use weir_dataplane::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
+use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
+use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
 
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};

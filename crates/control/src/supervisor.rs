@@ -6,20 +6,23 @@
 //! | SIGTERM, SIGINT | no new connections; ends with the last transaction, at the latest after `drain_timeout` |
 //! | a second of these | ends at once |
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
+use std::{fmt, io};
 
+use next::Next;
+use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_config::snapshot::{Address, LogTarget, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
+use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
-use weir_dataplane::live::LiveTable;
+use weir_dataplane::outside;
 use weir_dataplane::reports::Event;
+use weir_exchange::shared::live::LiveTable;
 
 use crate::admin::Admin;
 use crate::events::Events;
@@ -30,9 +33,6 @@ use crate::names::{NameServers, Names};
 use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
-use next::Next;
-use reading::Reading;
-use weir_dataplane::error_text::io_error_text;
 
 mod next;
 mod reading;
@@ -232,7 +232,7 @@ impl Supervisor {
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
-        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers));
+        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let log_sender = log.sender();

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::{Address, Member, Monitor, Pool, Snapshot};
-use weir_dataplane::counters::PerWorker;
-use weir_dataplane::live::LiveTable;
+use weir_dataplane::outside;
+use weir_exchange::shared::counters::PerWorker;
+use weir_exchange::shared::live::LiveTable;
 
 use crate::monitors::Board;
 use crate::observed::Observed;
@@ -45,7 +46,8 @@ fn minimal() -> Snapshot {
 
 /// A view of a process with one pool `web` of these members, without monitors.
 pub fn observed_with(members: &[Address], workers: usize) -> Observed {
-    let table = LiveTable::build(snapshot(vec![pool("web", members, &[])]), None, workers);
+    let table =
+        LiveTable::build(snapshot(vec![pool("web", members, &[])]), None, workers, &outside());
     let counters = Arc::new(PerWorker::new(workers));
     let log = Arc::default();
     let observed = Observed::new(Arc::new(table), counters, log, Board::default(), Arc::default());

@@ -7,12 +7,13 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use weir_config::snapshot::AccessFormat;
+use weir_core::clock::Clock;
 use weir_core::policy::Lines;
-use weir_event_loop::clock::Clock;
 use weir_event_loop::wall_clock::{Date, WallClock};
+use weir_exchange::shared::counters::WorkerCounters;
+use weir_exchange::termination::Termination;
 use weir_http::message::{RequestHead, Version};
 
-use crate::counters::WorkerCounters;
 use crate::reports::LogBatch;
 
 /// A batch of this size is handed over at once.
@@ -21,99 +22,6 @@ const BATCH_BYTES: usize = 32 * 1024;
 const BATCH_MS: u64 = 100;
 /// Bytes of one request field (target, host, …) that a line shows.
 const SHOWN_BYTES_MAX: usize = 2048;
-
-/// How a transaction ended; the words are part of the log's contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Termination {
-    /// The response was handed over whole.
-    Complete,
-    /// The client went away.
-    ClientAbort,
-    /// The client's body made no progress, or it did not take the response.
-    ClientTimeout,
-    /// The client's TLS handshake came to nothing.
-    TlsHandshake,
-    /// The client's head was not complete in time.
-    HeaderTimeout,
-    /// The client sent something malformed.
-    ClientMalformed,
-    /// The client's head or body was above a limit.
-    ClientLimit,
-    /// Its path is one that servers read differently, and the settings refuse such.
-    PathRefused,
-    /// The client asked for a name on a connection that was made for another (TLS).
-    Misdirected,
-    /// It came before its client's handshake was done, and must not be done twice.
-    TooEarly,
-    /// The client did more of something than anybody needs (HTTP/2).
-    ClientFlood,
-    /// No member could take the request.
-    NoMember,
-    /// No connection to a member.
-    MemberConnect,
-    /// The member did not answer in time.
-    MemberTimeout,
-    /// The member's connection ended or broke before its response was complete.
-    MemberAbort,
-    /// The member sent something malformed.
-    MemberMalformed,
-    /// The virtual server had no connection left.
-    ConnectionLimit,
-    /// It waited for a member for too long.
-    QueueTimeout,
-    /// It was above a limit on its rate.
-    RateLimit,
-    /// A policy answered it, or ended its connection.
-    Policy,
-    /// A policy made something of it that cannot be sent.
-    PolicyFailed,
-    /// Its response could not be compressed to the end.
-    EncodingFailed,
-    /// The tunnel was idle for too long.
-    TunnelTimeout,
-    /// The relayed connection was idle for too long.
-    IdleTimeout,
-    /// What a connection has to begin with did not come in time.
-    HelloTimeout,
-    /// It asked for no name that leads to a pool.
-    UnknownServerName,
-    /// The process stopped.
-    Stopped,
-}
-
-impl Termination {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::ClientAbort => "client_abort",
-            Self::ClientTimeout => "client_timeout",
-            Self::TlsHandshake => "tls_handshake",
-            Self::HeaderTimeout => "header_timeout",
-            Self::ClientMalformed => "client_malformed",
-            Self::ClientLimit => "client_limit",
-            Self::PathRefused => "path_refused",
-            Self::Misdirected => "misdirected",
-            Self::TooEarly => "too_early",
-            Self::ClientFlood => "client_flood",
-            Self::NoMember => "no_member",
-            Self::MemberConnect => "member_connect",
-            Self::MemberTimeout => "member_timeout",
-            Self::MemberAbort => "member_abort",
-            Self::MemberMalformed => "member_malformed",
-            Self::ConnectionLimit => "connection_limit",
-            Self::QueueTimeout => "queue_timeout",
-            Self::RateLimit => "rate_limit",
-            Self::Policy => "policy",
-            Self::PolicyFailed => "policy_failed",
-            Self::EncodingFailed => "encoding_failed",
-            Self::TunnelTimeout => "tunnel_timeout",
-            Self::IdleTimeout => "idle_timeout",
-            Self::HelloTimeout => "hello_timeout",
-            Self::UnknownServerName => "unknown_server_name",
-            Self::Stopped => "stopped",
-        }
-    }
-}
 
 /// What a line says besides the request itself.
 pub struct Entry<'a> {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::{Address, Snapshot};
-use weir_event_loop::{random, sockets};
+use weir_event_loop::{clock, random, sockets};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
-use crate::counters::{PerWorker, WorkerCounters};
 use crate::endpoint::endpoint;
 use crate::error_text::io_error_text;
-use crate::live::LiveTable;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
 use crate::worker::{Command, Setup};
@@ -167,7 +167,7 @@ impl DataPlane {
     /// Listeners that are in both tables are not touched.
     pub fn put_in_force(&mut self, table: Arc<LiveTable>) {
         let added = std::mem::take(&mut self.prepared);
-        table.enter_into_force();
+        table.enter_into_force(clock::now().now_ms());
         let kept: HashSet<&Address> =
             addresses(&table.snapshot).map(|(_, address)| address).collect();
         let gone = self.listeners.keys().filter(|address| !kept.contains(address));
@@ -335,6 +335,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, sync_channel};
 
     use super::*;
+    use crate::outside;
 
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 2\r\n\r\nok";
 
@@ -403,7 +404,7 @@ mod tests {
         let loaded = weir_config::parse("test.yaml", &text);
         let config = loaded.config.expect("a good configuration");
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
-        Arc::new(LiveTable::build(snapshot, previous, workers))
+        Arc::new(LiveTable::build(snapshot, previous, workers, &outside()))
     }
 
     fn serve_member(path: &Path) {
@@ -466,7 +467,7 @@ mod tests {
         let first = Arc::clone(bed.data_plane.table());
         let mut snapshot = Snapshot::clone(&first.snapshot);
         Arc::make_mut(&mut snapshot.pools[0]).members[0].address = Address::Unix(silent);
-        let second = Arc::new(LiveTable::build(Arc::new(snapshot), Some(&first), 1));
+        let second = Arc::new(LiveTable::build(Arc::new(snapshot), Some(&first), 1, &outside()));
         bed.data_plane.put_in_force(Arc::clone(&second));
         let mut client = bed.client();
         client.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
@@ -474,7 +475,7 @@ mod tests {
         while gone.occupancy.load(Relaxed) == 0 {
             std::thread::yield_now();
         }
-        let third = LiveTable::build(Arc::clone(&first.snapshot), Some(&second), 1);
+        let third = LiveTable::build(Arc::clone(&first.snapshot), Some(&second), 1, &outside());
         bed.data_plane.put_in_force(Arc::new(third));
         bed.data_plane.workers[0].tell(Command::Panic);
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");

@@ -2,25 +2,20 @@
 //! idle member connections.
 
 mod access_log;
-mod arena;
-mod client_address;
-mod client_tls;
-pub mod counters;
 mod endpoint;
 pub mod error_text;
 pub mod handle;
-pub mod live;
-mod location;
-mod pool;
+mod owners;
 pub mod reports;
-mod server_tls;
-pub mod shared_table;
 #[cfg(feature = "simulation")]
 pub mod simulation;
-pub mod sticky;
-mod table;
 mod thread;
-mod traffic;
-#[cfg(test)]
-mod traffic_simulation;
 mod worker;
+
+use weir_event_loop::{clock, random};
+use weir_exchange::outside::Outside;
+
+/// What a live table needs and cannot make, of this host.
+pub fn outside() -> Outside {
+    Outside { clock: clock::now(), fill_randomly: random::fill }
+}

@@ -10,10 +10,11 @@ use weir_core::monitor::Health;
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
 use weir_event_loop::{Descriptor, EventLoop, Token, random};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use crate::access_log::AccessLog;
-use crate::counters::{PerWorker, WorkerCounters};
-use crate::live::{LiveMember, LiveTable};
+use crate::outside;
 use crate::reports::{Event, LogBatch};
 use crate::worker::{Command, Setup, Worker};
 
@@ -38,7 +39,7 @@ pub struct SimulatedWorker {
 impl SimulatedWorker {
     /// Serves what the snapshot says, with every member up.
     pub fn new(network: &Network, snapshot: Snapshot) -> Self {
-        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1));
+        let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1, &outside()));
         let counters = Arc::new(PerWorker::new(1));
         let (log_sender, log) = sync_channel(REPORTS_MAX);
         let (event_sender, events) = sync_channel(REPORTS_MAX);
@@ -71,18 +72,23 @@ impl SimulatedWorker {
 
     /// Puts a snapshot in force.
     pub fn apply(&mut self, snapshot: Snapshot) {
-        let table =
-            Arc::new(LiveTable::build(Arc::new(snapshot), Some(&self.table), self.table.workers()));
+        let table = Arc::new(LiveTable::build(
+            Arc::new(snapshot),
+            Some(&self.table),
+            self.table.workers(),
+            &outside(),
+        ));
         let old = addresses(&self.table.snapshot);
         self.put_in_force(table, &old);
     }
 
     fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[SocketAddr]) {
-        table.enter_into_force();
+        let now_ms = memory::now_us() / 1_000;
+        table.enter_into_force(now_ms);
         // The first probe of a member that is monitored passes at once.
         let members = table.pools.iter().flat_map(|pool| &pool.members);
         for member in members.filter(|member| member.health() == Health::Pending) {
-            member.set_health(Health::Up);
+            member.set_health(Health::Up, now_ms);
         }
         let new = addresses(&table.snapshot);
         let added: Vec<SocketAddr> = new.iter().filter(|it| !old.contains(it)).copied().collect();

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::Sealed;
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::handler::{Owner, Token};
 use crate::kernel::{Descriptor, Kernel};
 use crate::output::Spares;
@@ -64,7 +64,7 @@ impl EventLoop {
 
     /// A loop without sockets over this kernel.
     pub fn over(kernel: Kernel) -> Self {
-        let clock = Clock::new();
+        let clock = clock::now();
         let room = Room::within(kernel.descriptors_max());
         Self {
             kernel,

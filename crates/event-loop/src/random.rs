@@ -5,12 +5,17 @@ use std::hash::{BuildHasher, RandomState};
 /// Bytes that nobody can tell in advance: what keys are made of.
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
+    fill(&mut bytes);
+    bytes
+}
+
+/// The same, as many as there is room for.
+pub fn fill(bytes: &mut [u8]) {
     // Each state has keys of its own, made from the system's random numbers.
     let state = RandomState::new();
     for (index, part) in bytes.chunks_mut(size_of::<u64>()).enumerate() {
         part.copy_from_slice(&word(&state, index).to_ne_bytes()[..part.len()]);
     }
-    bytes
 }
 
 #[cfg(not(feature = "simulation"))]

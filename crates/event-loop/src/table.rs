@@ -131,3 +131,18 @@ impl Sockets {
         })
     }
 }
+
+#[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_no_larger_than_today() {
+        let (size, today) = (size_of::<Socket>(), 128);
+        assert!(
+            size <= today,
+            "a socket has {size} bytes, and it had {today}: box what few sockets need"
+        );
+        assert!(size == today, "a socket has {size} bytes now: lower the number here from {today}");
+    }
+}

@@ -6,6 +6,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
+use crate::clock;
 use crate::event_loop::{
     ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, READS_IN_A_ROW_MAX, write,
 };
@@ -40,7 +41,7 @@ impl EventLoop {
         wanted_at_us: Option<u64>,
     ) -> io::Result<Option<u64>> {
         self.wait(wanted_at_us)?;
-        self.clock.refresh();
+        self.clock = clock::now();
         self.handle_events(handler);
         self.handle_ready(handler);
         self.handle_deadlines(handler);
@@ -73,7 +74,7 @@ impl EventLoop {
     fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
         if wanted_at_us.is_some() {
             // The turn took its time, and the handler counts in microseconds.
-            self.clock.refresh();
+            self.clock = clock::now();
         }
         let until_timer_us =
             self.timers.wait_ms(self.clock.now_ms()).map(|wait_ms| wait_ms * 1_000);

@@ -5,6 +5,7 @@ use weir_testing::Random;
 use weir_testing::frame::{Frame, code, kind};
 
 use crate::http2::{Http2, PRIORITY_UPDATE};
+use crate::http2_terms::Change;
 use crate::message::Fields;
 use crate::plan::{Framing, Method, Plan, Rule};
 
@@ -70,7 +71,7 @@ impl Flood {
                 }
             }
             Self::Pings => frames(http2, 200, Frame::new(kind::PING, 0, 0, *b"tell me!")),
-            Self::Settings => (0..100).for_each(|_| http2.repeat_settings()),
+            Self::Settings => (0..100).for_each(|_| _ = http2.settle(Change::None)),
             Self::Priorities => {
                 frames(http2, 1_500, Frame::new(PRIORITY_UPDATE, 0, 0, *b"\0\0\0\x01u=0"));
             }

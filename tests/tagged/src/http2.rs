@@ -6,6 +6,7 @@ use weir_testing::Random;
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 use weir_testing::hpack::{Decoder, write_indexed_line, write_line};
 
+use crate::http2_terms::{Change, Terms};
 use crate::link::Link;
 use crate::message::{Fields, Name};
 
@@ -27,9 +28,8 @@ pub const PRIORITY_UPDATE: u8 = 0x10;
 /// Nobody knows what it means, and nobody has to (RFC 9113 section 5.5).
 const UNKNOWN: u8 = 0xbf;
 
-/// Frames about nothing that a side sends at most, and further SETTINGS.
+/// Frames about nothing that a side sends at most.
 const CHATS_MAX: usize = 48;
-const SETTINGS_MAX: usize = 5;
 
 /// What has come.
 #[derive(Debug)]
@@ -93,21 +93,16 @@ pub struct Http2 {
     last_stream: u32,
     send: i64,
     receive: i64,
-    /// What the windows of streams are at first: that of the other side, and this one's.
+    /// What the windows of streams of the other side are at first.
     peer_initial: i64,
-    own_initial: i64,
-    /// Streams that this side takes at a time.
-    own_streams_max: usize,
-    /// What this side has said since of both, and the other has not confirmed.
-    unconfirmed: VecDeque<(i64, usize)>,
+    /// What this side has said of its own.
+    own: Terms,
     /// Streams that the other side takes at a time.
     pub streams_max: usize,
     /// The other side has said what it takes.
     pub has_settings: bool,
-    /// Frames of data, either way.
-    pub data_frames: usize,
-    /// Messages that were dropped as they came on streams that this side had left.
-    pub dropped: usize,
+    /// Frames of data, either way, and messages that were dropped as they came on streams that this side had left.
+    pub useful: usize,
     /// A window of this side has become a negative one.
     pub has_overdrawn: bool,
     block: Option<(u32, bool, Vec<u8>)>,
@@ -118,13 +113,12 @@ pub struct Http2 {
     pub is_refused: bool,
     /// Who talks more than that is taken for a flood.
     chats_left: usize,
-    settings_left: usize,
 }
 
 impl Http2 {
     /// A client, which says first what it takes.
     pub fn client(link: Link, initial: u32) -> Self {
-        let mut http2 = Self::new(link, false, initial);
+        let mut http2 = Self::new(link, false, (initial, STREAMS_MAX as u32));
         http2.link.out().extend_from_slice(PREFACE);
         http2.greet(&[(setting::INITIAL_WINDOW_SIZE, initial)]);
         http2
@@ -132,8 +126,7 @@ impl Http2 {
 
     /// A member, which takes so many streams at a time.
     pub fn member(link: Link, initial: u32, streams_max: u32) -> Self {
-        let mut http2 = Self::new(link, true, initial);
-        http2.unconfirmed = VecDeque::from([(i64::from(initial), streams_max as usize)]);
+        let mut http2 = Self::new(link, true, (initial, streams_max));
         http2.greet(&[
             (setting::INITIAL_WINDOW_SIZE, initial),
             (setting::MAX_CONCURRENT_STREAMS, streams_max),
@@ -142,7 +135,7 @@ impl Http2 {
         http2
     }
 
-    fn new(link: Link, is_server: bool, initial: u32) -> Self {
+    fn new(link: Link, is_server: bool, said: (u32, u32)) -> Self {
         Self {
             link,
             decoder: Decoder::default(),
@@ -154,20 +147,16 @@ impl Http2 {
             send: WINDOW_DEFAULT,
             receive: CONNECTION_WINDOW,
             peer_initial: WINDOW_DEFAULT,
-            own_initial: WINDOW_DEFAULT,
-            own_streams_max: STREAMS_MAX,
-            unconfirmed: VecDeque::from([(i64::from(initial), STREAMS_MAX)]),
+            own: Terms::new((WINDOW_DEFAULT, STREAMS_MAX), said),
             streams_max: STREAMS_MAX,
             has_settings: false,
-            data_frames: 0,
-            dropped: 0,
+            useful: 0,
             has_overdrawn: false,
             block: None,
             goaway: false,
             may_be_refused: false,
             is_refused: false,
             chats_left: CHATS_MAX,
-            settings_left: SETTINGS_MAX,
         }
     }
 
@@ -179,43 +168,14 @@ impl Http2 {
 
     /// Says nothing that is of no importance: what is at the other end does not expect it.
     pub fn keep_quiet(&mut self) {
-        (self.chats_left, self.settings_left) = (0, 0);
+        self.chats_left = 0;
+        self.own.keep();
     }
 
-    /// Says that streams have other windows from now on.
-    pub fn set_initial(&mut self, initial: u32) {
-        if self.settings_left == 0 {
-            return;
-        }
-        self.settings_left -= 1;
-        let (_, streams_max) = self.said();
-        self.unconfirmed.push_back((i64::from(initial), streams_max));
-        self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial)]));
-    }
-
-    /// Says once more what the windows of streams are.
-    pub fn repeat_settings(&mut self) {
-        let (initial, streams_max) = self.said();
-        self.unconfirmed.push_back((initial, streams_max));
-        self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial as u32)]));
-    }
-
-    /// Says that it takes so many streams at a time from now on.
-    pub fn set_streams_max(&mut self, streams_max: usize) -> bool {
-        let may_say = self.settings_left > 0;
-        if may_say {
-            self.settings_left -= 1;
-            let (initial, _) = self.said();
-            self.unconfirmed.push_back((initial, streams_max));
-            let entry = (setting::MAX_CONCURRENT_STREAMS, streams_max as u32);
-            self.write(&Frame::settings(&[entry]));
-        }
-        may_say
-    }
-
-    /// What this side has said last of windows and streams.
-    fn said(&self) -> (i64, usize) {
-        self.unconfirmed.back().copied().unwrap_or((self.own_initial, self.own_streams_max))
+    /// Says that something else holds from now on; whether it has.
+    pub fn settle(&mut self, change: Change) -> bool {
+        let frame = self.own.change(change);
+        frame.inspect(|frame| self.write(frame)).is_some()
     }
 
     /// Sends a frame that says nothing about any exchange; `stream`: one that is open, or was.
@@ -273,7 +233,7 @@ impl Http2 {
     fn begin(&mut self, stream: u32) {
         let windows = Windows {
             send: self.peer_initial,
-            receive: self.own_initial,
+            receive: self.own.initial(),
             is_ended: false,
             has_ended: false,
         };
@@ -362,7 +322,7 @@ impl Http2 {
         let padding = is_padded.then(|| random.below(50) as u8);
         let length = data.len() as i64 + padding.map_or(0, |padding| 1 + i64::from(padding));
         self.send -= length;
-        self.data_frames += 1;
+        self.useful += 1;
         if let Some(windows) = self.streams.get_mut(&stream) {
             windows.send -= length;
         }
@@ -440,10 +400,7 @@ impl Http2 {
             }
             (kind::SETTINGS, 0) if frame.flags & flag::ACK == 0 => self.heed_settings(&frame),
             (kind::SETTINGS, 0) => {
-                let confirmed = self.unconfirmed.pop_front();
-                let (initial, streams_max) = confirmed.ok_or("a confirmation of nothing")?;
-                self.own_streams_max = streams_max;
-                let more = initial - std::mem::replace(&mut self.own_initial, initial);
+                let more = self.own.confirm()?;
                 self.streams.values_mut().for_each(|windows| windows.receive += more);
                 self.has_overdrawn |= self.streams.values().any(|windows| windows.receive < 0);
                 Ok(None)
@@ -512,8 +469,8 @@ impl Http2 {
         if self.is_server && stream > self.last_stream && stream % 2 == 1 {
             let is_open = |it: &&Windows| !(it.is_ended && it.has_ended);
             let open = self.streams.values().filter(is_open).count();
-            if open >= self.own_streams_max {
-                return Err(format!("one stream more than {open}, of {}", self.own_streams_max));
+            if open >= self.own.streams_max() {
+                return Err(format!("one stream more than {open}, of {}", self.own.streams_max()));
             }
             self.last_stream = stream;
             self.begin(stream);
@@ -546,7 +503,7 @@ impl Http2 {
                 Ok(true)
             }
             None if self.left.contains(&stream) => {
-                self.dropped += usize::from(end);
+                self.useful += usize::from(end);
                 Ok(false)
             }
             None => Err(format!("something on stream {stream}, which is not open")),
@@ -556,7 +513,7 @@ impl Http2 {
     fn heed_data(&mut self, frame: Frame) -> Result<Option<Event>, String> {
         let length = frame.payload.len() as i64;
         self.receive -= length;
-        self.data_frames += 1;
+        self.useful += 1;
         if self.receive < 0 {
             return Err("more than the connection's window".to_owned());
         }
@@ -570,7 +527,7 @@ impl Http2 {
             windows.receive -= length;
             // An end alone takes none of a window, which may have become a negative one.
             if length > 0 && windows.receive < 0 {
-                let (left, of) = (windows.receive, self.own_initial);
+                let (left, of) = (windows.receive, self.own.initial());
                 return Err(format!("{left} bytes of the window of stream {stream}, of {of}"));
             }
         }

@@ -10,6 +10,7 @@ use crate::answer::{Came, Response};
 use crate::clock::Moment;
 use crate::flood::Flood;
 use crate::http2::{Event, Http2};
+use crate::http2_terms::Change;
 use crate::link::{END_TOLD_MAX, Link, UNTIL_EVENT};
 use crate::message::{Fields, add_cookie, request, trailers, wants_trailers};
 use crate::place::{Place, Server};
@@ -198,7 +199,7 @@ impl Session<'_> {
     fn check_calmed(&self) -> Result<(), Finding> {
         let too_much = self.flood.filter(|(flood, _)| flood.is_too_much() && !self.is_calmed);
         // A request that was answered before its reset has cost nothing in vain, and useful work allows for more.
-        let is_useful = self.http2.dropped.max(self.http2.data_frames) > USEFUL_MAX;
+        let is_useful = self.http2.useful > USEFUL_MAX;
         let ends_anyway = is_useful || self.world.is_draining() || self.http2.is_refused;
         match too_much.filter(|_| !ends_anyway) {
             Some((flood, id)) => Err(Finding::new(format!("{flood:?} is not seen as a flood"), id)),
@@ -303,7 +304,8 @@ impl Session<'_> {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
             self.http2.chat(stream, random);
         } else if random.percent(1) {
-            self.http2.set_initial([2_000, 65_535, 200_000][random.below(3)]);
+            let initial = [2_000, 65_535, 200_000][random.below(3)];
+            self.http2.settle(Change::Initial(initial));
         }
     }
 

@@ -10,6 +10,7 @@ use weir_testing::hpack::write_line;
 use crate::arrival::Arrival;
 use crate::clock::Moment;
 use crate::http2::{Event, Http2};
+use crate::http2_terms::Change;
 use crate::link::{Link, UNTIL_EVENT};
 use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
 use crate::place::Version;
@@ -111,9 +112,13 @@ impl Member<'_> {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
             self.http2.chat(stream, random);
         } else if random.percent(1) {
-            self.http2.set_initial([3_000, 65_535, 300_000][random.below(3)]);
-        } else if random.percent(1) && self.http2.set_streams_max([0, 1, 4, 100][random.below(4)]) {
-            self.world.count(Kind::OtherStreamsMax);
+            let initial = [3_000, 65_535, 300_000][random.below(3)];
+            self.http2.settle(Change::Initial(initial));
+        } else if random.percent(1) {
+            let streams_max = [0, 1, 4, 100][random.below(4)];
+            if self.http2.settle(Change::StreamsMax(streams_max)) {
+                self.world.count(Kind::OtherStreamsMax);
+            }
         }
         if std::mem::take(&mut self.http2.has_overdrawn) {
             self.world.count(Kind::NegativeWindows);

@@ -23,6 +23,7 @@ mod http1_member;
 mod http2;
 mod http2_client;
 mod http2_member;
+mod http2_terms;
 pub mod keeping;
 pub mod link;
 pub mod member;

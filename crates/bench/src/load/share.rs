@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use weir_event_loop::clock::Clock;
+use weir_event_loop::clock;
 
 use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
 use super::tally::{Completed, Tally};
@@ -125,7 +125,7 @@ impl Signals {
 /// is measured.
 #[inline]
 pub fn now_us() -> u64 {
-    Clock::new().now_us()
+    clock::now().now_us()
 }
 
 /// What one thread saw.

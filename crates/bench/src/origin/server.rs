@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::io::Errno;
 use slab::Slab;
-use weir_event_loop::clock::Clock;
+use weir_event_loop::clock;
 use weir_event_loop::wall_clock::WallClock;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_http::h1::{self, HeadScan, Parsed};
@@ -191,7 +191,7 @@ impl Server {
         let client = &mut self.clients[key];
         client.phase = Phase::Delayed(order);
         io.pause(client.token);
-        self.delayed.push(Reverse((Clock::new().now_us() + delay_us, key, client.token)));
+        self.delayed.push(Reverse((clock::now().now_us() + delay_us, key, client.token)));
     }
 
     fn begin(&mut self, io: &mut EventLoop, key: usize, order: Order) {
@@ -309,7 +309,7 @@ impl Server {
     }
 
     fn answer_delayed(&mut self, io: &mut EventLoop) {
-        let now_us = Clock::new().now_us();
+        let now_us = clock::now().now_us();
         while let Some(&Reverse((due_us, key, token))) = self.delayed.peek() {
             if due_us > now_us {
                 return;

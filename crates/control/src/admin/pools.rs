@@ -37,7 +37,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{self, Address};
 use weir_core::admin_state::AdminState;
-use weir_dataplane::live::{LiveMember, LiveTable};
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use super::problem::{Problem, listed};
 use super::{Context, Peer, json, off_thread};

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-
 use weir_config::snapshot::Snapshot;
-use weir_dataplane::live::LiveTable;
+use weir_dataplane::outside;
+use weir_exchange::shared::live::LiveTable;
 
 use super::*;
 use crate::events::testing::Captured;
@@ -131,7 +131,7 @@ async fn over_tcp_only_known_names_are_answered() {
     let table = observed.table();
     let mut snapshot = Snapshot::clone(&table.snapshot);
     snapshot.admin_host_names = vec!["weir.example".into()];
-    observed.set_table(Arc::new(LiveTable::build(Arc::new(snapshot), Some(&table), 1)));
+    observed.set_table(Arc::new(LiveTable::build(Arc::new(snapshot), Some(&table), 1, &outside())));
     for host in ["weir.example", "Weir.Example.:9900", "127.0.0.1"] {
         assert_eq!(of_host(host).await, "200", "{host}");
     }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::RuleName;
-use weir_dataplane::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
-use weir_dataplane::live::{LiveMember, LiveTable};
+use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
+use weir_exchange::shared::counters::{MemberTotals, PoolTotals, VirtualServerTotals};
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
-use weir_core::admin_state::AdminState;
-use weir_core::monitor::Health;
 
 /// A virtual server and its counters, summed once per reading.
 pub struct ServerView {

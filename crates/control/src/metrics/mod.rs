@@ -11,13 +11,13 @@ mod families;
 
 use std::fmt::Write;
 
-use weir_dataplane::counters::{HistogramTotals, LATENCY_BOUNDS_US};
-
-use crate::observed::{Observed, shown_gauge};
 use families::{
     MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
     ServerView, VIRTUAL_SERVERS,
 };
+use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
+
+use crate::observed::{Observed, shown_gauge};
 
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

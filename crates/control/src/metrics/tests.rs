@@ -4,7 +4,7 @@ use std::sync::Arc;
 use weir_config::snapshot::Address;
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
-use weir_dataplane::live::LiveTable;
+use weir_exchange::shared::live::LiveTable;
 
 use super::*;
 use crate::testing::observed_with;
@@ -24,7 +24,7 @@ fn observed() -> Observed {
     server.of(0).request_duration.record(100);
     server.of(1).request_duration.record(2_000);
     server.of(1).request_duration.record(60_000_000);
-    table.pools[0].members[1].set_health(Health::Down);
+    table.pools[0].members[1].set_health(Health::Down, 1);
     observed
 }
 

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use weir_config::snapshot::{DrainAnswer, HttpProbe, Monitor, MonitorKind, TcpProbe};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Schedule;
+use weir_dataplane::outside;
 
 use super::*;
 use crate::events::testing::Captured;
@@ -74,7 +75,7 @@ async fn eventually(condition: impl Fn() -> bool) {
 
 fn table(members: &[&Member], monitors: &[Monitor], previous: Option<&LiveTable>) -> LiveTable {
     let addresses: Vec<Address> = members.iter().map(|member| member.address.clone()).collect();
-    LiveTable::build(snapshot(vec![pool("web", &addresses, monitors)]), previous, 1)
+    LiveTable::build(snapshot(vec![pool("web", &addresses, monitors)]), previous, 1, &outside())
 }
 
 /// Later than any test waits.
@@ -454,7 +455,7 @@ async fn members_that_get_nothing_are_not_waited_for() {
     let silent = silent().await;
     let mut disabled = pool("web", &[silent.address], &[patient(3_600_000)]);
     disabled.members[0].state = AdminState::Disabled;
-    let table = LiveTable::build(snapshot(vec![disabled]), None, 1);
+    let table = LiveTable::build(snapshot(vec![disabled]), None, 1, &outside());
     let mut monitors = Monitors::new(events);
     apply(&mut monitors, &table);
     assert_eq!((monitors.running(), is_awaiting(&monitors)), (1, false));

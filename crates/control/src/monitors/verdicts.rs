@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use weir_core::admin_state::{AdminState, Admission};
 use weir_core::monitor::{Health, MonitorState, Outcome, Schedule, Transition};
-use weir_dataplane::live::LiveMember;
+use weir_event_loop::clock;
+use weir_exchange::shared::live::LiveMember;
 
 use super::MonitorReport;
 use crate::events::{Events, Level};
@@ -279,7 +280,10 @@ impl Verdicts {
         }
         let health = self.health();
         // Of a member that is new, its probes have told already.
-        if live.set_health(health) && was_in_force && !self.monitors.is_empty() {
+        if live.set_health(health, clock::now().now_ms())
+            && was_in_force
+            && !self.monitors.is_empty()
+        {
             let what = format_args!("is {}: its monitors were changed", health.as_str());
             events.tell(level_of(health), &self.name(), &what);
         }
@@ -298,7 +302,7 @@ impl Verdicts {
             verdict.is_awaited = false;
         }
         if let Some(live) = &self.live {
-            live.set_health(self.health());
+            live.set_health(self.health(), clock::now().now_ms());
         }
     }
 
@@ -345,7 +349,7 @@ impl Verdicts {
         let Some(change) = change.filter(|_| is_shown) else { return Some(outcome) };
         let health = self.health();
         let changed = match &self.live {
-            Some(live) => live.set_health(health),
+            Some(live) => live.set_health(health, clock::now().now_ms()),
             None => health != before,
         };
         let several = self.monitors.iter().filter(|verdict| verdict.standing == shown).count() > 1;

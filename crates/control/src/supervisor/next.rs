@@ -30,7 +30,8 @@ use weir_config::snapshot::{AfterFirstProbes, Member, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::handle::BindError;
-use weir_dataplane::live::LiveTable;
+use weir_dataplane::outside;
+use weir_exchange::shared::live::LiveTable;
 
 use super::{Summary, Supervisor};
 use crate::member_state::administrative_state;
@@ -247,7 +248,12 @@ impl Supervisor {
         let is_first = Arc::ptr_eq(&snapshot, &self.table.snapshot);
         let table = match is_first {
             true => Arc::clone(&self.table),
-            false => Arc::new(LiveTable::build(snapshot, Some(&self.table), self.table.workers())),
+            false => Arc::new(LiveTable::build(
+                snapshot,
+                Some(&self.table),
+                self.table.workers(),
+                &outside(),
+            )),
         };
         // Before the workers have it: no request meets a member that has not been given its health.
         self.monitors.apply(&table, (!awaited.is_empty()).then_some(&next.snapshot));

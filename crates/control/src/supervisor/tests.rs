@@ -319,7 +319,7 @@ async fn a_panic_of_a_worker_is_told_counted_and_shown() {
     assert!(none.contains("\nweir_worker_panics_total 0\n"), "{none}");
     // No input makes a worker panic, as far as is known; a table that cannot be does.
     let snapshot = Arc::clone(&supervisor.table.snapshot);
-    let mut impossible = LiveTable::build(snapshot, Some(&supervisor.table), 1);
+    let mut impossible = LiveTable::build(snapshot, Some(&supervisor.table), 1, &outside());
     impossible.tls.clear();
     supervisor.data_plane.put_in_force(Arc::new(impossible));
     for _ in 0..1_000 {

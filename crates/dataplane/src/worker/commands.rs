@@ -10,14 +10,15 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::Address;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
+use weir_exchange::arena::{ClientKey, ListenerKey};
+use weir_exchange::local::table::LocalTable;
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::termination::Termination;
 
-use super::world::{Desk, World};
-use super::{Listener, SOCKET_EVENT_INTERVAL_MS, Worker};
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ListenerKey};
-use crate::live::LiveTable;
-use crate::reports::Event;
-use crate::table::LocalTable;
+use super::desk::Desk;
+use super::world::World;
+use super::{Listener, Worker};
+use crate::owners::owner_key;
 use crate::worker::client::connection::Client;
 use crate::worker::client::stage::Stage;
 
@@ -72,9 +73,8 @@ impl Worker {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
                 Err(error) => {
-                    return self
-                        .desk(io)
-                        .report_socket_failure(&format!("control socket: {error}"));
+                    let error = format!("control socket: {error}");
+                    return self.world.tell_of_socket(io.now_ms(), &error);
                 }
             }
         }
@@ -128,7 +128,7 @@ impl Worker {
             match self.handed_over.pop_front().flatten() {
                 Some(socket) => self.desk(io).add_listener(socket, address),
                 None => {
-                    self.desk(io).report_socket_failure(&format!("listener {address} was lost"))
+                    self.world.tell_of_socket(io.now_ms(), &format!("listener {address} was lost"))
                 }
             }
         }
@@ -179,13 +179,17 @@ impl Desk<'_> {
         let Some(server) = self.world.table.server_at(&address) else {
             return;
         };
-        match self.io.add_listener(socket, Owner::Listener(self.world.listeners.next_key().into()))
+        match self
+            .io
+            .add_listener(socket, Owner::Listener(owner_key(self.world.listeners.next_key())))
         {
             Ok(token) => {
                 let (address, server) = (Rc::new(address), Rc::clone(server));
                 self.world.listeners.insert(Listener { token, address, server });
             }
-            Err(error) => self.report_socket_failure(&format!("listener {address}: {error}")),
+            Err(error) => {
+                self.world.tell_of_socket(self.io.now_ms(), &format!("listener {address}: {error}"))
+            }
         }
     }
 
@@ -279,19 +283,6 @@ impl Worker {
                 Stage::Streams => self.stop_http2(io, key),
                 _ => self.desk(io).close_client(key),
             }
-        }
-    }
-}
-
-impl Desk<'_> {
-    /// Counts a socket that this host could not provide and says so, but not too often.
-    pub fn report_socket_failure(&mut self, error: &str) {
-        self.world.counters.of(self.world.id).socket_failures.add(1);
-        let now_ms = self.io.now_ms();
-        if now_ms >= self.world.socket_event_ms {
-            self.world.socket_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
-            // A full channel loses the notice; the counter has it.
-            let _ = self.world.events.try_send(Event::SocketFailed { error: error.to_owned() });
         }
     }
 }

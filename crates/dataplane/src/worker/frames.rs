@@ -7,11 +7,12 @@
 use std::io::IoSlice;
 
 use weir_event_loop::{EventLoop, Token};
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::pieces::Pieces;
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
 
-use super::body::{COALESCE_BYTES, Pieces};
-use crate::worker::transaction::end::{End, OwnedEnd};
+use super::body::COALESCE_BYTES;
 
 /// Frames of data that go out in one send.
 const FRAMES_MAX: usize = 8;
@@ -41,6 +42,14 @@ impl Frames {
     /// Whether there are enough to be sent before the end of the turn.
     pub fn is_much(&self) -> bool {
         self.out.len() >= GATHERED_BYTES_MAX
+    }
+
+    /// Has a buffer at hand for what will be gathered; a connection that rested has none.
+    #[inline]
+    pub fn have_buffer(&mut self, io: &mut EventLoop) {
+        if self.out.capacity() == 0 {
+            self.out = io.take_buffer();
+        }
     }
 
     /// Sends what was gathered.

@@ -5,12 +5,12 @@
 //! stay behind it. Frames that are long pass as they are, and so does one behind which nothing was read.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::edge::end::End;
+use weir_exchange::transaction::Transaction;
 
 use super::Worker;
 use super::body::COALESCE_BYTES;
-use super::world::Desk;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
+use super::desk::Desk;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
@@ -65,82 +65,77 @@ impl Step {
     }
 }
 
-impl Transaction {
+impl Desk<'_> {
     /// Data of a request, and its end.
     pub fn join_request_data(
         &mut self,
-        at: &mut Desk<'_>,
+        it: &mut Transaction,
         data: &[u8],
         end: End<'_>,
         behind: Behind,
     ) {
-        let Some(stream) = at.world.stream_mut(self.ends()) else { return };
-        let step = Step::of(at.io, &mut stream.joined, data, end, behind);
-        if matches!(step, Step::Wait { .. } | Step::PassAll) {
-            stream.unreleased += data.len() as u32;
-        }
-        match step {
-            Step::Pass => self.client_data(at, data, end),
-            Step::Wait { is_first: true } => at.world.joined_requests.push(self.ends().key),
+        let Some(stream) = self.world.stream_mut(it.ends()) else { return };
+        stream.unreleased += data.len() as u32;
+        match Step::of(self.io, &mut stream.joined, data, end, behind) {
+            Step::Pass => it.client_data(self, data, end),
+            Step::Wait { is_first: true } => self.world.queues.joined_requests.push(it.ends().key),
             Step::Wait { is_first: false } => {}
-            Step::PassAll => self.pass_joined_request(at, end),
+            Step::PassAll => self.pass_joined_request(it, end),
         }
     }
 
-    fn pass_joined_request(&mut self, at: &mut Desk<'_>, end: End<'_>) {
-        let stream = at.world.stream_mut(self.ends());
+    fn pass_joined_request(&mut self, it: &mut Transaction, end: End<'_>) {
+        let stream = self.world.stream_mut(it.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
-        // It is counted anew on its way.
-        stream.unreleased -= joined.len() as u32;
-        self.client_data(at, &joined, end);
-        at.io.give_buffer(joined);
+        it.client_data(self, &joined, end);
+        self.io.give_buffer(joined);
     }
 }
 
 impl Worker {
     /// All that was read of a client is looked at.
     pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.joined_requests.pop() {
-            self.with_any(io, key, |it, at| it.pass_joined_request(at, End::No));
+        while let Some(key) = self.world.queues.joined_requests.pop() {
+            self.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
         }
     }
 }
 
-impl Transaction {
+impl Desk<'_> {
     /// Data of a response, and its end.
     pub fn join_response_data(
         &mut self,
-        at: &mut Desk<'_>,
+        it: &mut Transaction,
         data: &[u8],
         end: End<'_>,
         behind: Behind,
     ) {
-        let Some(stream) = at.world.member_stream_mut(self.ends()) else { return };
+        let Some(stream) = self.world.member_stream_mut(it.ends()) else { return };
         stream.unreleased += data.len() as u32;
-        match Step::of(at.io, &mut stream.joined, data, end, behind) {
-            Step::Pass => self.member_data(at, data, end),
-            Step::Wait { is_first: true } => at.world.joined_responses.push(self.ends().key),
+        match Step::of(self.io, &mut stream.joined, data, end, behind) {
+            Step::Pass => it.member_data(self, data, end),
+            Step::Wait { is_first: true } => self.world.queues.joined_responses.push(it.ends().key),
             Step::Wait { is_first: false } => {}
-            Step::PassAll => self.pass_joined_response(at, end),
+            Step::PassAll => self.pass_joined_response(it, end),
         }
     }
 
     /// Passes on what has come of a response: something else is about to become of its stream.
-    pub fn pass_joined_response(&mut self, at: &mut Desk<'_>, end: End<'_>) {
-        let stream = at.world.member_stream_mut(self.ends());
+    pub fn pass_joined_response(&mut self, it: &mut Transaction, end: End<'_>) {
+        let stream = self.world.member_stream_mut(it.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
         let joined = std::mem::take(&mut stream.joined);
-        self.member_data(at, &joined, end);
-        at.io.give_buffer(joined);
+        it.member_data(self, &joined, end);
+        self.io.give_buffer(joined);
     }
 }
 
 impl Worker {
     /// All that was read of a member is looked at.
     pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.joined_responses.pop() {
-            self.with_any(io, key, |it, at| it.pass_joined_response(at, End::No));
+        while let Some(key) = self.world.queues.joined_responses.pop() {
+            self.with_any(io, key, |it, at| at.pass_joined_response(it, End::No));
         }
     }
 }

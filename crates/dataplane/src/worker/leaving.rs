@@ -1,7 +1,9 @@
 //! How the connections of clients end: in order, cut, reset, or closed.
 
-use super::world::{Desk, World};
-use crate::arena::ClientKey;
+use weir_exchange::arena::ClientKey;
+
+use super::desk::Desk;
+use super::world::World;
 use crate::worker::client::stage::Stage;
 
 impl Desk<'_> {

@@ -8,15 +8,19 @@
 mod body;
 mod client;
 mod commands;
+mod compression_load;
+mod desk;
+mod finishing;
 mod frames;
 mod joined;
 mod leaving;
 mod member;
+mod notices;
 #[cfg(feature = "simulation")]
 mod remains;
-mod scratch;
+#[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
+mod sizes;
 mod streams;
-mod transaction;
 mod waiting;
 mod world;
 
@@ -26,28 +30,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use desk::Desk;
 use rustix::io::Errno;
-use transaction::Transaction;
-use transaction::ends::After;
-use transaction::exchange::Exchange;
-use transaction::relay::Relay;
-use transaction::tunnel::Tunnel;
 use waiting::Waiting;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
+use weir_exchange::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, OfExchange};
+use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::After;
+use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::relay::Relay;
+use weir_exchange::transaction::tunnel::Tunnel;
 use weir_tls::{Established, TlsError};
-use world::{Desk, Inbox, World};
+use world::{Inbox, World};
 
 use crate::access_log::AccessLog;
-use crate::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, ListenerKey, OfExchange};
-use crate::counters::{PerWorker, WorkerCounters};
-use crate::live::LiveTable;
+use crate::owners::key_of;
 use crate::reports::Event;
-use crate::table::{LocalServer, LocalTable};
 
 pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-
-/// At most one event about sockets that cannot be had in this time.
-const SOCKET_EVENT_INTERVAL_MS: u64 = 1_000;
 
 /// What a worker is made of.
 pub struct Setup {
@@ -151,7 +154,7 @@ impl Worker {
         if let Some(after) = transaction.ends_mut().over.take() {
             self.go_on_after(io, key, after);
         }
-        while let Some(client) = self.world.agenda.pop() {
+        while let Some(client) = self.world.queues.agenda.pop() {
             self.client_goes_on(io, client);
         }
         result
@@ -165,7 +168,10 @@ impl Worker {
                 Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
                 tunnel @ Transaction::Tunnel(_) => tunnel,
             });
-            return self.with_tunnel(io, key, |it, at| it.start(at, has_member_ended));
+            return self.with_tunnel(io, key, |it, at| {
+                let has_client_ended = at.has_client_ended(&it.ends);
+                it.start(at, (has_client_ended, has_member_ended));
+            });
         }
         let Some(transaction) = self.exchanges.remove(key) else { return };
         let client = transaction.ends().client;
@@ -205,16 +211,16 @@ impl Worker {
             encodings.push(exchange.http_mut().and_then(|it| it.encoding.take()));
         }
         // What was compressed for a client that is gone is given up, not sent.
-        encodings.into_iter().for_each(|encoding| self.world.give_encoding(encoding));
+        encodings.into_iter().for_each(|encoding| self.world.tools.give_encoding(encoding));
         self.exchanges.clear();
-        self.world.encoders.forget_taken();
-        self.world.unflushed.clear();
-        self.world.unflushed_members.clear();
-        self.world.lost_streams.clear();
-        self.world.unbegun.clear();
-        self.world.bodies_to_come.clear();
-        self.world.joined_requests.clear();
-        self.world.joined_responses.clear();
+        self.world.tools.encoders.forget_taken();
+        self.world.queues.unflushed.clear();
+        self.world.queues.unflushed_members.clear();
+        self.world.queues.lost_streams.clear();
+        self.world.queues.unbegun.clear();
+        self.world.queues.bodies_to_come.clear();
+        self.world.queues.joined_requests.clear();
+        self.world.queues.joined_responses.clear();
         self.world.waiting = Waiting::default();
         self.world.members.clear();
         // What has gone may come back, and then knows what is under way.
@@ -244,9 +250,7 @@ impl Worker {
         // Without the old table no idle connection is taken over.
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
         self.world.refresh_listeners();
-        let event = Event::WorkerPanicked { worker: self.world.id, message: message.to_owned() };
-        // A full channel loses the notice; the counter has it.
-        let _ = self.world.events.try_send(event);
+        self.world.notices.tell_of_panic(self.world.id, message);
     }
 }
 
@@ -269,8 +273,8 @@ impl Side {
     #[inline]
     fn of(owner: Owner) -> Self {
         match owner {
-            Owner::Client(key) => ClientKey::of(key).map_or(Self::Neither, Self::Client),
-            Owner::Member(key) => ConnectionKey::of(key).map_or(Self::Neither, Self::Member),
+            Owner::Client(key) => key_of(key).map_or(Self::Neither, Self::Client),
+            Owner::Member(key) => key_of(key).map_or(Self::Neither, Self::Member),
             Owner::Control | Owner::Listener(_) => Self::Neither,
         }
     }
@@ -284,14 +288,14 @@ impl Handler for Worker {
         socket: Descriptor,
         peer: Option<SocketAddr>,
     ) {
-        let Some(listener) = ListenerKey::of(listener) else { return };
+        let Some(listener) = key_of(listener) else { return };
         if let Err(error) = self.accept_client(io, listener, socket, peer) {
-            self.desk(io).report_socket_failure(&error.to_string());
+            self.world.tell_of_socket(io.now_ms(), &error.to_string());
         }
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
-        self.desk(io).report_socket_failure(&error.to_string());
+        self.world.tell_of_socket(io.now_ms(), &error.to_string());
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {
@@ -393,7 +397,7 @@ impl Handler for Worker {
         }
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
-        if has_unbegun || !self.world.lost_streams.is_empty() {
+        if has_unbegun || !self.world.queues.lost_streams.is_empty() {
             // Those that were lost once more have their turn at once.
             return Some(io.clock().now_us());
         }

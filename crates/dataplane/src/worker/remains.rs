@@ -20,16 +20,16 @@ impl Worker {
         look("exchanges", self.exchanges.len());
         let busy = self.world.members.iter().filter(|(_, it)| it.is_busy()).count();
         look("member connections in use", busy);
-        look("clients to be flushed", self.world.unflushed.len());
-        look("members to be flushed", self.world.unflushed_members.len());
-        look("lost streams", self.world.lost_streams.len());
-        look("clients with requests to begin", self.world.unbegun.len());
-        look("bodies to come", self.world.bodies_to_come.len());
-        look("joined requests", self.world.joined_requests.len());
-        look("joined responses", self.world.joined_responses.len());
-        look("places under limits", self.world.held.len());
+        look("clients to be flushed", self.world.queues.unflushed.len());
+        look("members to be flushed", self.world.queues.unflushed_members.len());
+        look("lost streams", self.world.queues.lost_streams.len());
+        look("clients with requests to begin", self.world.queues.unbegun.len());
+        look("bodies to come", self.world.queues.bodies_to_come.len());
+        look("joined requests", self.world.queues.joined_requests.len());
+        look("joined responses", self.world.queues.joined_responses.len());
+        look("places under limits", self.world.tools.held.len());
         look("requests that wait", self.world.waiting.len());
-        look("bytes of encoders", self.world.encoders.taken_bytes());
+        look("bytes of encoders", self.world.tools.encoders.taken_bytes());
         self.look_at_counts(&mut look);
         remains
     }

@@ -1,10 +1,12 @@
 //! What an exchange has on a connection that it shares with others, on either side.
 
+use weir_exchange::arena::{
+    Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey,
+};
+use weir_exchange::edge::end::OwnedEnd;
 use weir_http::h2::Priority;
 
 use super::frames::Outgoing;
-use crate::arena::{Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey};
-use crate::worker::transaction::end::OwnedEnd;
 
 /// The stream of its client's connection.
 #[derive(Default)]
@@ -25,8 +27,6 @@ pub struct Stream {
     pub held_end: OwnedEnd,
     /// Those that came in small frames of the read that is under way; behind those that are held.
     pub joined: Vec<u8>,
-    /// The member waits until the client has taken what there is of the response.
-    pub holds_up_member: bool,
     /// The client of a tunnel knows that its member sends nothing more.
     pub is_end_told: bool,
 }

@@ -10,22 +10,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use weir_core::queue::{Line, Places, Turn, anybody_waits};
+use weir_core::queue::{Line, Places, Turn};
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::local::pool::{LocalPool, NoMember};
+use weir_exchange::local::table::LocalTable;
+use weir_exchange::shared::live::LivePool;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::parked::Parked;
+use weir_exchange::transaction::tries::Lease;
 
 use super::Worker;
-use super::body::Pieces;
-use super::world::{Desk, World};
-use crate::arena::ExchangeKey;
-use crate::live::LivePool;
-use crate::pool::{LocalPool, NoMember};
-use crate::table::LocalTable;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::Exchange;
-use crate::worker::transaction::parked::Parked;
-use crate::worker::transaction::tries::Lease;
+use super::desk::Desk;
+use super::world::World;
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
@@ -71,11 +69,6 @@ struct Again {
 const AGAIN_LOOKS_MAX: usize = 64;
 
 impl PoolLine {
-    /// Since when the first waits on each worker.
-    fn words(pool: &LivePool) -> impl Iterator<Item = u64> + Clone {
-        pool.waiting_since_ms.iter().map(|word| word.load(SeqCst))
-    }
-
     /// One less waits.
     fn note_left(&self, worker: usize) {
         self.live.waiting.fetch_sub(1, Relaxed);
@@ -95,18 +88,18 @@ impl PoolLine {
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Lets it wait for a member. False: there is no queue, no room in it, or nobody who would wait.
-    pub fn join_line(&mut self, at: &mut Desk<'_>, is_sent: bool) -> bool {
-        if let Some(newer) = newer_pool(&at.world.table, &self.tries.pool) {
-            self.move_to(newer, is_sent);
+    pub fn join_line(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
+        if let Some(newer) = newer_pool(&self.world.table, &ends.tries.pool) {
+            ends.move_to(newer, is_sent);
         }
-        let pool = Rc::clone(&self.tries.pool);
+        let pool = Rc::clone(&ends.tries.pool);
         let Some(queue) = pool.settings().queue else {
             return false;
         };
         let length_max = queue.length_max;
-        let client = at.world.clients.get(self.client);
+        let client = self.world.clients.get(ends.client);
         if queue.is_left_by_half_closed && client.is_some_and(|client| client.ended) {
             return false;
         }
@@ -114,43 +107,39 @@ impl Ends {
             pool.live.waiting.fetch_sub(1, Relaxed);
             return false;
         }
-        let line = at.world.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
+        let line = self.world.waiting.lines.entry(pool.live.number).or_insert_with(|| PoolLine {
             live: Arc::clone(&pool.live),
             line: Line::new(length_max as usize),
             again: Vec::new(),
             again_from: 0,
             places: Places::new(),
         });
-        let now_ms = at.io.now_ms();
-        if self.tries.tried().is_empty() && !is_sent {
+        let now_ms = self.io.now_ms();
+        if ends.tries.tried().is_empty() && !is_sent {
             line.line.set_length_max(length_max as usize);
-            let Ok(ticket) = line.line.push(self.key, now_ms, queue.timeout_ms) else {
+            let Ok(ticket) = line.line.push(ends.key, now_ms, queue.timeout_ms) else {
                 pool.live.waiting.fetch_sub(1, Relaxed);
                 return false;
             };
-            line.publish(at.world.id);
-            self.parked = Parked::InLine(ticket);
+            line.publish(self.world.id);
+            ends.parked = Parked::InLine(ticket);
         } else {
             let deadline_ms = now_ms.saturating_add(queue.timeout_ms);
-            line.again.push(Again { exchange: self.key, deadline_ms });
-            self.parked = Parked::Beside;
+            line.again.push(Again { exchange: ends.key, deadline_ms });
+            ends.parked = Parked::Beside;
         }
-        self.clear_client_deadline(at);
-        let counters = pool.live.counters.of(at.world.id);
+        self.set_client_due(ends, None);
+        let counters = pool.live.counters.of(self.world.id);
         counters.queued.add(1);
         counters.queue_length.add(1);
         true
     }
 }
 
-impl Exchange {
-    /// Lets a request wait for its time.
-    pub fn hold_back(&mut self, at: &mut Desk<'_>, until_us: u64) {
-        if !matches!(self.ends.parked, Parked::Until(_)) {
-            self.ends.parked = Parked::Until(None);
-        }
-        at.world.waiting.delayed.push(Reverse((until_us, self.ends.key)));
-        self.ends.clear_client_deadline(at);
+impl Waiting {
+    /// A transaction waits for its time.
+    pub fn delay(&mut self, until_us: u64, key: ExchangeKey) {
+        self.delayed.push(Reverse((until_us, key)));
     }
 }
 
@@ -220,7 +209,7 @@ impl Worker {
                 continue;
             };
             // Every so often a place goes to another worker whose first waits as long.
-            let (next, after) = places.next(PoolLine::words(live), self.world.id);
+            let (next, after) = places.next(live.waiting_words(), self.world.id);
             let member = match next {
                 Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.wish).map(Some),
                 _ => ends.tries.pool.outlook(now).map(|()| None),
@@ -293,45 +282,6 @@ impl Worker {
             }
         }
     }
-}
-
-impl Exchange {
-    /// Goes on with a request that has waited.
-    pub fn go_on(&mut self, at: &mut Desk<'_>) {
-        let ending = match &mut self.ends.parked {
-            Parked::Until(ending) => ending.take(),
-            _ => None,
-        };
-        if !matches!(self.ends.parked, Parked::Called) {
-            self.ends.parked = Parked::No;
-        }
-        if let Some((ending, mut decision)) = ending {
-            self.end_early(at, ending, &mut decision);
-            return;
-        }
-        if !self.dispatch(at) {
-            return;
-        }
-        if self.is_over() {
-            return;
-        }
-        if self.request.is_sent() {
-            // Another member has failed it: all that was sent of it goes to this one.
-            return self.resend(at, &[]);
-        }
-        if self.request.is_whole {
-            return self.send_request_head(at);
-        }
-        if self.ends.sends_head_first() {
-            self.ends.ask_with_body(at, &mut self.request, (b"", &Pieces::part(0)), End::No);
-        }
-        self.request_goes_on(at);
-    }
-}
-
-/// Whether a request has to wait behind others, on whichever worker.
-pub fn must_queue(pool: &LocalPool) -> bool {
-    pool.settings().queue.is_some() && anybody_waits(PoolLine::words(&pool.live))
 }
 
 /// The same pool in another table, if that has it and it is another there.

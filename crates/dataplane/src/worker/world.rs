@@ -1,37 +1,31 @@
 //! What a worker's exchanges act upon: connections, lines, buffers, the log.
 
+use crate::worker::notices::Notices;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 
-use weir_compression::{Budget, Pool};
-use weir_core::policy::Decision;
-use weir_event_loop::EventLoop;
-use weir_event_loop::clock::Clock;
 use weir_event_loop::wall_clock::WallClock;
-use weir_http::edits::FieldEdits;
+use weir_event_loop::{clock, random};
+use weir_exchange::arena::{
+    Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
+};
+use weir_exchange::edge::tools::Tools;
+use weir_exchange::local::table::LocalTable;
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::transaction::ends::Ends;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use super::commands::Command;
-use super::scratch::Scratch;
 use super::streams::{MemberStream, Stream};
 use super::waiting::Waiting;
 use super::{Listener, Setup};
 use crate::access_log::AccessLog;
-use crate::arena::{
-    Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
-};
-use crate::counters::{PerWorker, WorkerCounters};
-use crate::live::LiveTable;
-use crate::reports::Event;
-use crate::table::LocalTable;
-use crate::traffic::Held;
 use crate::worker::client::connection::Client;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::lost_streams::LostStream;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::extras::Extras;
 
 /// What is being read: it is borrowed while what it says is acted upon.
 #[derive(Default)]
@@ -44,6 +38,34 @@ pub struct Inbox {
     pub trailers: Vec<Field>,
 }
 
+/// What waits for its turn.
+#[derive(Default)]
+pub struct Queues {
+    /// Clients that may send on, and what they have sent already.
+    pub agenda: Vec<ClientKey>,
+    /// Clients of HTTP/2 whose frames go out at the end of the turn.
+    pub unflushed: Vec<ClientKey>,
+    /// The same of members.
+    pub unflushed_members: Vec<ConnectionKey>,
+    /// Requests that got no stream.
+    pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
+    /// Clients of HTTP/2 of whom more requests are to begin in the next turn.
+    pub unbegun: Vec<ClientKey>,
+    /// Requests whose bodies had not begun to come with their heads.
+    pub bodies_to_come: Vec<ExchangeKey>,
+    /// Requests and responses of which the read that is under way has brought small frames; empty between two.
+    pub joined_requests: Vec<ExchangeKey>,
+    pub joined_responses: Vec<ExchangeKey>,
+}
+
+/// What is used again.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+pub struct Spare {
+    pub streams: Vec<Box<Stream>>,
+    pub pending: Vec<Box<PendingRequests>>,
+}
+
 /// What exchanges act upon.
 pub struct World {
     pub id: usize,
@@ -54,12 +76,7 @@ pub struct World {
     pub listeners: Arena<OfListener, Listener>,
     pub counters: Arc<PerWorker<WorkerCounters>>,
     pub log: AccessLog,
-    pub events: SyncSender<Event>,
-    pub policy_lines: SyncSender<Event>,
-    pub socket_event_ms: u64,
-    pub rewrite_event_ms: u64,
-    pub insecure_event_ms: u64,
-    pub tunnel_event_ms: u64,
+    pub notices: Notices,
     /// When the first client has to go whose virtual server is in no table any more.
     pub leave_by_ms: Option<u64>,
     /// The process stops: when the last clients are closed.
@@ -67,45 +84,11 @@ pub struct World {
     pub wall: WallClock,
     /// Requests that wait for a member or for their time.
     pub waiting: Waiting,
-    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-    pub spare_extras: Vec<Box<Extras>>,
-    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-    pub spare_streams: Vec<Box<Stream>>,
-    /// Clients that may send on, and what they have sent already.
-    pub agenda: Vec<ClientKey>,
-    /// Clients of HTTP/2 whose frames go out at the end of the turn.
-    pub unflushed: Vec<ClientKey>,
-    /// The same of members.
-    pub unflushed_members: Vec<ConnectionKey>,
-    /// Requests that got no stream.
-    pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
-    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-    pub spare_pending: Vec<Box<PendingRequests>>,
-    /// Clients of HTTP/2 of whom more requests are to begin in the next turn.
-    pub unbegun: Vec<ClientKey>,
-    /// Requests whose bodies had not begun to come with their heads.
-    pub bodies_to_come: Vec<ExchangeKey>,
-    /// Requests and responses of which the read that is under way has brought small frames; empty between two.
-    pub joined_requests: Vec<ExchangeKey>,
-    pub joined_responses: Vec<ExchangeKey>,
-    /// What the request that is looked at holds under limits; empty between two.
-    pub held: Vec<Held>,
+    pub queues: Queues,
+    pub spare: Spare,
     // Reused for every message; each is stale between events. They leave while they are used.
     pub member_request_head: Option<Box<RequestHead>>,
-    /// Of responses of weir's own.
-    pub own_head: Option<Box<ResponseHead>>,
-    pub response_edits: FieldEdits,
-    pub decision: Option<Box<Decision>>,
-    pub response_decision: Option<Box<Decision>>,
-    pub scratch: Scratch,
-    pub encoders: Pool,
-    pub budget: Budget,
-}
-
-/// What a call may act upon: the sockets, and everything else.
-pub struct Desk<'a> {
-    pub io: &'a mut EventLoop,
-    pub world: &'a mut World,
+    pub tools: Tools,
 }
 
 impl World {
@@ -123,36 +106,15 @@ impl World {
             listeners: Arena::default(),
             counters,
             log,
-            events,
-            policy_lines,
-            socket_event_ms: 0,
-            rewrite_event_ms: 0,
-            insecure_event_ms: 0,
-            tunnel_event_ms: 0,
+            notices: Notices::new(events, policy_lines),
             leave_by_ms: None,
             drain_until_ms: None,
             wall: WallClock::default(),
             waiting: Waiting::default(),
-            spare_extras: Vec::new(),
-            spare_streams: Vec::new(),
-            agenda: Vec::new(),
-            unflushed: Vec::new(),
-            unflushed_members: Vec::new(),
-            lost_streams: Vec::new(),
-            spare_pending: Vec::new(),
-            unbegun: Vec::new(),
-            bodies_to_come: Vec::new(),
-            joined_requests: Vec::new(),
-            joined_responses: Vec::new(),
-            held: Vec::new(),
+            queues: Queues::default(),
+            spare: Spare::default(),
             member_request_head: None,
-            own_head: None,
-            response_edits: FieldEdits::default(),
-            decision: None,
-            response_decision: None,
-            scratch: Scratch::default(),
-            encoders: Pool::default(),
-            budget: Budget::new(Clock::new().now_us()),
+            tools: Tools::new(|| clock::now().now_us(), random::fill),
         };
         (world, commands)
     }
@@ -180,6 +142,12 @@ impl World {
     pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<&mut MemberStream> {
         let http2 = self.members.get_mut(ends.attempt.connection?)?.http2.as_mut()?;
         http2.streams.get_mut(ends.attempt.member_stream?)
+    }
+
+    /// This host could not provide a socket.
+    pub fn tell_of_socket(&mut self, now_ms: u64, error: &str) {
+        let counters = self.counters.of(self.id);
+        self.notices.tell_of_socket(error, now_ms, counters);
     }
 
     /// Whether the process is stopping.

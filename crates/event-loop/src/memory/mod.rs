@@ -317,6 +317,9 @@ impl Network {
                 state.travel(id, direction);
             }
         }
+        // The allocation is kept: it is no matter of the worker that is looked at.
+        moving.append(&mut state.moving);
+        state.moving = moving;
         !state.moving.is_empty() || !state.woken.is_empty()
     }
 

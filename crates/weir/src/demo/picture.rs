@@ -9,10 +9,10 @@ use std::time::Duration;
 use weir_control::member_state::MemberState;
 use weir_control::observed::Observed;
 use weir_control::status::quantile;
-use weir_dataplane::counters::{
+use weir_exchange::shared::counters::{
     HistogramTotals, LATENCY_BOUNDS_US, MemberTotals, VirtualServerTotals,
 };
-use weir_dataplane::live::LiveTable;
+use weir_exchange::shared::live::LiveTable;
 
 use super::journal::{Entry, Journal};
 use super::traffic::Traffic;
@@ -184,7 +184,7 @@ impl Reader {
         let server = server_totals(&table);
         let window = self.readings.len().saturating_sub(1 + WINDOW_READINGS);
         let before = &self.readings[window];
-        let counted = |count: fn(&weir_dataplane::counters::PoolTotals) -> u64| {
+        let counted = |count: fn(&weir_exchange::shared::counters::PoolTotals) -> u64| {
             let pools = table.pools.iter();
             pools.map(|pool| count(&pool.pool.counters.totals())).sum()
         };

@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Cell, Paragraph, Row, Sparkline, Table};
 use weir_control::member_state::MemberState;
-use weir_dataplane::counters::HistogramTotals;
+use weir_exchange::shared::counters::HistogramTotals;
 
 use super::picture::{
     Member, Picture, Place, bucket_label, clock, grouped, milliseconds, quantile_ms,

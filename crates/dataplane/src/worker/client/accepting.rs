@@ -6,19 +6,21 @@ use std::rc::Rc;
 use rustix::io::Errno;
 use weir_core::limit::Admission;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
+use weir_exchange::arena::{ClientKey, ListenerKey};
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::local::traffic::HeldByConnection;
+use weir_exchange::termination::Termination;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
 use weir_http::proxy_protocol::{self, ProxyHeader};
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ListenerKey};
-use crate::table::LocalServer;
-use crate::traffic::HeldByConnection;
+use crate::owners::owner_key;
 use crate::worker::Worker;
 use crate::worker::client::connection::Client;
 use crate::worker::client::handshake::HandshakePlace;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
+use crate::worker::desk::Desk;
 
 /// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
@@ -37,7 +39,8 @@ impl Worker {
     ) -> Result<(), Errno> {
         let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
         let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
-        let token = io.add_stream(socket, Owner::Client(self.world.clients.next_key().into()))?;
+        let token =
+            io.add_stream(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
         let counters = server.live.counters.of(self.world.id);
         counters.connections_accepted.add(1);
         self.world.counters.of(self.world.id).connections.add(1);
@@ -88,13 +91,7 @@ impl Worker {
             return Ok(());
         }
         if refused {
-            counters.connections_refused.add(1);
-            server.live.connection_closed(self.world.id);
-            if server.settings().service.is_tcp() {
-                self.desk(io).refuse_relay(key, Termination::ConnectionLimit);
-                return Ok(());
-            }
-            self.desk(io).refuse(key, 503, Termination::ConnectionLimit);
+            self.desk(io).turn_away(key, &server);
             return Ok(());
         }
         // The first request has the time of a head to begin, as any further one has.
@@ -149,6 +146,18 @@ impl Worker {
                 self.desk(io).close_client(key);
                 None
             }
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// The virtual server has as many clients as it may have.
+    fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
+        server.live.counters.of(self.world.id).connections_refused.add(1);
+        server.live.connection_closed(self.world.id);
+        match server.settings().service.is_tcp() {
+            true => self.refuse_relay(key, Termination::ConnectionLimit),
+            false => self.refuse(key, 503, Termination::ConnectionLimit),
         }
     }
 }

@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use weir_config::snapshot::Address;
 use weir_event_loop::Token;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::local::traffic::HeldByConnection;
 use weir_http::h1::{BodyDecoder, HeadScan};
 
-use crate::arena::ExchangeKey;
-use crate::client_tls::ClientTls;
-use crate::table::LocalServer;
-use crate::traffic::HeldByConnection;
 use crate::worker::client::handshake::HandshakePlace;
 use crate::worker::client::http2::Http2;
 use crate::worker::client::stage::Stage;

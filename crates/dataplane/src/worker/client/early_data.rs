@@ -9,15 +9,11 @@
 //! | with another method, or one that asks for another protocol | waits until the handshake is done |
 
 use weir_event_loop::EventLoop;
-use weir_http::edits::RequestEdits;
+use weir_exchange::arena::ClientKey;
 use weir_http::message::{Method, RequestHead};
 
-use crate::arena::ClientKey;
 use crate::worker::Worker;
 use crate::worker::client::stage::Stage;
-
-/// The field that tells members (RFC 8470 section 5.1).
-const EARLY_DATA: &[u8] = b"Early-Data";
 
 /// Whether a request has to wait until the client's handshake is done.
 pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
@@ -25,18 +21,6 @@ pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
     let is_safe =
         matches!(head.method, Method::Get | Method::Head | Method::Options | Method::Trace);
     is_early && (!is_safe || head.upgrade.is_some())
-}
-
-/// Tells the member of a request that it may have been sent by another. What a client says of itself travels on.
-pub fn tell_member(is_early: bool, head: &RequestHead, input: &[u8], edits: &mut RequestEdits) {
-    let says_so = || {
-        head.fields
-            .iter()
-            .any(|field| field.forward && field.name.of(input).eq_ignore_ascii_case(EARLY_DATA))
-    };
-    if is_early && !says_so() {
-        edits.fields.add(EARLY_DATA, |out| out.extend_from_slice(b"1"));
-    }
 }
 
 impl Worker {

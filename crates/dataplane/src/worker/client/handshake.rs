@@ -7,18 +7,19 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::termination::Termination;
 use weir_http::message::RequestHead;
 use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Alert, Established, Session};
 
-use crate::access_log::Termination;
-use crate::arena::ClientKey;
-use crate::client_tls::ClientTls;
-use crate::table::LocalServer;
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
-use crate::worker::world::{Desk, World};
+use crate::worker::desk::Desk;
+use crate::worker::world::World;
 
 /// What a plain request begins with.
 const METHODS: [&[u8]; 9] = [

@@ -1,20 +1,20 @@
 //! Clients that speak HTTP/1: bytes become requests, one at a time, and what they have sent ahead waits.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::pieces::{self, Next, Pieces};
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Outcome;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
 use weir_http::h2::frame::PREFACE;
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
 use crate::worker::Worker;
-use crate::worker::body::{self, Next, Pieces};
 use crate::worker::client::connection::Client;
 use crate::worker::client::early_data;
 use crate::worker::client::stage::Stage;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Outcome;
-use crate::worker::world::Desk;
+use crate::worker::desk::Desk;
 
 impl Worker {
     /// A client may send on: what it has sent already is looked at, and the end that may be behind it.
@@ -26,7 +26,11 @@ impl Worker {
             return;
         };
         if let Some(exchange) = client.exchange() {
-            self.with_tunnel(io, exchange, |it, at| it.heed_end(at));
+            self.with_tunnel(io, exchange, |it, at| {
+                if at.has_client_ended(&it.ends) {
+                    it.heed_end(at);
+                }
+            });
         }
     }
 
@@ -209,7 +213,7 @@ impl Worker {
     ) -> Option<usize> {
         let client = self.world.clients.get_mut(key)?;
         let mut pieces = Pieces::none();
-        if let Err(error) = body::gather(&mut client.body, input, &mut pieces) {
+        if let Err(error) = pieces::gather(&mut client.body, input, &mut pieces) {
             let termination = match error {
                 BodyError::TooLarge => Termination::ClientLimit,
                 _ => {

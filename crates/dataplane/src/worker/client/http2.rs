@@ -3,6 +3,12 @@
 //! What goes back is in [`crate::worker::client::stream`].
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
@@ -11,21 +17,15 @@ use weir_http::h2::{
 };
 use weir_http::message::RequestHead;
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::client::stage::Stage;
-use crate::worker::client::stream::StreamEnd;
+use crate::worker::desk::Desk;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
 use crate::worker::streams::{ClientStreams, exchange_of};
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::exchange::Exchange;
-use crate::worker::world::{Desk, World};
+use crate::worker::world::World;
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
@@ -174,7 +174,7 @@ impl Worker {
                         let stream_end = if end_stream { End::Data } else { End::No };
                         let behind = Behind::of(input, end);
                         self.with_any(io, exchange, |it, at| {
-                            it.join_request_data(at, data, stream_end, behind)
+                            at.join_request_data(it, data, stream_end, behind)
                         });
                     }
                     None => self.world.release(key, stream, data.len() as u32),
@@ -199,7 +199,7 @@ impl Worker {
             }
             Event::WindowOpened { stream: Some(stream) } => {
                 if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
-                    while self.with_any(io, exchange, |it, at| it.let_out(at, usize::MAX)) {}
+                    while self.let_out(io, exchange, usize::MAX) {}
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
@@ -236,7 +236,7 @@ impl Worker {
         }
         http2.frames.connection.set_tag(stream.out.id, key.to_bits());
         if !head.framing.is_empty() {
-            self.world.bodies_to_come.push(key);
+            self.world.queues.bodies_to_come.push(key);
         }
     }
 }
@@ -300,7 +300,7 @@ impl Worker {
         if read.is_ok() {
             let end = End::Trailers(&fields, block.text());
             self.with_any(io, exchange, |it, at| {
-                it.join_request_data(at, b"", end, Behind::Nothing)
+                at.join_request_data(it, b"", end, Behind::Nothing)
             });
         }
         self.inbox.trailers = fields;
@@ -354,7 +354,7 @@ impl Worker {
     /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
     /// answer before it goes on.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
-        while let Some(key) = self.world.bodies_to_come.pop() {
+        while let Some(key) = self.world.queues.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
             if exchange
                 .is_some_and(|it| !it.request.is_sent() && it.ends.attempt.connection.is_some())
@@ -493,7 +493,7 @@ impl World {
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.unflushed.push(key);
+            self.queues.unflushed.push(key);
         }
     }
 }
@@ -501,7 +501,7 @@ impl World {
 impl Desk<'_> {
     /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
     pub fn flush_clients(&mut self) {
-        while let Some(key) = self.world.unflushed.pop() {
+        while let Some(key) = self.world.queues.unflushed.pop() {
             let Some(client) = self.world.clients.get_mut(key) else { continue };
             let Some(http2) = &mut client.http2 else { continue };
             http2.is_listed = false;
@@ -550,7 +550,7 @@ impl Worker {
         for key in exchanges {
             let Some(exchange) = self.exchanges.get(key) else { continue };
             let is_waited_for =
-                self.world.stream(exchange.ends()).is_some_and(|it| it.holds_up_member);
+                exchange.ends().stream.is_some() && exchange.ends().is_member_stopped;
             let waits = is_waited_for || exchange.is_tunnel();
             if waits && !self.with_any(io, key, |it, at| it.ends().is_client_behind(at)) {
                 self.with_any(io, key, |it, at| it.client_took(at));
@@ -638,33 +638,6 @@ impl Worker {
         let transaction = self.exchanges.get(exchange);
         let stream = transaction.and_then(|it| self.world.stream(it.ends()));
         stream.and_then(|stream| stream.deadline_ms).unwrap_or(u64::MAX)
-    }
-}
-
-impl Exchange {
-    /// A deadline of one stream has passed.
-    pub fn stream_timed_out(&mut self, at: &mut Desk<'_>) {
-        self.ends.clear_client_deadline(at);
-        let counters = self.ends.server.live.counters.of(at.world.id);
-        let timeout_ms = self.client_timeout_ms();
-        if self.ends.is_undelivered(at) {
-            let until_ms =
-                self.ends.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms);
-            if until_ms > at.io.now_ms() {
-                return self.ends.set_client_deadline(at, until_ms);
-            }
-            counters.body_timeouts.add(1);
-            return self.abandon(at, Termination::ClientTimeout);
-        }
-        let is_awaited = !self.request.is_whole && !self.request.is_cut;
-        if is_awaited && !self.is_member_backed_up(at) {
-            if self.is_over() {
-                return;
-            }
-            let counters = self.ends.server.live.counters.of(at.world.id);
-            counters.body_timeouts.add(1);
-            self.respond(at, 408, Termination::ClientTimeout);
-        }
     }
 }
 

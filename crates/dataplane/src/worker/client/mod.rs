@@ -8,6 +8,9 @@ pub mod http1;
 pub mod http2;
 pub mod own_response;
 pub mod pending;
+pub mod refusing;
+pub mod relay;
+pub mod request;
 pub mod server;
 pub mod stage;
 pub mod stream;
@@ -16,14 +19,14 @@ pub mod toward_client;
 use std::rc::Rc;
 
 use weir_event_loop::{EventLoop, Token};
+use weir_exchange::arena::ClientKey;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 
-use crate::access_log::Termination;
-use crate::arena::ClientKey;
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::client::stage::Stage;
-use crate::worker::transaction::Transaction;
-use crate::worker::world::Desk;
+use crate::worker::desk::Desk;
 
 impl Worker {
     /// Bytes came from a client.

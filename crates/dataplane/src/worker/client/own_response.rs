@@ -4,47 +4,16 @@ use std::io::IoSlice;
 use std::rc::Rc;
 
 use weir_config::snapshot::Page;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::edge::messages::OwnAnswer;
+use weir_exchange::shared::counters::{VirtualServerCounters, count_status};
+use weir_exchange::termination::Termination;
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
-use crate::access_log::{Entry, Termination};
-use crate::arena::ClientKey;
-use crate::counters::{VirtualServerCounters, count_status};
-use crate::worker::world::Desk;
-
-/// A response of weir's own.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnAnswer<'a> {
-    /// Its status.
-    pub status: u16,
-    /// The client's version.
-    pub version: Version,
-    /// Another request may follow.
-    pub keep_alive: bool,
-    /// It answers HEAD.
-    pub head_only: bool,
-    /// Its fields.
-    pub edits: &'a FieldEdits,
-    /// Its body; `None`: a line that says the status.
-    pub body: Option<&'a [u8]>,
-}
-
-impl<'a> OwnAnswer<'a> {
-    /// As it is written, with further fields, and with `line` where it has no body.
-    pub fn with(&self, fields: &'a [(&'static str, &'a [u8])], line: &'a [u8]) -> OwnResponse<'a> {
-        let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        OwnResponse {
-            status: self.status,
-            fields,
-            edits: self.edits,
-            body: self.body.unwrap_or(line),
-            client_version: self.version,
-            persistence,
-            head_only: self.head_only,
-        }
-    }
-}
+use crate::access_log::Entry;
+use crate::worker::desk::Desk;
 
 /// How long a response of weir's own was.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,8 +53,8 @@ impl Desk<'_> {
         let server = Rc::clone(&client.server);
         count_status!(server.live.counters.of(self.world.id), status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = std::mem::take(&mut self.world.response_edits);
-        self.world.edit_refusal(key, &server, status, &mut edits);
+        let mut edits = std::mem::take(&mut self.world.tools.response_edits);
+        self.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let answer = OwnAnswer {
             status,
@@ -96,7 +65,7 @@ impl Desk<'_> {
             body: page.map(|page| &*page.body).or(line),
         };
         let sent = self.send_own_response(key, &answer);
-        self.world.response_edits = edits;
+        self.world.tools.response_edits = edits;
         self.log_without_member(key, about, status, sent, termination);
         self.leave(key, true);
     }
@@ -117,8 +86,8 @@ impl Desk<'_> {
         count_refused(counters, termination);
         count_status!(counters, status);
         let page = server.settings().error_pages.of(status);
-        let mut edits = std::mem::take(&mut self.world.response_edits);
-        self.world.edit_refusal(key, &server, status, &mut edits);
+        let mut edits = std::mem::take(&mut self.world.tools.response_edits);
+        self.edit_refusal(key, &server, status, &mut edits);
         add_content_type(page, &mut edits);
         let line = format!("{status} {}\n", reason_phrase(status));
         let mut wall = std::mem::take(&mut self.world.wall);
@@ -133,7 +102,7 @@ impl Desk<'_> {
             head_only: false,
         };
         let sent = self.send_own_without_exchange(key, stream, &response);
-        (self.world.wall, self.world.response_edits) = (wall, edits);
+        (self.world.wall, self.world.tools.response_edits) = (wall, edits);
         self.log_without_member(key, about, status, sent, termination);
     }
 
@@ -202,7 +171,7 @@ impl Desk<'_> {
         let (date, _) = wall.at(self.io.clock());
         let fields = [("Date", date.http.as_bytes())];
         let response = answer.with(&fields, line.as_bytes());
-        let mut out = self.world.scratch.take();
+        let mut out = self.world.tools.scratch.take();
         let head_bytes = write_own_response(&response, &mut out) as u64;
         self.world.wall = wall;
         let sent = OwnBytes { bytes: out.len() as u64, head_bytes };
@@ -215,7 +184,7 @@ impl Desk<'_> {
                 self.io.send_last(client.token, &parts);
             }
         }
-        self.world.scratch.give(out);
+        self.world.tools.scratch.give(out);
         sent
     }
 }

@@ -7,22 +7,21 @@
 
 use std::ops::Range;
 
-use weir_event_loop::EventLoop;
-use weir_event_loop::clock::Clock;
+use weir_event_loop::{EventLoop, clock};
+use weir_exchange::arena::{ClientKey, ExchangeKey};
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_request};
 use weir_http::h2::{ErrorCode, Priority};
 use weir_http::message::RequestHead;
 use weir_http::path::PathForm;
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey};
 use crate::worker::Worker;
 use crate::worker::client::early_data;
 use crate::worker::client::own_response::refused_as;
 use crate::worker::client::stage::Stage;
 use crate::worker::streams::exchange_of;
-use crate::worker::transaction::Transaction;
 use crate::worker::world::World;
 
 /// Requests of a client begin for so long in a turn of the loop, and the rest in the next.
@@ -114,7 +113,7 @@ impl Worker {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let form = client.server.http.path;
         let Some(http2) = &mut client.http2 else { return };
-        let spare = &mut self.world.spare_pending;
+        let spare = &mut self.world.spare.pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
         let mut head = pending.spare_heads.pop().unwrap_or_default();
         let Err(error) = read_request(block, is_whole, form, &mut head) else {
@@ -157,17 +156,17 @@ impl Worker {
 
     /// Goes on where a turn's time did not suffice. Whether it has to be called again.
     pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
-        if self.world.unbegun.is_empty() {
+        if self.world.queues.unbegun.is_empty() {
             return false;
         }
-        for key in std::mem::take(&mut self.world.unbegun) {
+        for key in std::mem::take(&mut self.world.queues.unbegun) {
             if let Some(pending) = self.world.pending_of(key) {
                 pending.is_listed = false;
                 self.begin_pending(io, key, SLICE_US);
                 self.send_heads(io);
             }
         }
-        !self.world.unbegun.is_empty()
+        !self.world.queues.unbegun.is_empty()
     }
 }
 
@@ -187,15 +186,15 @@ impl Worker {
             if place == pending.requests.len() {
                 return self.world.forget_pending(key);
             }
-            if until_us.is_some_and(|until_us| Clock::new().now_us() >= until_us) {
+            if until_us.is_some_and(|until_us| clock::now().now_us() >= until_us) {
                 if !std::mem::replace(&mut pending.is_listed, true) {
-                    self.world.unbegun.push(key);
+                    self.world.queues.unbegun.push(key);
                 }
                 return;
             }
             pending.done += 1;
             if until_us.is_none() && pending.done < pending.requests.len() {
-                until_us = Some(Clock::new().now_us().saturating_add(slice_us));
+                until_us = Some(clock::now().now_us().saturating_add(slice_us));
             }
             self.begin_pending_at(io, key, place);
         }
@@ -208,10 +207,10 @@ impl World {
         let client = self.clients.get_mut(key);
         let http2 = client.and_then(|client| client.http2.as_mut());
         if let Some(mut pending) = http2.and_then(|http2| http2.pending.take())
-            && self.spare_pending.len() < SPARE_MAX
+            && self.spare.pending.len() < SPARE_MAX
         {
             pending.clear();
-            self.spare_pending.push(pending);
+            self.spare.pending.push(pending);
         }
     }
 }

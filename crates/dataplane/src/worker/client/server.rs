@@ -3,8 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::arena::ClientKey;
-use crate::table::LocalServer;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::local::table::LocalServer;
+
 use crate::worker::client::connection::Client;
 use crate::worker::world::World;
 

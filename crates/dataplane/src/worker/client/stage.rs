@@ -1,7 +1,7 @@
 //! What a client connection is doing.
 
-use crate::arena::ExchangeKey;
-use crate::table::LocalServer;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::local::table::LocalServer;
 
 /// What a client connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

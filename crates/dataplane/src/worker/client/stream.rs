@@ -4,21 +4,22 @@
 //! one read of it waits per stream.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::edge::messages::OwnAnswer;
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::{Ends, LetOut};
 use weir_http::h1::{OwnResponse, reason_phrase};
+use weir_http::h2::SendKind;
 use weir_http::h2::hpack::BlockEncoder;
 use weir_http::h2::message::{own_response_has_body, write_own_response};
-use weir_http::h2::{ErrorCode, SendKind};
 
-use crate::access_log::Termination;
-use crate::arena::{ClientKey, ExchangeKey, StreamKey};
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
-use crate::worker::client::own_response::{OwnAnswer, OwnBytes};
+use crate::worker::client::own_response::OwnBytes;
+use crate::worker::desk::Desk;
 use crate::worker::streams::{Stream, exchange_of};
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::{Exchange, Phase};
-use crate::worker::world::{Desk, World};
+use crate::worker::world::World;
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.
 const TURN_BYTES: usize = 16 * 1024;
@@ -33,7 +34,7 @@ impl Worker {
     /// What an exchange on a stream needs, from those that were used before.
     pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
         let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
-        let mut stream = self.world.spare_streams.pop().unwrap_or_default();
+        let mut stream = self.world.spare.streams.pop().unwrap_or_default();
         stream.exchange = Some(self.exchanges.next_key());
         stream.out.id = id;
         Some(http2.streams.insert(stream))
@@ -43,13 +44,13 @@ impl Worker {
 impl World {
     /// Takes it back.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
-        if self.spare_streams.len() < SPARE_MAX {
+        if self.spare.streams.len() < SPARE_MAX {
             let Stream { mut out, mut held, .. } = std::mem::take(&mut *stream);
             out.reset();
             held.clear();
             held.shrink_to(KEPT_BYTES_MAX);
             *stream = Stream { out, held, ..Stream::default() };
-            self.spare_streams.push(stream);
+            self.spare.streams.push(stream);
         }
     }
 }
@@ -68,34 +69,71 @@ impl Desk<'_> {
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Writes a head on the stream of an exchange; the bytes that it takes.
     pub fn send_stream_head(
         &mut self,
-        at: &mut Desk<'_>,
+        ends: &mut Ends,
         kind: SendKind,
         is_end: bool,
         write: impl FnOnce(&mut BlockEncoder<'_>),
     ) -> usize {
-        let client_key = self.client;
-        let Some(stream) = self.stream else { return 0 };
-        let Some(http2) = at.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
+        let client_key = ends.client;
+        let Some(stream) = ends.stream else { return 0 };
+        let Some(http2) = self.world.clients.get_mut(client_key).and_then(|it| it.http2.as_mut())
         else {
             return 0;
         };
         let Some(stream) = http2.streams.get(stream) else { return 0 };
+        http2.frames.have_buffer(self.io);
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
         // A stream that is gone has taken its exchange with it, and one head is written.
         let sent = connection.send_headers(stream.out.id, kind, is_end, out, write);
         debug_assert_eq!(sent, Ok(()));
         let bytes = out.len() - before;
-        at.world.list_for_flush(client_key);
+        self.world.list_for_flush(client_key);
         bytes
     }
 }
 
+impl Desk<'_> {
+    /// Sends data on the client's stream, and its end.
+    pub fn deliver(&mut self, ends: &mut Ends, body: &[u8], pieces: &Pieces, end: End<'_>) {
+        let client_key = ends.client;
+        let Some(stream) = ends.stream else { return };
+        let Some(client) = self.world.clients.get_mut(client_key) else { return };
+        let Some(http2) = &mut client.http2 else { return };
+        let Some(stream) = http2.streams.get_mut(stream) else { return };
+        let sent = stream.out.send(self.io, client.token, &mut http2.frames, (body, pieces), end);
+        ends.count_sent(self.world.id, sent);
+        self.heed_gathered(client_key);
+    }
+
+    /// Sends up to so many bytes of what waits for the client's windows; `None`: nothing does, or can go.
+    fn let_response_out(&mut self, ends: &mut Ends, bytes_max: usize) -> Option<LetOut> {
+        let client_key = ends.client;
+        let client = self.world.clients.get_mut(client_key)?;
+        let token = client.token;
+        let http2 = client.http2.as_mut().filter(|_| self.io.queued(token) == 0)?;
+        let stream = http2.streams.get_mut(ends.stream?).filter(|it| it.out.is_behind())?;
+        let sent = stream.out.let_out(self.io, token, &mut http2.frames, bytes_max);
+        let is_behind = stream.out.is_behind();
+        ends.count_sent(self.world.id, sent.bytes);
+        self.heed_gathered(client_key);
+        Some(LetOut { data_bytes: sent.data_bytes, is_behind })
+    }
+}
+
 impl Worker {
+    /// The windows of a connection may let out more: so many bytes at most of this transaction. Whether more of it may go.
+    pub fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
+        self.with_any(io, key, |it, at| {
+            let sent = at.let_response_out(it.ends_mut(), bytes_max);
+            sent.is_some_and(|sent| it.client_let_out(at, &sent))
+        })
+    }
+
     /// The windows of a connection may let out more: streams take turns, the urgent ones first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
@@ -114,67 +152,30 @@ impl Worker {
         for alike in waiting.chunk_by(|((one, _), _), ((other, _), _)| one == other) {
             let mut alike: Vec<ExchangeKey> = alike.iter().map(|(_, exchange)| *exchange).collect();
             while !alike.is_empty() {
-                alike.retain(|&exchange| {
-                    self.with_any(io, exchange, |it, at| it.let_out(at, TURN_BYTES))
-                });
+                alike.retain(|&exchange| self.let_out(io, exchange, TURN_BYTES));
             }
         }
     }
 }
 
-impl Exchange {
-    /// Sends up to so many bytes of what waits. Whether more of it may go.
-    pub fn let_out(&mut self, at: &mut Desk<'_>, bytes_max: usize) -> bool {
-        let Some(sent) = self.ends.let_out(at, bytes_max) else { return false };
-        if sent.is_behind {
-            let until_ms = at.io.now_ms() + self.client_timeout_ms();
-            self.ends.set_client_deadline(at, until_ms);
-            return sent.data_bytes > 0;
-        }
-        if let Phase::Deliver { ends_as, .. } = self.phase {
-            self.end_answered(at, ends_as);
-        } else if !self.ends.is_client_behind(at) {
-            self.client_takes_more(at);
-        }
-        false
-    }
-}
-
-impl Ends {
-    /// Whether something of a response waits for its client's window.
-    pub fn is_undelivered(&self, at: &Desk<'_>) -> bool {
-        at.world.stream(self).is_some_and(|stream| stream.out.is_behind())
-    }
-}
-
-impl Ends {
-    /// Since when the client has not let more than a little of a response out.
-    pub fn stalled_since_ms(&self, at: &mut Desk<'_>) -> Option<u64> {
-        let stream = at.world.stream(self)?;
-        let http2 = at.world.clients.get(self.client)?.http2.as_ref()?;
-        http2.frames.connection.stalled_since_ms(stream.out.id)
-    }
-}
-
-impl Ends {
+impl Desk<'_> {
     /// Sends a response of weir's own on the stream of an exchange.
-    pub fn send_own_on_stream(&mut self, at: &mut Desk<'_>, answer: &OwnAnswer<'_>) -> OwnBytes {
+    pub fn send_own_on_stream(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
         let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
-        let mut wall = std::mem::take(&mut at.world.wall);
-        let (date, _) = wall.at(at.io.clock());
+        let mut wall = std::mem::take(&mut self.world.wall);
+        let (date, _) = wall.at(self.io.clock());
         let fields = [("Date", date.http.as_bytes())];
         let response = answer.with(&fields, line.as_bytes());
         let has_body = own_response_has_body(&response);
-        let head_bytes = self.send_stream_head(at, SendKind::Response, !has_body, |lines| {
+        let head_bytes = self.send_stream_head(ends, SendKind::Response, !has_body, |lines| {
             write_own_response(&response, lines);
         });
-        self.count_sent(at.world.id, head_bytes);
+        ends.count_sent(self.world.id, head_bytes);
         if has_body {
-            self.deliver(at, response.body, &Pieces::whole(response.body.len()), End::Data);
+            self.deliver(ends, response.body, &Pieces::whole(response.body.len()), End::Data);
         }
-        at.world.wall = wall;
-        // All of it is counted where it was sent.
-        OwnBytes { bytes: 0, head_bytes: head_bytes as u64 }
+        self.world.wall = wall;
+        ends.account.head_bytes_sent += head_bytes as u64;
     }
 }
 
@@ -219,61 +220,6 @@ impl Desk<'_> {
         } else {
             self.heed_untaken(key);
             self.world.list_for_flush(key);
-        }
-    }
-}
-
-/// How the stream of an exchange ends, if its client has not ended it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamEnd {
-    /// All of the answer is out, which has this status, and the rest of the request is not wanted.
-    Answered(u16),
-    /// It is reset with this code.
-    Broken(ErrorCode),
-}
-
-impl StreamEnd {
-    /// That of an exchange which ended so.
-    pub fn of(exchange: &Exchange, world: &World, termination: Termination) -> Self {
-        match is_answered(exchange, world, termination) {
-            true => Self::Answered(exchange.ends.account.status),
-            false => Self::Broken(reset_code(termination)),
-        }
-    }
-
-    /// That of a tunnel.
-    pub fn of_tunnel(termination: Termination) -> Self {
-        Self::Broken(match termination {
-            // Only its member does not want what its client may yet send.
-            Termination::Complete => ErrorCode::NO_ERROR,
-            _ => ErrorCode::CANCEL,
-        })
-    }
-}
-
-/// The code of RST_STREAM that tells how an exchange ended of which not all is answered.
-fn reset_code(termination: Termination) -> ErrorCode {
-    match termination {
-        Termination::ClientMalformed => ErrorCode::PROTOCOL_ERROR,
-        Termination::ClientTimeout | Termination::ClientAbort => ErrorCode::CANCEL,
-        Termination::ClientFlood => ErrorCode::ENHANCE_YOUR_CALM,
-        Termination::MemberAbort
-        | Termination::MemberTimeout
-        | Termination::MemberMalformed
-        | Termination::EncodingFailed
-        | Termination::Stopped => ErrorCode::INTERNAL_ERROR,
-        // A part must not look like the whole.
-        _ => ErrorCode::CANCEL,
-    }
-}
-
-/// Whether all of a response is out.
-fn is_answered(exchange: &Exchange, world: &World, termination: Termination) -> bool {
-    match exchange.phase {
-        Phase::AwaitHead => exchange.ends.account.status != 0,
-        Phase::Respond => termination == Termination::Complete,
-        Phase::Deliver { .. } => {
-            !world.stream(&exchange.ends).is_some_and(|stream| stream.out.is_behind())
         }
     }
 }

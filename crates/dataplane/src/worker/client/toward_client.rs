@@ -1,225 +1,205 @@
-//! What an exchange asks of its client's connection, whichever version that speaks: of HTTP/1 the exchange has
+//! What a transaction asks of its client's connection, whichever version that speaks: of HTTP/1 the transaction has
 //! the connection for itself, of HTTP/2 a stream of it.
 
 use std::io::IoSlice;
 
-use weir_http::edits::FieldEdits;
-use weir_http::h1::{ResponseForward, write_response_head};
+use weir_event_loop::READ_BUFFER_BYTES;
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::edge::{Flow, Lag};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::Ends;
+use weir_http::h1::write_response_head;
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
-use weir_http::message::{Framing, ResponseHead};
 
-use crate::worker::body::{self, Pieces, end_of_chunks};
-use crate::worker::client::own_response::{OwnAnswer, OwnBytes};
-use crate::worker::scratch::Message;
-use crate::worker::transaction::end::{End, OwnedEnd};
-use crate::worker::transaction::ends::Ends;
-use crate::worker::world::Desk;
+use crate::worker::body::{self, end_of_chunks};
+use crate::worker::desk::Desk;
 
-/// A response head as it goes to a client.
-pub struct OutHead<'a> {
-    /// The member's, or one of weir's own.
-    pub head: &'a ResponseHead,
-    /// What its spans are of.
-    pub input: &'a [u8],
-    /// What is changed of it.
-    pub edits: &'a FieldEdits,
-    /// How it is passed on.
-    pub forward: ResponseForward<'a>,
-}
-
-impl Ends {
-    /// Begins a message to the client with a head. Where that goes out by itself nothing is returned, else the head, to go
-    /// out with the first bytes of the body.
+impl Desk<'_> {
+    /// Begins a message to the client; see [`weir_exchange::edge::Edge::head`].
     pub fn begin_message(
         &mut self,
-        at: &mut Desk<'_>,
+        ends: &mut Ends,
         out: &OutHead<'_>,
         (kind, is_end): (SendKind, bool),
     ) -> Message {
-        let OutHead { head, input, edits, forward } = out;
-        let mut message = at.world.scratch.take();
-        let bytes = if self.stream.is_some() {
-            let bytes = self.send_stream_head(at, kind, is_end, |lines| {
-                write_response(head, input, forward, edits, lines);
+        let OutHead { head, input, edits, forward, is_dated } = out;
+        let mut message = self.world.tools.scratch.take();
+        let mut wall = std::mem::take(&mut self.world.wall);
+        let mut forward = *forward;
+        if *is_dated {
+            forward.date = Some(wall.at(self.io.clock()).0.http.as_bytes());
+        }
+        let bytes = if ends.stream.is_some() {
+            let bytes = self.send_stream_head(ends, kind, is_end, |lines| {
+                write_response(head, input, &forward, edits, lines);
             });
-            self.count_sent(at.world.id, bytes);
+            ends.count_sent(self.world.id, bytes);
             bytes
         } else {
-            write_response_head(head, input, forward, edits, &mut message);
+            write_response_head(head, input, &forward, edits, &mut message);
             message.len()
         };
-        self.account.head_bytes_sent += bytes as u64;
+        self.world.wall = wall;
+        ends.account.head_bytes_sent += bytes as u64;
         message
     }
 
-    /// Sends the head alone, if it has not gone out.
-    pub fn send_head_alone(&mut self, at: &mut Desk<'_>, head: Message) {
-        if let Some(client) = at.world.clients.get(self.client)
-            && !head.is_empty()
-        {
-            at.io.send(client.token, &[IoSlice::new(&head)]);
-            self.count_sent(at.world.id, head.len());
-        }
-        at.world.scratch.give(head);
-    }
-
-    /// Sends pieces of a body and its end, behind its head where that has not gone out. `is_last`: nothing follows on the
-    /// connection, if the client has that for itself.
-    pub fn send_body(
-        &mut self,
-        at: &mut Desk<'_>,
-        mut head: Message,
-        (body, pieces): (&[u8], &Pieces),
-        (framing, end, is_last): (Framing, End<'_>, bool),
-    ) {
-        if self.stream.is_some() {
+    /// Sends some of a body, behind its head where that has not gone out yet.
+    pub fn send_body(&mut self, ends: &mut Ends, mut head: Message, body: &Sending<'_>) {
+        let Sending { input, pieces, framing, end, is_last } = *body;
+        if ends.stream.is_some() {
             if !framing.is_empty() {
-                self.deliver(at, body, pieces, end);
+                self.deliver(ends, input, pieces, end);
             }
-        } else if let Some(client) = at.world.clients.get(self.client) {
-            let mut trailers = at.world.scratch.take_if(matches!(end, End::Trailers(..)));
+        } else if let Some(client) = self.world.clients.get(ends.client) {
+            let has_trailers = matches!(end, End::Trailers(..));
+            let mut trailers = self.world.tools.scratch.take_if(has_trailers);
             let tail = end_of_chunks(framing, end, &mut trailers);
-            let sent = body::send(&mut head, framing, body, pieces, tail, |parts| {
+            let sent = body::send(&mut head, framing, input, pieces, tail, |parts| {
                 if is_last {
-                    at.io.send_last(client.token, parts);
+                    self.io.send_last(client.token, parts);
                 } else {
-                    at.io.send(client.token, parts);
+                    self.io.send(client.token, parts);
                 }
             });
-            self.count_sent(at.world.id, sent);
-            at.world.scratch.give(trailers);
+            ends.count_sent(self.world.id, sent);
+            self.world.tools.scratch.give(trailers);
         }
-        at.world.scratch.give(head);
+        self.world.tools.scratch.give(head);
     }
 
-    /// Sends a response that weir makes itself; returns its bytes, but for those that were counted when they were sent.
-    pub fn send_own(&mut self, at: &mut Desk<'_>, answer: &OwnAnswer<'_>) -> OwnBytes {
-        match self.stream {
-            Some(_) => self.send_own_on_stream(at, answer),
-            None => at.send_own_response(self.client, answer),
+    /// Sends a response that weir makes itself, and counts it.
+    pub fn send_own(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
+        if ends.stream.is_some() {
+            return self.send_own_on_stream(ends, answer);
         }
+        let sent = self.send_own_response(ends.client, answer);
+        ends.account.bytes_sent += sent.bytes;
+        ends.account.head_bytes_sent += sent.head_bytes;
     }
 
     /// Sends bytes of a tunnel.
-    pub fn send_bytes(&mut self, at: &mut Desk<'_>, bytes: &[u8]) {
-        if self.stream.is_some() {
-            return self.deliver(at, bytes, &Pieces::whole(bytes.len()), End::No);
+    pub fn send_bytes(&mut self, ends: &mut Ends, bytes: &[u8]) {
+        if ends.stream.is_some() {
+            return self.deliver(ends, bytes, &Pieces::whole(bytes.len()), End::No);
         }
-        let Some(client) = at.world.clients.get(self.client) else { return };
-        at.io.send(client.token, &[IoSlice::new(bytes)]);
-        self.count_sent(at.world.id, bytes.len());
+        let Some(client) = self.world.clients.get(ends.client) else { return };
+        self.io.send(client.token, &[IoSlice::new(bytes)]);
+        ends.count_sent(self.world.id, bytes.len());
     }
 
     /// The client learns that nothing follows.
-    pub fn end_client(&mut self, at: &mut Desk<'_>) {
-        if let Some(stream) = at.world.stream_mut(self) {
+    pub fn end_client(&mut self, ends: &mut Ends) {
+        if let Some(stream) = self.world.stream_mut(ends) {
             if !std::mem::replace(&mut stream.is_end_told, true) {
-                self.deliver(at, b"", &Pieces::whole(0), End::Data);
+                self.deliver(ends, b"", &Pieces::whole(0), End::Data);
             }
-        } else if let Some(client) = at.world.clients.get(self.client) {
-            at.io.shut_write(client.token);
+        } else if let Some(client) = self.world.clients.get(ends.client) {
+            self.io.shut_write(client.token);
         }
     }
 }
 
-impl Ends {
-    /// Whether the client has not taken everything that it was sent: what comes next has to wait.
-    pub fn is_client_behind(&self, at: &mut Desk<'_>) -> bool {
-        let is_stream_behind = at.world.stream(self).is_some_and(|stream| stream.out.is_behind());
-        let client = at.world.clients.get(self.client);
-        is_stream_behind || client.is_some_and(|client| at.io.queued(client.token) > 0)
-    }
-
-    /// The client must have done something by then.
-    pub fn set_client_deadline(&mut self, at: &mut Desk<'_>, at_ms: u64) {
-        let client = self.client;
-        if let Some(stream) = at.world.stream_mut(self) {
-            stream.deadline_ms = Some(at_ms);
-            at.arm(client, at_ms);
-        } else if let Some(client) = at.world.clients.get(client) {
-            at.io.set_deadline(client.token, at_ms);
+impl Desk<'_> {
+    /// Whether the client takes what it is sent.
+    pub fn client_lag(&mut self, ends: &Ends) -> Lag {
+        if self.world.stream(ends).is_some_and(|stream| stream.out.is_behind()) {
+            return Lag::Behind;
+        }
+        match self.world.clients.get(ends.client) {
+            Some(client) if self.io.queued(client.token) > 0 => match ends.stream {
+                Some(_) => Lag::Others,
+                None => Lag::Behind,
+            },
+            _ => Lag::None,
         }
     }
 
-    /// The client need not do anything.
+    /// The client must have done something by then, or need not.
     #[inline]
-    pub fn clear_client_deadline(&mut self, at: &mut Desk<'_>) {
-        if let Some(stream) = at.world.stream_mut(self) {
-            stream.deadline_ms = None;
-        } else if let Some(client) = at.world.clients.get(self.client) {
-            at.io.clear_deadline(client.token);
-        }
-    }
-}
-
-impl Ends {
-    /// What the client has sent of a stream while it had nowhere to go. A client that has its connection for itself
-    /// may send on; what it has sent already is looked at next.
-    pub fn let_client_send(&mut self, at: &mut Desk<'_>) -> Option<(Vec<u8>, OwnedEnd)> {
-        if self.stream.is_none() {
-            let client = at.world.clients.get(self.client)?;
-            at.io.resume(client.token);
-            if client.has_input() {
-                at.world.agenda.push(self.client);
+    pub fn set_client_due(&mut self, ends: &mut Ends, at_ms: Option<u64>) {
+        let client = ends.client;
+        if let Some(stream) = self.world.stream_mut(ends) {
+            stream.deadline_ms = at_ms;
+            if let Some(at_ms) = at_ms {
+                self.arm(client, at_ms);
             }
-            return None;
-        }
-        let stream = at.world.stream_mut(self)?;
-        let (held, end) = (std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end));
-        // It is counted anew on its way.
-        stream.unreleased -= held.len() as u32;
-        self.account.bytes_received -= held.len() as u64;
-        Some((held, end))
-    }
-
-    /// The client has to wait; on a stream its window does that.
-    pub fn stop_client(&mut self, at: &mut Desk<'_>) {
-        if self.stream.is_none()
-            && let Some(client) = at.world.clients.get(self.client)
-        {
-            at.io.pause(client.token);
+        } else if let Some(client) = self.world.clients.get(client) {
+            match at_ms {
+                Some(at_ms) => self.io.set_deadline(client.token, at_ms),
+                None => self.io.clear_deadline(client.token),
+            }
         }
     }
 
-    /// Whether a client that has its connection for itself sends nothing more, and all that it has sent was looked at.
-    pub fn has_client_ended(&self, at: &Desk<'_>) -> bool {
-        let client = at.world.clients.get(self.client).filter(|_| self.stream.is_none());
-        client.is_some_and(|client| client.ended && !client.has_input())
+    /// How the client may go on sending.
+    #[inline]
+    pub fn set_client_flow(&mut self, ends: &mut Ends, flow: Flow) {
+        let client = self.world.clients.get(ends.client).filter(|_| ends.stream.is_none());
+        match (flow, client) {
+            (Flow::Stop, Some(client)) => self.io.pause(client.token),
+            (Flow::Go, Some(client)) => self.io.resume(client.token),
+            (Flow::Slices(bytes), Some(client)) => self.io.limit_reads(client.token, bytes),
+            (Flow::Bulk, Some(client)) => self.io.limit_reads(client.token, READ_BUFFER_BYTES),
+            (Flow::Window, None) => self.give_window(ends),
+            (Flow::Window, Some(_)) | (_, None) => {}
+        }
     }
 
-    /// Whether what the client has taken just now can have been of this transaction. A connection that many streams share
-    /// says nothing of those that had nothing on it.
-    pub fn has_client_taken_its_own(&self, at: &Desk<'_>) -> bool {
-        at.world.stream(self).is_none_or(|stream| stream.holds_up_member)
+    /// What came of a client's stream was handed on: it may send as much again, on this stream or others.
+    fn give_window(&mut self, ends: &mut Ends) {
+        let Some(stream) = self.world.stream_mut(ends) else { return };
+        // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
+        let held = (stream.held.len() + stream.joined.len()) as u32;
+        let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
+        let id = stream.out.id;
+        self.world.release(ends.client, id, bytes);
     }
 
     /// Until when the client has time to take more of what it was sent. What it takes of other streams says nothing,
     /// unless this one waits for their turn.
-    pub fn client_patience_until_ms(&self, at: &mut Desk<'_>, timeout_ms: u64) -> u64 {
-        let Some(client) = at.world.clients.get(self.client) else { return 0 };
-        match (at.world.stream(self), &client.http2) {
+    pub fn client_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
+        let Some(client) = self.world.clients.get(ends.client) else { return 0 };
+        match (self.world.stream(ends), &client.http2) {
             (Some(stream), Some(http2))
                 if stream.out.is_behind()
                     && http2.frames.connection.data_allowance(stream.out.id) == 0 =>
             {
-                self.stalled_since_ms(at).map_or(0, |since_ms| since_ms + timeout_ms)
+                let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
+                since_ms.map_or(0, |since_ms| since_ms + timeout_ms)
             }
-            (Some(stream), _) if !stream.holds_up_member => 0,
-            _ => at.io.patience_until_ms(client.token, timeout_ms),
+            (Some(_), _) if !ends.is_member_stopped => 0,
+            _ => self.io.patience_until_ms(client.token, timeout_ms),
         }
     }
+}
 
-    /// So much came of the client's stream, whose window is given back for it later.
-    pub fn take_in(&mut self, at: &mut Desk<'_>, bytes: usize) {
-        if let Some(stream) = at.world.stream_mut(self) {
-            stream.unreleased += bytes as u32;
+impl Desk<'_> {
+    /// What the client has sent of a stream while it had nowhere to go. A client that has its connection for itself
+    /// may send on; what it has sent already is looked at next.
+    pub fn let_client_send(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
+        if ends.stream.is_none() {
+            let client = self.world.clients.get(ends.client)?;
+            self.io.resume(client.token);
+            if client.has_input() {
+                self.world.queues.agenda.push(ends.client);
+            }
+            return None;
         }
+        let stream = self.world.stream_mut(ends)?;
+        Some((std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end)))
     }
 
     /// What came of the client's stream waits there. The window bounds how much that is.
-    pub fn hold(&mut self, at: &mut Desk<'_>, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
-        let stream = at.world.stream_mut(self);
+    pub fn hold_of_client(
+        &mut self,
+        ends: &mut Ends,
+        (input, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) {
+        let stream = self.world.stream_mut(ends);
         debug_assert!(stream.is_some(), "what has a connection for itself is not read ahead");
         if let Some(stream) = stream {
             pieces.of(input).for_each(|data| stream.held.extend_from_slice(data));
@@ -227,18 +207,9 @@ impl Ends {
         }
     }
 
-    /// Whether the member waits for what the client has yet to take. What else waits on a connection that many streams share
-    /// says nothing.
-    pub fn is_client_holding_up(&self, at: &mut Desk<'_>) -> bool {
-        match at.world.stream(self) {
-            Some(stream) => stream.holds_up_member,
-            None => self.is_client_behind(at),
-        }
-    }
-
-    /// Whether the head of a request goes before its body comes: a client that has its connection for itself may wait for an
-    /// answer to it. On a stream it is sent by itself.
-    pub fn sends_head_first(&self) -> bool {
-        self.stream.is_none()
+    /// Whether a client that has its connection for itself sends nothing more, and all that it has sent was looked at.
+    pub fn has_client_ended(&self, ends: &Ends) -> bool {
+        let client = self.world.clients.get(ends.client).filter(|_| ends.stream.is_none());
+        client.is_some_and(|client| client.ended && !client.has_input())
     }
 }

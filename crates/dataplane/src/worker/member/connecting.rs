@@ -5,179 +5,165 @@ use std::rc::Rc;
 
 use weir_config::snapshot::{Address, ProxyVersion};
 use weir_event_loop::Owner;
-use weir_http::h1::{BodyDecoder, HeadScan};
-use weir_http::message::Framing;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::local::pool::LocalMember;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::MemberFailure;
+use weir_exchange::transaction::seeking::Need;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
-use crate::arena::ConnectionKey;
 use crate::endpoint::endpoint;
-use crate::pool::LocalMember;
+use crate::owners::owner_key;
 use crate::worker::client::connection::Client;
+use crate::worker::desk::Desk;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::http2::MemberHttp2;
 use crate::worker::member::tls::session;
 use crate::worker::streams::MemberStream;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::MemberFailure;
-use crate::worker::transaction::seeking::Need;
-use crate::worker::world::Desk;
 
 /// A request that cannot be repeated goes on a kept connection only if that was used this recently:
 /// the member may be about to close an older one.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
 
-impl Need {
-    /// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
-    /// window of all. For the same reason no further body goes to where nobody knows when that opens again.
-    fn suits(self, http2: &MemberHttp2, now_ms: u64) -> bool {
-        if self.is_tunnel {
-            return http2.streams.is_empty() && http2.takes_body(now_ms);
-        }
-        !self.has_body || http2.takes_body(now_ms)
+/// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
+/// window of all. For the same reason no further body goes to where nobody knows when that opens again.
+fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
+    if need.is_tunnel {
+        return http2.streams.is_empty() && http2.takes_body(now_ms);
     }
+    !need.has_body || http2.takes_body(now_ms)
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Gives an exchange a connection to the member: a kept one, or a new one.
     pub fn take_connection(
         &mut self,
-        at: &mut Desk<'_>,
+        ends: &mut Ends,
         member: u32,
         need: Need,
     ) -> Result<(), MemberFailure> {
-        let local = Rc::clone(&self.tries.pool.members[member as usize]);
-        let counters = local.live.counters.of(at.world.id);
+        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
+        let counters = local.live.counters.of(self.world.id);
         counters.requests.add(1);
         if need.is_fresh {
-            return self.open_connection(at, member, need);
+            return self.open_connection(ends, member, need);
         }
-        if self.tries.pool.settings().http2 {
-            let has_one = self.take_multiplexed(at, &local, need, false);
-            return if has_one { Ok(()) } else { self.open_connection(at, member, need) };
+        if ends.tries.pool.settings().http2 {
+            let has_one = self.take_multiplexed(ends, &local, need, false);
+            return if has_one { Ok(()) } else { self.open_connection(ends, member, need) };
         }
         let newest = local.idle.borrow().last().copied();
         if let Some(connection_key) = newest {
-            let Some(connection) = at.world.members.get_mut(connection_key) else {
+            let Some(connection) = self.world.members.get_mut(connection_key) else {
                 return Err(MemberFailure::Abort);
             };
-            let idle_ms = at.io.now_ms() - connection.idle_since_ms;
+            let idle_ms = self.io.now_ms() - connection.idle_since_ms;
             // What is there to read is no answer to a request that is yet to be sent.
-            let has_unread = at.io.has_unread(connection.token);
+            let has_unread = self.io.has_unread(connection.token);
             // A reload may have changed how members are spoken to.
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
-                || connection.pool.settings().tls == self.tries.pool.settings().tls;
+            let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
+                || connection.pool.settings().tls == ends.tries.pool.settings().tls;
             if !is_alike {
-                at.close_idle(&local);
+                self.close_idle(&local);
             } else if has_unread {
-                at.close_member(connection_key);
+                self.close_member(connection_key);
             } else if need.is_repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();
                 counters.connections_idle.subtract(1);
-                connection.exchange = Some(self.key);
+                connection.exchange = Some(ends.key);
                 connection.requests += 1;
-                self.attempt.connection = Some(connection_key);
-                self.attempt.is_reused = true;
-                self.attempt.sent_before = at.io.note_all_taken(connection.token);
-                self.attempt.connected_us = at.io.clock().now_us();
-                at.io.clear_deadline(connection.token);
+                ends.attempt.connection = Some(connection_key);
+                ends.attempt.is_reused = true;
+                ends.attempt.sent_before = self.io.note_all_taken(connection.token);
+                ends.attempt.connected_us = self.io.clock().now_us();
+                self.io.clear_deadline(connection.token);
                 return Ok(());
             }
         }
-        self.open_connection(at, member, need)
+        self.open_connection(ends, member, need)
     }
 
     /// Takes another connection to a member that it occupies already, since the kept one has gone stale.
     pub fn reconnect(
         &mut self,
-        at: &mut Desk<'_>,
+        ends: &mut Ends,
         member: u32,
         need: Need,
     ) -> Result<(), MemberFailure> {
-        let local = Rc::clone(&self.tries.pool.members[member as usize]);
-        let is_http2 = self.tries.pool.settings().http2;
-        if is_http2 && self.take_multiplexed(at, &local, need, true) {
+        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
+        let is_http2 = ends.tries.pool.settings().http2;
+        if is_http2 && self.take_multiplexed(ends, &local, need, true) {
             return Ok(());
         }
-        self.open_connection(at, member, need)
+        self.open_connection(ends, member, need)
     }
 
     /// Opens a connection to the member for an exchange.
     pub fn open_connection(
         &mut self,
-        at: &mut Desk<'_>,
+        ends: &mut Ends,
         member: u32,
         need: Need,
     ) -> Result<(), MemberFailure> {
-        let pool = Rc::clone(&self.tries.pool);
+        let pool = Rc::clone(&ends.tries.pool);
         let local = Rc::clone(&pool.members[member as usize]);
         let settings = pool.settings();
         let mut preface = Vec::new();
         if let Some(version) = settings.proxy_protocol {
-            self.write_preface(at, version, &mut preface);
+            self.write_preface(ends, version, &mut preface);
         }
-        let by_ms = at.io.now_ms() + settings.connect_timeout_ms;
+        let by_ms = self.io.now_ms() + settings.connect_timeout_ms;
         let is_multiplexed = settings.http2 && !need.is_fresh;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
-        let owner = Owner::Member(at.world.members.next_key().into());
-        let token = at
+        let owner = Owner::Member(owner_key(self.world.members.next_key()));
+        let token = self
             .io
             .connect(endpoint(&local.live.address), settings.source, owner)
-            .map_err(|error| at.no_connection(error))?;
-        at.io.set_deadline(token, by_ms);
+            .map_err(|error| self.no_connection(error))?;
+        self.io.set_deadline(token, by_ms);
         if !preface.is_empty() {
-            at.io.send(token, &[IoSlice::new(&preface)]);
+            self.io.send(token, &[IoSlice::new(&preface)]);
         }
         if let Some(tls) = &settings.tls {
             match session(tls, &settings.members[member as usize]) {
-                Ok(session) => at.io.secure(token, session, b""),
+                Ok(session) => self.io.secure(token, session, b""),
                 Err(error) => {
-                    at.io.close(token);
-                    at.report_insecure_member(&local, &error);
+                    self.io.close(token);
+                    let now_ms = self.io.now_ms();
+                    self.world.notices.tell_of_member_tls(&local, &error, now_ms);
                     return Err(MemberFailure::Connect);
                 }
             }
             // What waits for the handshake is taken back without it.
             preface.clear();
         }
-        let counters = local.live.counters.of(at.world.id);
+        let counters = local.live.counters.of(self.world.id);
         counters.connections_opened.add(1);
         counters.connections_open.add(1);
         let connections_max = settings.members[member as usize].connections_max;
-        let connection_key = at.world.members.insert(MemberConnection {
-            token,
-            member: Rc::clone(&local),
-            pool: Rc::clone(&pool),
+        let connection_key = self.world.members.insert(MemberConnection {
             connections_max,
-            exchange: (!is_multiplexed).then_some(self.key),
-            connecting: true,
+            exchange: (!is_multiplexed).then_some(ends.key),
             http2,
-            input: Vec::new(),
-            scan: HeadScan::section(),
-            whole_bytes: 0,
-            body: BodyDecoder::new(Framing::None, None),
             preface_bytes: preface.len(),
             is_of_one_client: settings.proxy_protocol.is_some(),
-            keep: false,
-            keep_ms: None,
-            requests: 1,
-            counted_bytes: 0,
-            idle_since_ms: 0,
+            ..MemberConnection::opening(token, &local, &pool)
         });
-        self.attempt.connection = Some(connection_key);
-        self.attempt.is_reused = false;
-        self.attempt.sent_before = 0;
-        self.attempt.connected_us = 0;
-        self.attempt.asked_us = 0;
+        ends.attempt.connection = Some(connection_key);
+        ends.attempt.is_reused = false;
+        ends.attempt.sent_before = 0;
+        ends.attempt.connected_us = 0;
+        ends.attempt.asked_us = 0;
         if is_multiplexed {
             local.multiplexed.borrow_mut().push(connection_key);
-            self.join_connection(at, connection_key, need);
+            self.join_connection(ends, connection_key, need);
         }
         Ok(())
     }
 
     /// Tells a member whose connection follows, by the PROXY protocol.
-    fn write_preface(&self, at: &mut Desk<'_>, version: ProxyVersion, out: &mut Vec<u8>) {
-        let client = at.world.clients.get(self.client);
+    fn write_preface(&mut self, ends: &Ends, version: ProxyVersion, out: &mut Vec<u8>) {
+        let client = self.world.clients.get(ends.client);
         let source = client.and_then(Client::address);
         let destination = client.and_then(|client| match client.listen() {
             Address::Socket(address) => Some(*address),
@@ -207,20 +193,21 @@ impl Ends {
     /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
     pub fn take_multiplexed(
         &mut self,
-        at: &mut Desk<'_>,
+        ends: &mut Ends,
         local: &LocalMember,
         need: Need,
         is_again: bool,
     ) -> bool {
-        let now_ms = at.io.now_ms();
-        let settings = self.tries.pool.settings();
+        let now_ms = self.io.now_ms();
+        let settings = ends.tries.pool.settings();
         let requests_max = settings.reuse.requests_max;
         let found = local.multiplexed.borrow().iter().copied().find(|&candidate| {
-            let Some(connection) = at.world.members.get(candidate) else { return false };
+            let Some(connection) = self.world.members.get(candidate) else { return false };
             let other = connection.pool.settings();
-            let is_alike = Rc::ptr_eq(&connection.pool, &self.tries.pool)
+            let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
                 || (other.tls == settings.tls && other.http2 == settings.http2);
-            let has_room = |http2: &MemberHttp2| http2.has_room(local) && need.suits(http2, now_ms);
+            let has_room =
+                |http2: &MemberHttp2| http2.has_room(local) && suits(need, http2, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);
             is_alike
                 && has_room
@@ -228,35 +215,30 @@ impl Ends {
                 && (connection.connecting || !is_again)
         });
         let Some(connection_key) = found else { return false };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         connection.requests += 1;
         let is_open = !connection.connecting;
         let http2 = connection.http2.as_mut();
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
-            local.live.counters.of(at.world.id).connections_idle.subtract(1);
+            local.live.counters.of(self.world.id).connections_idle.subtract(1);
         }
-        self.attempt.is_reused = is_open;
-        self.attempt.sent_before = 0;
-        self.attempt.connected_us = if is_open { at.io.clock().now_us() } else { 0 };
-        self.attempt.asked_us = 0;
-        self.join_connection(at, connection_key, need);
+        ends.attempt.is_reused = is_open;
+        ends.attempt.sent_before = 0;
+        ends.attempt.connected_us = if is_open { self.io.clock().now_us() } else { 0 };
+        ends.attempt.asked_us = 0;
+        self.join_connection(ends, connection_key, need);
         true
     }
 
     /// An exchange will have a stream on this connection.
-    pub fn join_connection(
-        &mut self,
-        at: &mut Desk<'_>,
-        connection_key: ConnectionKey,
-        need: Need,
-    ) {
+    pub fn join_connection(&mut self, ends: &mut Ends, connection_key: ConnectionKey, need: Need) {
         if let Some(http2) =
-            at.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
+            self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())
         {
             http2.is_tunnels = need.is_tunnel;
-            self.attempt.connection = Some(connection_key);
-            let stream = MemberStream::new(self.key, need.is_whole);
-            self.attempt.member_stream = Some(http2.streams.insert(stream));
+            ends.attempt.connection = Some(connection_key);
+            let stream = MemberStream::new(ends.key, need.is_whole);
+            ends.attempt.member_stream = Some(http2.streams.insert(stream));
         }
     }
 }

@@ -4,15 +4,15 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_event_loop::Token;
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::local::pool::{LocalMember, LocalPool};
+use weir_exchange::transaction::exchange::MemberFailure;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{BodyDecoder, HeadScan};
+use weir_http::message::Framing;
 
-use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::pool::{LocalMember, LocalPool};
-use crate::reports::Event;
+use crate::worker::desk::Desk;
 use crate::worker::member::http2::MemberHttp2;
-use crate::worker::transaction::exchange::MemberFailure;
-use crate::worker::world::{Desk, World};
 
 /// A member that announces how long it keeps idle connections is not trusted to the last second.
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
@@ -55,6 +55,30 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
+    /// One that is on its way, for one request at a time.
+    pub fn opening(token: Token, member: &Rc<LocalMember>, pool: &Rc<LocalPool>) -> Self {
+        Self {
+            token,
+            member: Rc::clone(member),
+            pool: Rc::clone(pool),
+            connections_max: None,
+            exchange: None,
+            connecting: true,
+            http2: None,
+            input: Vec::new(),
+            scan: HeadScan::section(),
+            whole_bytes: 0,
+            body: BodyDecoder::new(Framing::None, None),
+            preface_bytes: 0,
+            is_of_one_client: false,
+            keep: false,
+            keep_ms: None,
+            requests: 1,
+            counted_bytes: 0,
+            idle_since_ms: 0,
+        }
+    }
+
     /// Counts what was overlooked in a response.
     pub fn count_flaws(&self, worker: usize, flaws: Flaws) {
         if !flaws.is_empty() {
@@ -96,7 +120,7 @@ impl Desk<'_> {
         if !ours.contains(&error) {
             return MemberFailure::Connect;
         }
-        self.report_socket_failure(&format!("connection to a member: {error}"));
+        self.world.tell_of_socket(self.io.now_ms(), &format!("connection to a member: {error}"));
         MemberFailure::NoSocket
     }
 
@@ -143,7 +167,7 @@ impl Desk<'_> {
     pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
         self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;
-        self.world.encoders.let_go(connection.whole_bytes);
+        self.world.tools.encoders.let_go(connection.whole_bytes);
         let counters = connection.member.live.counters.of(self.world.id);
         counters.connections_open.subtract(1);
         if let Some(http2) = &connection.http2 {
@@ -172,26 +196,6 @@ impl Desk<'_> {
             if http2.is_some_and(|http2| http2.is_resting) {
                 self.end_member_http2(key);
             }
-        }
-    }
-}
-
-impl World {
-    /// Passive marking: the member failed a request.
-    pub fn mark_failure(&self, pool: &LocalPool, member: u32, now_ms: u64) {
-        let Some(settings) = &pool.settings().passive else {
-            return;
-        };
-        let live = &pool.members[member as usize].live;
-        let bounds = pool.ejection_bounds(member, now_ms);
-        if let Some(until_ms) = live.mark_failure(now_ms, &settings.counting, bounds) {
-            live.counters.of(self.id).ejections.add(1);
-            // A full event channel loses the notice, not the ejection.
-            let _ = self.events.try_send(Event::MemberEjected {
-                pool: pool.live.name.clone(),
-                member: live.label.clone(),
-                eject_ms: until_ms.saturating_sub(now_ms) as u32,
-            });
         }
     }
 }

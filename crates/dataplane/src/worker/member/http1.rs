@@ -1,22 +1,22 @@
 //! Members that speak HTTP/1: bytes become a response, and what is behind it is an error.
 
-use weir_event_loop::EventLoop;
+use weir_event_loop::{EventLoop, READ_BUFFER_BYTES};
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::edge::messages::Message;
+use weir_exchange::pieces::{self, Next, Pieces};
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::{MemberFailure, Phase};
+use weir_exchange::transaction::response::Passed;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,
     upgrade_was_offered,
 };
+use weir_http::message::ResponseHead;
 
-use crate::access_log::Termination;
-use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::worker::Worker;
-use crate::worker::body::{self, Next, Pieces};
-use crate::worker::scratch::Message;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::exchange::{Exchange, MemberFailure, Phase};
-use crate::worker::transaction::response::Passed;
-use crate::worker::world::Desk;
 
 impl Worker {
     pub fn keep_member_input(&mut self, io: &mut EventLoop, key: ConnectionKey, rest: &[u8]) {
@@ -68,7 +68,7 @@ impl Worker {
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond => {
                     // Its head is out.
-                    let nothing = self.world.scratch.take();
+                    let nothing = self.world.tools.scratch.take();
                     self.response_body(io, key, exchange, nothing, rest)
                 }
             };
@@ -108,21 +108,9 @@ impl Worker {
                 Step::Again(length)
             }
             Ok(Parsed::Complete { length }) if head.status == 101 => {
-                let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text(length)));
-                let offered = exchange.request.upgrade_bytes > 0
-                    && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
-                if offered {
-                    self.with(io, exchange_key, |it, at| it.lift_read_limit(at));
-                    if let Some(connection) = self.world.members.get(key) {
-                        connection.count_flaws(self.world.id, head.flaws);
-                    }
-                    self.with(io, exchange_key, |it, at| {
-                        it.begin_tunnel(at, (&head, text(length)), false)
-                    });
-                    Step::Again(length)
-                } else {
-                    self.connection_lost(io, key, MemberFailure::Malformed);
-                    Step::Over
+                match self.protocol_changed(io, key, exchange_key, (&head, text(length))) {
+                    true => Step::Again(length),
+                    false => Step::Over,
                 }
             }
             Ok(Parsed::Complete { .. }) if exchange.is_no_tunnel(head.status) => {
@@ -132,9 +120,13 @@ impl Worker {
                 Step::Over
             }
             Ok(Parsed::Complete { length })
-                if self.with(io, exchange_key, |it, at| {
-                    it.awaits_body(at, key, (&head, text(length)), (length, input.len()))
-                }) =>
+                if self.awaits_body(
+                    io,
+                    key,
+                    exchange_key,
+                    (&head, text(length)),
+                    (length, input.len()),
+                ) =>
             {
                 Step::More(0)
             }
@@ -164,6 +156,63 @@ impl Worker {
         step
     }
 
+    /// The member changes the protocol. False: to one that it was not offered, and the connection is lost.
+    fn protocol_changed(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        (head, text): (&ResponseHead, &[u8]),
+    ) -> bool {
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return false;
+        };
+        let chosen = head.upgrade.map_or(&b""[..], |protocol| protocol.of(text));
+        let is_offered = exchange.request.upgrade_bytes > 0
+            && upgrade_was_offered(exchange.request.upgrade_offer(), chosen);
+        if !is_offered {
+            self.connection_lost(io, key, MemberFailure::Malformed);
+            return false;
+        }
+        if let Some(connection) = self.world.members.get(key) {
+            connection.count_flaws(self.world.id, head.flaws);
+        }
+        self.with(io, exchange_key, |it, at| {
+            it.lift_read_limit(at);
+            it.begin_tunnel(at, (head, text), false);
+        });
+        true
+    }
+
+    /// Whether a response with this head waits for the rest of its body; see [`Exchange::collects`].
+    fn awaits_body(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+        head: (&ResponseHead, &[u8]),
+        (length, received): (usize, usize),
+    ) -> bool {
+        let Some(connection) = self.world.members.get_mut(key) else { return false };
+        let encoders = &mut self.world.tools.encoders;
+        if connection.whole_bytes > 0 {
+            debug_assert!(received >= connection.whole_bytes, "it was waited for");
+            encoders.let_go(std::mem::take(&mut connection.whole_bytes));
+            return false;
+        }
+        let exchange = self.exchanges.get_mut(exchange_key).and_then(Transaction::http_mut);
+        let Some(exchange) = exchange else { return false };
+        let Some(whole_bytes) = exchange.collects(head, (length, received)) else { return false };
+        if !encoders.hold(whole_bytes) {
+            return false;
+        }
+        connection.whole_bytes = whole_bytes;
+        exchange.ends.attempt.note_first_byte(io.clock().now_us());
+        io.limit_reads(connection.token, READ_BUFFER_BYTES);
+        io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());
+        true
+    }
+
     /// Passes on what `input` has of a response body, behind its head where that has not gone out yet.
     fn response_body(
         &mut self,
@@ -177,11 +226,11 @@ impl Worker {
             self.world.members.get_mut(key),
             self.exchanges.get(exchange_key).and_then(Transaction::http),
         ) else {
-            self.world.scratch.give(head);
+            self.world.tools.scratch.give(head);
             return Step::Over;
         };
         let mut pieces = Pieces::none();
-        if body::gather(&mut connection.body, input, &mut pieces).is_err() {
+        if pieces::gather(&mut connection.body, input, &mut pieces).is_err() {
             self.with(io, exchange_key, |it, at| it.ends.send_head_alone(at, head));
             self.connection_lost(io, key, MemberFailure::Malformed);
             return Step::Over;
@@ -227,26 +276,11 @@ impl Worker {
             Passed::Over => return Step::Over,
         }
         if done {
-            self.with(io, exchange_key, |it, at| it.response_done(at, key, is_left));
+            self.with(io, exchange_key, |it, at| it.response_done(at, !is_left));
             return Step::Over;
         }
         self.with(io, exchange_key, |it, at| it.pace_response(at));
         if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
-    }
-}
-
-impl Exchange {
-    /// The response is whole: the member connection is kept or closed, the exchange completed.
-    pub fn response_done(&mut self, at: &mut Desk<'_>, key: ConnectionKey, surplus: bool) {
-        self.ends.attempt.connection = None;
-        let request_done = self.request.is_whole;
-        self.ends.leave_member(at, None, at.io.now_ms());
-        if request_done && !surplus {
-            at.keep_connection(key);
-        } else {
-            at.close_member(key);
-        }
-        self.complete(at);
     }
 }
 

@@ -5,25 +5,23 @@
 //! that. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::edge::end::End;
+use weir_exchange::local::pool::LocalMember;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::MemberFailure;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response, read_trailers};
 use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
 
-use crate::access_log::Termination;
-use crate::arena::{ConnectionKey, ExchangeKey};
-use crate::pool::LocalMember;
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
+use crate::worker::desk::Desk;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
-use crate::worker::scratch::Message;
 use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::{Exchange, MemberFailure, Phase};
-use crate::worker::transaction::response::Passed;
-use crate::worker::world::{Desk, World};
+use crate::worker::world::World;
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not
 /// take its response must not keep those of others from coming.
@@ -115,15 +113,15 @@ impl MemberHttp2 {
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Takes an exchange off its member's connection; whether its stream was opened.
-    pub fn leave_stream(&mut self, at: &mut Desk<'_>) -> bool {
+    pub fn leave_stream(&mut self, ends: &mut Ends) -> bool {
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection.take(), self.attempt.member_stream.take())
+            (ends.attempt.connection.take(), ends.attempt.member_stream.take())
         else {
             return false;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let Some(stream) = http2.streams.remove(stream) else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
@@ -131,12 +129,12 @@ impl Ends {
             protocol.release(stream.out.id, stream.unreleased, out);
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
-        at.io.give_buffer(stream.joined);
-        at.heed_window(connection_key);
-        at.world.list_member_for_flush(connection_key);
-        let http2 = at.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
+        self.io.give_buffer(stream.joined);
+        self.heed_window(connection_key);
+        self.world.list_member_for_flush(connection_key);
+        let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.streams.is_empty()) {
-            at.rest_connection(connection_key);
+            self.rest_connection(connection_key);
         }
         stream.out.id != 0
     }
@@ -182,15 +180,15 @@ impl Desk<'_> {
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
-    pub fn give_member_window(&mut self, at: &mut Desk<'_>) {
+    pub fn give_member_window(&mut self, ends: &mut Ends) {
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (ends.attempt.connection, ends.attempt.member_stream)
         else {
             return;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         let Some(stream) = http2.streams.get_mut(stream) else { return };
         // What waits for the rest of a read has not been passed on.
@@ -198,7 +196,7 @@ impl Ends {
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
             http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
-            at.world.list_member_for_flush(connection_key);
+            self.world.list_member_for_flush(connection_key);
         }
     }
 }
@@ -222,7 +220,7 @@ impl World {
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
         {
-            self.unflushed_members.push(key);
+            self.queues.unflushed_members.push(key);
         }
     }
 }
@@ -230,7 +228,7 @@ impl World {
 impl Desk<'_> {
     /// The end of a turn: frames for members go out.
     pub fn flush_members(&mut self) {
-        while let Some(key) = self.world.unflushed_members.pop() {
+        while let Some(key) = self.world.queues.unflushed_members.pop() {
             let Some(connection) = self.world.members.get_mut(key) else { continue };
             let Some(http2) = &mut connection.http2 else { continue };
             http2.is_listed = false;
@@ -326,12 +324,12 @@ impl Worker {
                 let stream_end = if end_stream { End::Data } else { End::No };
                 let behind = Behind::of(input, end);
                 self.with_any(io, exchange, |it, at| {
-                    it.join_response_data(at, data, stream_end, behind)
+                    at.join_response_data(it, data, stream_end, behind)
                 });
             }
             Event::StreamReset { stream, tag, code, by } => {
                 let Some(exchange) = self.exchange_on(key, stream, tag) else { return };
-                self.with_any(io, exchange, |it, at| it.pass_joined_response(at, End::No));
+                self.with_any(io, exchange, |it, at| at.pass_joined_response(it, End::No));
                 if code == ErrorCode::NO_ERROR
                     && self.with_tunnel(io, exchange, |it, at| it.member_left(at))
                 {
@@ -372,7 +370,7 @@ impl Worker {
                 let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
                 let tag = http2.and_then(|http2| http2.frames.connection.tag(stream));
                 if let Some(exchange) = tag.and_then(exchange_of) {
-                    self.with_any(io, exchange, |it, at| it.let_request_out(at));
+                    self.let_out_of(io, exchange);
                 }
             }
             Event::WindowOpened { stream: None } => self.let_requests_out(io, key),
@@ -466,7 +464,7 @@ impl Worker {
             Ok(()) => {
                 let end = End::Trailers(&fields, block.text());
                 self.with_any(io, exchange_key, |it, at| {
-                    it.join_response_data(at, b"", end, Behind::Nothing)
+                    at.join_response_data(it, b"", end, Behind::Nothing)
                 });
             }
             Err(_) => self.refuse_member_stream(io, key, exchange_key, stream),
@@ -490,39 +488,19 @@ impl Worker {
     }
 }
 
-impl Exchange {
-    /// Data from a member, and its end.
-    pub fn member_data(&mut self, at: &mut Desk<'_>, data: &[u8], end: End<'_>) {
-        match self.phase {
-            Phase::Respond => {
-                let nothing = at.world.scratch.take();
-                self.member_body(at, nothing, data, end);
-            }
-            Phase::AwaitHead | Phase::Deliver { .. } => {}
-        }
-    }
-
-    /// Data of a response behind its head, if that has not gone out yet, and its end.
-    fn member_body(&mut self, at: &mut Desk<'_>, head: Message, data: &[u8], end: End<'_>) {
-        let mut is_end = !matches!(end, End::No);
-        match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
-            Passed::On => {}
-            Passed::Enough => is_end = true,
-            Passed::Over => return,
-        }
-        if is_end {
-            self.ends.leave_stream(at);
-            self.ends.leave_member(at, None, at.io.now_ms());
-            return self.complete(at);
-        }
-        self.pace_response(at);
-        if !self.ends.is_client_behind(at) {
-            self.ends.give_member_window(at);
-        }
-    }
-}
-
 impl Worker {
+    /// The member's windows may let out more of this request.
+    fn let_out_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
+        self.with_any(io, key, |it, at| {
+            if at.let_request_out(it.ends_mut()) && !it.is_member_backed_up(at) {
+                if let Some(stream) = at.world.member_stream_mut(it.ends()) {
+                    stream.was_backed_up = false;
+                }
+                it.member_took(at);
+            }
+        });
+    }
+
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
@@ -533,43 +511,29 @@ impl Worker {
             .and_then(|it| it.http2.as_ref())
             .map(|http2| http2.streams.exchanges());
         for exchange in exchanges.unwrap_or_default() {
-            self.with_any(io, exchange, |it, at| it.let_request_out(at));
+            self.let_out_of(io, exchange);
         }
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
-    pub fn let_request_out(&mut self, at: &mut Desk<'_>) -> bool {
+    fn let_request_out(&mut self, ends: &mut Ends) -> bool {
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (ends.attempt.connection, ends.attempt.member_stream)
         else {
             return false;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return false };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
         let Some(stream) = http2.streams.get_mut(stream) else { return false };
         if !stream.out.is_behind() {
             return false;
         }
-        stream.out.let_out(at.io, connection.token, &mut http2.frames, usize::MAX);
-        at.note_window(connection_key);
-        at.world.list_member_for_flush(connection_key);
+        stream.out.let_out(self.io, connection.token, &mut http2.frames, usize::MAX);
+        self.note_window(connection_key);
+        self.world.list_member_for_flush(connection_key);
         true
-    }
-}
-
-impl Exchange {
-    /// The member has taken what there was of a request.
-    pub fn stream_drained(&mut self, at: &mut Desk<'_>) {
-        if self.request.is_whole {
-            self.ends.give_window(at);
-            return self.request_handed_over(at);
-        }
-        if self.phase == Phase::AwaitHead {
-            self.ends.clear_member_deadline(at);
-        }
-        self.request_goes_on(at);
     }
 }
 
@@ -588,7 +552,7 @@ impl Worker {
                 continue;
             }
             if self.world.member_stream(ends).is_some_and(MemberStream::is_behind) {
-                self.with_any(io, exchange, |it, at| it.let_request_out(at));
+                self.let_out_of(io, exchange);
                 continue;
             }
             let stream = self.world.member_stream_mut(ends);
@@ -602,10 +566,8 @@ impl Worker {
     pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        let (token, is_connecting) = (connection.token, connection.connecting);
-        let settings = connection.pool.settings();
-        let response_timeout_ms = settings.response_timeout_ms;
-        let idle_timeout_ms = settings.reuse.idle_timeout_ms;
+        let is_connecting = connection.connecting;
+        let idle_timeout_ms = connection.pool.settings().reuse.idle_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         http2.timer_ms = u64::MAX;
         if is_connecting {
@@ -624,48 +586,57 @@ impl Worker {
         }
         let exchanges = http2.streams.exchanges();
         self.leave_shut_window(io, key);
-        for exchange_key in exchanges {
-            let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
-            else {
-                continue;
-            };
-            if exchange.ends.attempt.connection != Some(key) {
-                continue;
-            }
-            // One that waits for the window is looked after above.
-            let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
-            let Some(stream) = stream else { continue };
-            let Some(deadline_ms) = stream.deadline_ms else { continue };
-            let mut until_ms = deadline_ms;
-            if until_ms <= now_ms {
-                // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may
-                // be of others.
-                let has_body = !exchange.request.framing.is_empty();
-                if has_body || stream.out.is_behind() || stream.was_backed_up {
-                    let timeout_ms = exchange.client_timeout_ms();
-                    until_ms = io.patience_until_ms(token, timeout_ms);
-                }
-            }
-            if exchange.ends.awaits_settings(&self.world, &exchange.request)
-                && deadline_ms <= now_ms
-            {
-                self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
-            } else if until_ms <= now_ms {
-                // Nothing at all for half of the time: the connection may be dead, and takes no further request.
-                if let Some(http2) =
-                    self.world.members.get_mut(key).and_then(|it| it.http2.as_mut())
-                {
-                    http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
-                }
-                self.with_any(io, exchange_key, |it, at| {
-                    it.stream_lost(at, MemberFailure::Timeout, false)
-                });
-            } else {
-                self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));
-            }
+        for exchange in exchanges {
+            self.member_stream_timer(io, key, exchange);
             if !self.world.members.contains(key) {
                 return;
             }
+        }
+    }
+
+    /// Something may be due on one stream of a connection.
+    fn member_stream_timer(
+        &mut self,
+        io: &mut EventLoop,
+        key: ConnectionKey,
+        exchange_key: ExchangeKey,
+    ) {
+        let now_ms = io.now_ms();
+        let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
+            return;
+        };
+        if exchange.ends.attempt.connection != Some(key) {
+            return;
+        }
+        let awaits_settings = self.world.awaits_settings(&exchange.ends, &exchange.request);
+        // One that waits for the window is looked after with the connection.
+        let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
+        let Some(stream) = stream else { return };
+        let Some(deadline_ms) = stream.deadline_ms else { return };
+        // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may be of
+        // others.
+        let has_body = !exchange.request.framing.is_empty();
+        let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
+        let timeout_ms = exchange.client_timeout_ms();
+        let Some(connection) = self.world.members.get_mut(key) else { return };
+        let until_ms = match deadline_ms <= now_ms && may_be_behind {
+            true => io.patience_until_ms(connection.token, timeout_ms),
+            false => deadline_ms,
+        };
+        let response_timeout_ms = connection.pool.settings().response_timeout_ms;
+        let Some(http2) = &mut connection.http2 else { return };
+        if awaits_settings && deadline_ms <= now_ms {
+            // It is none that can be used.
+            http2.leave();
+            self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
+        } else if until_ms <= now_ms {
+            // Nothing at all for half of the time: the connection may be dead, and takes no further request.
+            http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
+            self.with_any(io, exchange_key, |it, at| {
+                it.stream_lost(at, MemberFailure::Timeout, false)
+            });
+        } else {
+            self.with(io, exchange_key, |it, at| it.ends.set_member_deadline(at, until_ms));
         }
     }
 }

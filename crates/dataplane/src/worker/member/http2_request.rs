@@ -3,29 +3,29 @@
 
 use std::rc::Rc;
 
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
+use weir_exchange::transaction::request::Request;
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::h2::message::{RequestForward, write_request};
 use weir_http::message::Scheme;
 use weir_http::path::PathForm;
 
-use crate::worker::body::Pieces;
+use crate::worker::desk::Desk;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::streams::MemberStream;
-use crate::worker::transaction::end::{End, OwnedEnd};
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::REPLAY_BYTES_MAX;
-use crate::worker::transaction::request::Request;
-use crate::worker::world::Desk;
 
 /// The head of a request was within the limits of its virtual server; edits may have made it larger.
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
-impl Ends {
+impl Desk<'_> {
     /// Writes the head of an exchange's request on a new stream.
-    pub fn open_member_stream(&mut self, at: &mut Desk<'_>, request: &mut Request, is_end: bool) {
-        let mut head = at.world.member_request_head.take().unwrap_or_default();
-        let is_open = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
+    pub fn open_member_stream(&mut self, ends: &mut Ends, request: &mut Request, is_end: bool) {
+        let mut head = self.world.member_request_head.take().unwrap_or_default();
+        let is_open = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
             return;
@@ -37,15 +37,16 @@ impl Ends {
         // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
         let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (ends.attempt.connection, ends.attempt.member_stream)
         else {
             return;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         let forward = RequestForward { scheme, protocol };
+        http2.frames.have_buffer(self.io);
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         // It is counted down already.
         head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
@@ -56,23 +57,23 @@ impl Ends {
         });
         match opened {
             Some(Ok(id)) => {
-                frames.set_tag(id, self.key.to_bits());
+                frames.set_tag(id, ends.key.to_bits());
                 if let Some(stream) = http2.streams.get_mut(stream) {
                     stream.out.id = id;
                 }
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lose_stream(at, LostStream::Full),
-            None => self.lose_stream(at, LostStream::Unsendable),
+            Some(Err(_)) => self.lose_stream(ends, LostStream::Full),
+            None => self.lose_stream(ends, LostStream::Unsendable),
         }
-        at.world.member_request_head = Some(head);
-        at.world.list_member_for_flush(connection_key);
+        self.world.member_request_head = Some(head);
+        self.world.list_member_for_flush(connection_key);
     }
 
     /// Sends pieces of a request's body and its end, with the head before them if it is still here.
     pub fn pass_on_stream(
         &mut self,
-        at: &mut Desk<'_>,
+        ends: &mut Ends,
         request: &mut Request,
         input: &[u8],
         pieces: &Pieces,
@@ -80,16 +81,16 @@ impl Ends {
     ) {
         let is_first = request.send();
         if is_first {
-            self.move_if_full(at, request);
-            self.wait_for_window(at);
+            self.move_if_full(ends, request);
+            self.wait_for_window(ends);
         }
-        let stream = at.world.member_stream_mut(self);
+        let stream = self.world.member_stream_mut(ends);
         let waits = stream.is_some_and(|stream| {
             stream.is_whole |= !matches!(end, End::No);
             stream.awaits_window
         });
         let connection =
-            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
+            ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if request.is_replayable() {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
@@ -101,86 +102,75 @@ impl Ends {
         if request.is_replayable() || waits {
             pieces.of(input).for_each(|data| request.bytes.extend_from_slice(data));
         }
-        if let Some(stream) = at.world.member_stream_mut(self).filter(|_| waits) {
+        if let Some(stream) = self.world.member_stream_mut(ends).filter(|_| waits) {
             stream.awaited_end = OwnedEnd::of(end);
             return;
         }
         if is_first {
-            self.open_member_stream(at, request, false);
+            self.open_member_stream(ends, request, false);
         }
-        self.send_on_stream(at, input, pieces, end);
+        self.send_on_stream(ends, input, pieces, end);
     }
 
     /// The member takes no further stream on the connection of an exchange: it gets another one, before anything of
     /// it was sent.
-    pub fn move_if_full(&mut self, at: &mut Desk<'_>, request: &mut Request) {
-        let (Some(connection), Some(member)) = (self.attempt.connection, self.attempt.member())
+    pub fn move_if_full(&mut self, ends: &mut Ends, request: &mut Request) {
+        let (Some(connection), Some(member)) = (ends.attempt.connection, ends.attempt.member())
         else {
             return;
         };
-        let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
+        let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         if http2.is_none_or(|http2| http2.may_open()) {
             return;
         }
-        self.move_to_another(at, request, member);
+        self.move_to_another(ends, request, member);
     }
 
     /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
-    pub fn move_to_another(
-        &mut self,
-        at: &mut Desk<'_>,
-        request: &mut Request,
-        member: u32,
-    ) -> bool {
-        let local = Rc::clone(&self.tries.pool.members[member as usize]);
+    pub fn move_to_another(&mut self, ends: &mut Ends, request: &mut Request, member: u32) -> bool {
+        let local = Rc::clone(&ends.tries.pool.members[member as usize]);
         let need = request.need();
-        self.leave_stream(at);
-        let has_one = self.take_multiplexed(at, &local, need, false)
-            || self.open_connection(at, member, need).is_ok();
+        self.leave_stream(ends);
+        let has_one = self.take_multiplexed(ends, &local, need, false)
+            || self.open_connection(ends, member, need).is_ok();
         if !has_one {
-            self.lose_stream(at, LostStream::Full);
+            self.lose_stream(ends, LostStream::Full);
         }
         has_one
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Sends data on the stream of an exchange, if it is open.
-    pub fn send_on_stream(
-        &mut self,
-        at: &mut Desk<'_>,
-        input: &[u8],
-        pieces: &Pieces,
-        end: End<'_>,
-    ) {
+    pub fn send_on_stream(&mut self, ends: &mut Ends, input: &[u8], pieces: &Pieces, end: End<'_>) {
         let (Some(connection_key), Some(stream)) =
-            (self.attempt.connection, self.attempt.member_stream)
+            (ends.attempt.connection, ends.attempt.member_stream)
         else {
             return;
         };
-        let Some(connection) = at.world.members.get_mut(connection_key) else { return };
+        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
         if let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.is_opened()) {
-            stream.out.send(at.io, connection.token, &mut http2.frames, (input, pieces), end);
-            at.note_window(connection_key);
-            at.world.list_member_for_flush(connection_key);
+            stream.out.send(self.io, connection.token, &mut http2.frames, (input, pieces), end);
+            self.note_window(connection_key);
+            self.world.list_member_for_flush(connection_key);
         }
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Sends a request once more, on another stream.
-    pub fn resend_on_stream(&mut self, at: &mut Desk<'_>, request: &mut Request) {
+    pub fn resend_on_stream(&mut self, ends: &mut Ends, request: &mut Request) {
         if request.websocket.is_some() {
-            return self.ask_for_tunnel(at, request);
+            return self.ask_for_tunnel(ends, request);
         }
         let head_bytes = request.head_bytes;
         let is_bare = request.framing.is_empty();
-        if !is_bare && self.wait_for_window(at) {
+        if !is_bare && self.wait_for_window(ends) {
             return;
         }
-        self.open_member_stream(at, request, is_bare);
-        let stream = at.world.member_stream_mut(self);
+        self.open_member_stream(ends, request, is_bare);
+        let stream = self.world.member_stream_mut(ends);
         let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
         let end = match &awaited {
             Some(end @ OwnedEnd::Trailers(..)) => end.get(),
@@ -190,11 +180,11 @@ impl Ends {
         let mut bytes = std::mem::take(&mut request.bytes);
         if !is_bare {
             let body = &bytes[head_bytes..];
-            self.send_on_stream(at, body, &Pieces::whole(body.len()), end);
+            self.send_on_stream(ends, body, &Pieces::whole(body.len()), end);
         }
         let connection =
-            self.attempt.connection.and_then(|connection| at.world.members.get(connection));
-        let is_opened = at.world.member_stream(self).is_some_and(MemberStream::is_opened);
+            ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
+        let is_opened = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
         if may_be_out && bytes.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.

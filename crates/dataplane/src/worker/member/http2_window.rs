@@ -5,14 +5,15 @@
 //! goes on when the window opens, and to another connection when nobody knows that it will.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
 
-use crate::arena::{ConnectionKey, ExchangeKey};
 use crate::worker::Worker;
+use crate::worker::desk::Desk;
 use crate::worker::member::http2::MemberHttp2;
 use crate::worker::streams::MemberStream;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::world::{Desk, World};
+use crate::worker::world::World;
 
 /// A window that has been shut for so long may be so for good.
 const SHUT_MS_MAX: u64 = 1_000;
@@ -73,16 +74,16 @@ impl World {
     }
 }
 
-impl Ends {
+impl Desk<'_> {
     /// Whether a request with a body, of which nothing was sent, has to wait for the window of its connection.
-    pub fn wait_for_window(&mut self, at: &mut Desk<'_>) -> bool {
-        let Some(connection) = self.attempt.connection else { return false };
-        let http2 = at.world.members.get(connection).and_then(|it| it.http2.as_ref());
+    pub fn wait_for_window(&mut self, ends: &mut Ends) -> bool {
+        let Some(connection) = ends.attempt.connection else { return false };
+        let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
-        let Some(stream) = at.world.member_stream_mut(self) else { return false };
+        let Some(stream) = self.world.member_stream_mut(ends) else { return false };
         stream.awaits_window = is_shut;
         if is_shut {
-            at.heed_window(connection);
+            self.heed_window(connection);
         }
         is_shut
     }
@@ -117,7 +118,7 @@ impl Worker {
             let Some(stream) = self.world.member_stream_mut(&exchange.ends) else { continue };
             let end = std::mem::take(&mut stream.awaited_end);
             if !self.with(io, exchange_key, |it, at| {
-                it.ends.move_to_another(at, &mut it.request, member)
+                at.move_to_another(&mut it.ends, &mut it.request, member)
             }) {
                 continue;
             }

@@ -1,14 +1,14 @@
 //! Exchanges whose streams at members came to nothing: each goes on elsewhere, or ends by itself.
 
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::{Loss, MemberFailure};
 
-use crate::access_log::Termination;
-use crate::arena::ConnectionKey;
 use crate::worker::Worker;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::ends::Ends;
-use crate::worker::transaction::exchange::{Exchange, Loss, MemberFailure};
-use crate::worker::world::Desk;
+use crate::worker::desk::Desk;
 
 /// Why an exchange has no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,20 +21,20 @@ pub enum LostStream {
     Unsendable,
 }
 
-impl Ends {
+impl Desk<'_> {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
-    pub fn lose_stream(&mut self, at: &mut Desk<'_>, why: LostStream) {
-        at.world.lost_streams.push((self.key, self.attempt.connection, why));
+    pub fn lose_stream(&mut self, ends: &mut Ends, why: LostStream) {
+        self.world.queues.lost_streams.push((ends.key, ends.attempt.connection, why));
     }
 }
 
 impl Worker {
     /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
-        if self.world.lost_streams.is_empty() {
+        if self.world.queues.lost_streams.is_empty() {
             return;
         }
-        for (key, connection, why) in std::mem::take(&mut self.world.lost_streams) {
+        for (key, connection, why) in std::mem::take(&mut self.world.queues.lost_streams) {
             // It may stand there twice, and have gone elsewhere with the first.
             let ends = self.exchanges.get(key).map(Transaction::ends);
             if ends.is_none_or(|ends| ends.attempt.connection != connection) {
@@ -50,20 +50,6 @@ impl Worker {
                 }
             }
         }
-    }
-}
-
-impl Exchange {
-    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
-    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
-    pub fn stream_lost(&mut self, at: &mut Desk<'_>, why: MemberFailure, is_unread: bool) {
-        if is_unread {
-            self.ends.attempt.is_reused = !std::mem::replace(&mut self.ends.tries.was_unread, true);
-        }
-        let was_opened = self.ends.leave_stream(at);
-        let nothing_sent = is_unread || !was_opened;
-        let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
-        self.member_lost(at, loss);
     }
 }
 

@@ -14,14 +14,14 @@ pub mod toward_member;
 
 use rustix::io::Errno;
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::edge::end::End;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::{Loss, MemberFailure, Phase};
+use weir_exchange::transaction::response::Passed;
 
-use crate::arena::ConnectionKey;
 use crate::worker::Worker;
-use crate::worker::body::Pieces;
-use crate::worker::transaction::Transaction;
-use crate::worker::transaction::end::End;
-use crate::worker::transaction::exchange::{Loss, MemberFailure, Phase};
-use crate::worker::transaction::response::Passed;
 
 impl Worker {
     /// A connection is open, or cannot be opened.
@@ -169,7 +169,7 @@ impl Worker {
         match exchange.phase {
             Phase::Respond if connection.body.may_end_at_eof() => {
                 let (sent_before, nothing) =
-                    (self.world.scratch.take(), (&b""[..], &Pieces::whole(0)));
+                    (self.world.tools.scratch.take(), (&b""[..], &Pieces::whole(0)));
                 let passed = self.with(io, exchange_key, |it, at| {
                     it.send_response(at, sent_before, nothing, End::Data)
                 });
@@ -179,7 +179,7 @@ impl Worker {
                 if let Some(connection) = self.world.members.get_mut(key) {
                     connection.keep = false;
                 }
-                self.with(io, exchange_key, |it, at| it.response_done(at, key, false));
+                self.with(io, exchange_key, |it, at| it.response_done(at, true));
             }
             _ => self.connection_lost(io, key, MemberFailure::Abort),
         }

@@ -4,14 +4,11 @@ use std::rc::Rc;
 
 use weir_config::snapshot::{Address, Member, PoolTls};
 use weir_event_loop::EventLoop;
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::transaction::exchange::MemberFailure;
 use weir_tls::{Established, ServerName, Session, TlsError};
 
-use crate::arena::ConnectionKey;
-use crate::pool::LocalMember;
-use crate::reports::Event;
-use crate::worker::transaction::exchange::MemberFailure;
-use crate::worker::world::Desk;
-use crate::worker::{SOCKET_EVENT_INTERVAL_MS, Worker};
+use crate::worker::Worker;
 
 impl Worker {
     /// The TLS of a member failed, at the handshake or later.
@@ -19,7 +16,7 @@ impl Worker {
         let Some(connection) = self.world.members.get(key) else { return };
         let is_connecting = connection.connecting;
         let member = Rc::clone(&connection.member);
-        self.desk(io).report_insecure_member(&member, error);
+        self.world.notices.tell_of_member_tls(&member, error, io.now_ms());
         let reason = if is_connecting { MemberFailure::Connect } else { MemberFailure::Abort };
         self.connection_lost(io, key, reason);
     }
@@ -38,22 +35,6 @@ impl Worker {
             return self.member_insecure(io, key, &error);
         }
         self.member_ready(io, key);
-    }
-}
-
-impl Desk<'_> {
-    /// Says why a member's TLS failed, but not too often.
-    pub fn report_insecure_member(&mut self, member: &LocalMember, error: &TlsError) {
-        let now_ms = self.io.now_ms();
-        if now_ms >= self.world.insecure_event_ms {
-            self.world.insecure_event_ms = now_ms + SOCKET_EVENT_INTERVAL_MS;
-            // A full channel loses the notice; the failure is counted with the request's.
-            let _ = self.world.events.try_send(Event::MemberInsecure {
-                pool: member.live.pool.name.clone(),
-                member: member.live.label.clone(),
-                error: error.to_string(),
-            });
-        }
     }
 }
 

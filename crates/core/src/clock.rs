@@ -1,0 +1,27 @@
+//! The time of one turn of an event loop, as whoever reads clocks hands it in.
+
+/// Monotonic time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    now_us: u64,
+}
+
+impl Clock {
+    /// So many microseconds after some point before the process.
+    #[inline]
+    pub fn at_us(now_us: u64) -> Self {
+        Self { now_us }
+    }
+
+    /// Microseconds since that point.
+    #[inline]
+    pub fn now_us(self) -> u64 {
+        self.now_us
+    }
+
+    /// Milliseconds since the same point.
+    #[inline]
+    pub fn now_ms(self) -> u64 {
+        self.now_us / 1_000
+    }
+}

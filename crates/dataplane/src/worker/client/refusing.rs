@@ -1,0 +1,55 @@
+//! What rules change of responses of weir's own to what is no request, or was not read as one.
+
+use weir_core::expression::{Facts, ResponseFacts};
+use weir_exchange::arena::ClientKey;
+use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::transaction::policy::tell_lines;
+use weir_http::edits::FieldEdits;
+use weir_http::message::{RequestHead, ResponseHead, Scheme};
+
+use crate::worker::client::request::address_of;
+use crate::worker::desk::Desk;
+
+impl Desk<'_> {
+    /// The changes to a response of weir's own to what is no request, or was not read as one: those of rules that always hold,
+    /// and of rules for responses. They are left in `edits`.
+    pub fn edit_refusal(
+        &mut self,
+        key: ClientKey,
+        server: &LocalServer,
+        status: u16,
+        edits: &mut FieldEdits,
+    ) {
+        edits.clear();
+        let Some(traffic) = server.traffic.as_ref() else { return };
+        let Some(client) = self.world.clients.get(key) else { return };
+        // What came was no TLS, though it has to be: nothing of what is meant for such clients is for this one.
+        let is_plain = client.tls.is_none() && server.tls.is_some();
+        if is_plain || !(traffic.edits_responses || traffic.has_response_rules) {
+            return;
+        }
+        let (nothing, mut head) = (RequestHead::new(), ResponseHead::new());
+        head.status = status;
+        let facts = Facts {
+            request: &nothing,
+            request_input: b"",
+            client: client.address(),
+            server: address_of(client.listen()),
+            scheme: if client.tls.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: client.tls.as_deref().map(ClientTls::facts),
+            response: Some(ResponseFacts { head: &head, input: b"" }),
+        };
+        let mut decision = self.world.tools.response_decision.take().unwrap_or_default();
+        let mut fields = traffic.fields();
+        let mut evaluation = fields.begin(facts);
+        let policies = &traffic.settings().policies;
+        decision.edit_response_unconditionally(policies, &mut evaluation, &facts);
+        decision.follow_response(policies, &mut evaluation, &facts);
+        traffic.count(self.world.id, &decision);
+        tell_lines(self, &decision);
+        std::mem::swap(edits, &mut decision.response);
+        decision.clear();
+        self.world.tools.response_decision = Some(decision);
+    }
+}

@@ -1,0 +1,197 @@
+//! Virtual servers of `type: tcp`: a connection goes to a member as a whole, its bytes as they are.
+//!
+//! | step | done by |
+//! |---|---|
+//! | what it begins with, where that has to be known: PROXY header, ClientHello | `relay_preface` |
+//! | it is on its way to a member | `begin_relay`, [`Relay`] |
+//! | a member is there | `connected`: from now on it is a tunnel |
+//! | bytes, ends, idleness | `tunnel.rs`, as after a change of protocol |
+//! | it ended, or never began | `count_relay`, the access log |
+//!
+//! What a client sends before its member is there stays with it, but for one read at most; so a further
+//! member can be tried without anything lost. An end that is no orderly one is passed on as a reset: a
+//! part must not look like the whole.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use weir_config::snapshot::AccessFormat;
+use weir_event_loop::EventLoop;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::edge::arrival::Registration;
+use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::relay::{Relay, count_relay};
+use weir_tls::Alert;
+use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
+
+use crate::worker::Worker;
+use crate::worker::client::own_response::OwnBytes;
+use crate::worker::client::stage::Stage;
+use crate::worker::desk::Desk;
+use crate::worker::world::World;
+
+impl Worker {
+    /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.
+    pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
+        self.world.refresh_server(key);
+        let Some(client) = self.world.clients.get_mut(key) else { return false };
+        let server = Rc::clone(&client.server);
+        let Some(relay) = server.settings().service.relay().filter(|_| server.tls.is_none()) else {
+            // A reload has made something else of the virtual server: nobody knows what was meant for it.
+            self.desk(io).close_client(key);
+            return false;
+        };
+        let default = server.settings().pool;
+        let Some(names) = &relay.names else {
+            self.begin_relay(io, key, default, "");
+            return true;
+        };
+        if input.len() < client.hello_bytes.max(1) {
+            return false;
+        }
+        match peek(input) {
+            Peek::Partial(bytes) => {
+                client.hello_bytes = bytes;
+                false
+            }
+            Peek::Hello(hello) => {
+                let name = hello.server_name;
+                client.tls = Some(Rc::new(ClientTls::asked(&name)));
+                match names.pool(&name, default) {
+                    Some(pool) => self.begin_relay(io, key, pool, &name),
+                    None => {
+                        let alert = Some(Alert::UnrecognizedName);
+                        self.desk(io).refuse_unrelayed(
+                            key,
+                            alert,
+                            &name,
+                            Termination::UnknownServerName,
+                        );
+                    }
+                }
+                true
+            }
+            Peek::Malformed(_, alert) => {
+                match names.pool("", default) {
+                    Some(pool) => self.begin_relay(io, key, pool, ""),
+                    None => {
+                        let alert = begins_a_handshake(input).then_some(alert);
+                        self.desk(io).refuse_unrelayed(
+                            key,
+                            alert,
+                            "",
+                            Termination::ClientMalformed,
+                        );
+                    }
+                }
+                true
+            }
+        }
+    }
+}
+
+impl World {
+    /// Whether a reload has made a relay of the virtual server that a client sends its next request to.
+    pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
+        self.refresh_server(key);
+        let Some(client) = self.clients.get(key) else { return false };
+        client.server.settings().service.is_tcp()
+    }
+}
+
+impl Worker {
+    /// A client's TLS ends here, and it has asked for this name: its plain bytes are relayed.
+    pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let server = Rc::clone(&client.server);
+        let default = server.settings().pool;
+        let names = server.settings().service.relay().and_then(|relay| relay.names.as_ref());
+        match names.map_or(Some(default), |names| names.pool(name, default)) {
+            Some(pool) => self.begin_relay(io, key, pool, name),
+            None => self.desk(io).refuse_unrelayed(key, None, name, Termination::UnknownServerName),
+        }
+    }
+
+    /// Sends a connection on its way to a member of the pool at this index.
+    fn begin_relay(&mut self, io: &mut EventLoop, key: ClientKey, pool: usize, name: &str) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        let server = Rc::clone(&client.server);
+        io.clear_deadline(client.token);
+        let mut nothing = self.inbox.request_head.take().unwrap_or_default();
+        nothing.clear();
+        let log_format = self.world.log.format();
+        let mut log_request = Vec::new();
+        if log_format != AccessFormat::Off {
+            log_request = io.take_buffer();
+            self.world.log.connection_part(name, &mut log_request);
+        }
+        let relay = self.exchanges.next_key();
+        let registration =
+            Registration { key: relay, client: key, stream: None, log_format, log_request };
+        let arrival = self.world.arrival_of_relay(key, &server, &nothing);
+        let state = arrival.and_then(|arrival| {
+            let mut desk = Desk { io: &mut *io, world: &mut self.world };
+            Relay::begin(&mut desk, &arrival, registration, pool)
+        });
+        self.inbox.request_head = Some(nothing);
+        let Some(state) = state else {
+            return self.desk(io).refuse_unrelayed(key, None, name, Termination::Policy);
+        };
+        self.exchanges.insert(Transaction::Relay(state));
+        if let Some(client) = self.world.clients.get_mut(key) {
+            client.stage = Stage::Exchange(relay);
+        }
+        self.with_any(io, relay, |it, at| it.go_on(at));
+    }
+}
+
+impl Desk<'_> {
+    /// Closes a client that begins with nothing that leads anywhere.
+    fn refuse_unrelayed(
+        &mut self,
+        key: ClientKey,
+        alert: Option<Alert>,
+        name: &str,
+        why: Termination,
+    ) {
+        self.note_unrelayed(key, name, why);
+        let Some(client) = self.world.clients.get(key) else { return };
+        let token = client.token;
+        match alert {
+            Some(alert) => {
+                self.io.send(token, &[IoSlice::new(&alert.record())]);
+                self.leave(key, true);
+            }
+            None => self.cut_client(key, true),
+        }
+    }
+
+    /// Closes a client that was not relayed, with a reset.
+    pub fn refuse_relay(&mut self, key: ClientKey, why: Termination) {
+        self.note_unrelayed(key, "", why);
+        self.cut_client(key, true);
+    }
+
+    /// Counts and logs a connection that was not relayed.
+    fn note_unrelayed(&mut self, key: ClientKey, name: &str, why: Termination) {
+        let Some(client) = self.world.clients.get(key) else { return };
+        count_relay(client.server.live.counters.of(self.world.id), why);
+        let mut about = Vec::new();
+        self.world.log.connection_part(name, &mut about);
+        self.log_without_member(key, &about, 0, OwnBytes::default(), why);
+    }
+
+    /// A client ended, or broke, before it was known where it goes.
+    pub fn preface_ended(&mut self, key: ClientKey) {
+        // Somebody looked whether anybody listens.
+        let Some(client) = self.world.clients.get(key) else { return };
+        if !client.has_input() {
+            return self.close_client(key);
+        }
+        let Some(client) = self.world.clients.get(key) else { return };
+        client.server.live.counters.of(self.world.id).client_aborts.add(1);
+        self.refuse_relay(key, Termination::ClientAbort);
+    }
+}

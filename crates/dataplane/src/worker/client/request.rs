@@ -1,0 +1,102 @@
+//! Requests of clients become exchanges.
+
+use std::rc::Rc;
+
+use weir_config::snapshot::{AccessFormat, Address};
+use weir_event_loop::EventLoop;
+use weir_exchange::arena::ClientKey;
+use weir_exchange::edge::arrival::{Arrival, Registration};
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::Exchange;
+use weir_http::h1::BodyDecoder;
+use weir_http::message::RequestHead;
+
+use crate::worker::Worker;
+use crate::worker::client::stage::Stage;
+use crate::worker::desk::Desk;
+use crate::worker::world::World;
+
+impl Worker {
+    /// Starts the exchange of a request, on `stream` of the client's connection; 0: on all of that (HTTP/1).
+    pub fn begin_request(
+        &mut self,
+        io: &mut EventLoop,
+        key: ClientKey,
+        stream: u32,
+        head: &RequestHead,
+        input: &[u8],
+    ) {
+        self.world.refresh_server(key);
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        let server = Rc::clone(&client.server);
+        client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
+        let Some(arrival) = self.world.arrival(key, &server, head, input) else { return };
+        let text = io.take_buffer();
+        let mut log_request = Vec::new();
+        let log_format = self.world.log.format();
+        if log_format != AccessFormat::Off {
+            log_request = io.take_buffer();
+            self.world.log.request_part(head, input, &mut log_request);
+        }
+        let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
+        let exchange = self.exchanges.next_key();
+        let registration =
+            Registration { key: exchange, client: key, stream: on_stream, log_format, log_request };
+        let mut desk = Desk { io: &mut *io, world: &mut self.world };
+        let (state, verdict) = Exchange::begin(&mut desk, &arrival, registration, text);
+        self.exchanges.insert(Transaction::Http(state));
+        if stream == 0 {
+            if let Some(client) = self.world.clients.get_mut(key) {
+                client.stage = Stage::Exchange(exchange);
+            }
+        } else {
+            self.take_to_stream(exchange, head, input);
+        }
+        self.with(io, exchange, |it, at| it.enter(at, head, verdict));
+    }
+}
+
+impl World {
+    /// A request, with what its connection knows of it.
+    fn arrival<'a>(
+        &self,
+        key: ClientKey,
+        server: &'a Rc<LocalServer>,
+        head: &'a RequestHead,
+        input: &'a [u8],
+    ) -> Option<Arrival<'a>> {
+        let is_misdirected = self.is_misdirected(key, server, head, input);
+        let client = self.clients.get(key)?;
+        Some(Arrival {
+            head,
+            input,
+            server,
+            peer: client.address(),
+            listen: address_of(client.listen()),
+            tls: client.tls.clone(),
+            is_early: client.is_early,
+            is_misdirected,
+            may_go_on: !self.is_draining() && client.leave_by_ms.is_none(),
+        })
+    }
+
+    /// What is to be decided of a connection that is relayed: that asks for no host but that of its handshake.
+    pub fn arrival_of_relay<'a>(
+        &self,
+        key: ClientKey,
+        server: &'a Rc<LocalServer>,
+        nothing: &'a RequestHead,
+    ) -> Option<Arrival<'a>> {
+        let arrival = self.arrival(key, server, nothing, b"")?;
+        Some(Arrival { is_misdirected: false, ..arrival })
+    }
+}
+
+/// Where a client came in, if that is an address.
+pub fn address_of(listen: &Address) -> Option<std::net::SocketAddr> {
+    match listen {
+        Address::Socket(address) => Some(*address),
+        Address::Unix(_) => None,
+    }
+}

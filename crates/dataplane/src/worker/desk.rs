@@ -1,0 +1,179 @@
+//! What transactions ask of the world, done with sockets: each of it by the connection of its side.
+
+use weir_event_loop::EventLoop;
+use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::edge::notice::Notice;
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::edge::tools::Tools;
+use weir_exchange::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
+use weir_exchange::pieces::Pieces;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::exchange::MemberFailure;
+use weir_exchange::transaction::request::Request;
+use weir_exchange::transaction::seeking::Need;
+use weir_http::h2::SendKind;
+
+use crate::worker::world::World;
+
+/// What a call may act upon: the sockets, and everything else.
+pub struct Desk<'a> {
+    pub io: &'a mut EventLoop,
+    pub world: &'a mut World,
+}
+
+impl Edge for Desk<'_> {
+    #[inline]
+    fn head(
+        &mut self,
+        ends: &mut Ends,
+        out: &OutHead<'_>,
+        kind: SendKind,
+        is_end: bool,
+    ) -> Message {
+        self.begin_message(ends, out, (kind, is_end))
+    }
+
+    #[inline]
+    fn send(&mut self, ends: &mut Ends, head: Message, body: &Sending<'_>) {
+        self.send_body(ends, head, body);
+    }
+
+    fn answer(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
+        self.send_own(ends, answer);
+    }
+
+    fn hold(&mut self, ends: &mut Ends, body: (&[u8], &Pieces), end: End<'_>) {
+        self.hold_of_client(ends, body, end);
+    }
+
+    fn held(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
+        self.let_client_send(ends)
+    }
+
+    #[inline]
+    fn connect(
+        &mut self,
+        ends: &mut Ends,
+        member: u32,
+        need: Need,
+        is_again: bool,
+    ) -> Result<(), MemberFailure> {
+        if is_again {
+            return self.reconnect(ends, member, need);
+        }
+        self.take_connection(ends, member, need)
+    }
+
+    #[inline]
+    fn ask(
+        &mut self,
+        ends: &mut Ends,
+        request: &mut Request,
+        body: (&[u8], &Pieces),
+        end: End<'_>,
+    ) {
+        self.ask_member(ends, request, body, end);
+    }
+
+    fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
+        self.ask_once_more(ends, request, unsent);
+    }
+
+    #[inline]
+    fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach> {
+        self.reach_of_member(ends, request)
+    }
+
+    #[inline]
+    fn release(&mut self, ends: &mut Ends, how: Release) -> bool {
+        self.leave_connection(ends, how)
+    }
+
+    fn is_dry(&mut self, ends: &Ends) -> bool {
+        self.is_member_dry(ends)
+    }
+
+    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: &[u8]) {
+        match side {
+            Side::Client => self.send_bytes(ends, bytes),
+            Side::Member => self.ask_bytes(ends, bytes),
+        }
+    }
+
+    fn half_close(&mut self, ends: &mut Ends, side: Side) {
+        match side {
+            Side::Client => self.end_client(ends),
+            Side::Member => self.end_member(ends),
+        }
+    }
+
+    #[inline]
+    fn lag(&mut self, ends: &Ends, side: Side) -> Lag {
+        match side {
+            Side::Client => self.client_lag(ends),
+            Side::Member => self.member_lag(ends),
+        }
+    }
+
+    #[inline]
+    fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow) {
+        match side {
+            Side::Client => self.set_client_flow(ends, flow),
+            Side::Member => self.set_member_flow(ends, flow),
+        }
+    }
+
+    #[inline]
+    fn due(&mut self, ends: &mut Ends, side: Side, at_ms: Option<u64>) {
+        match side {
+            Side::Client => self.set_client_due(ends, at_ms),
+            Side::Member => self.set_member_due(ends, at_ms),
+        }
+    }
+
+    fn patience_until_ms(&mut self, ends: &Ends, side: Side, timeout_ms: u64) -> u64 {
+        match side {
+            Side::Client => self.client_patience_until_ms(ends, timeout_ms),
+            Side::Member => self.member_patience_until_ms(ends, timeout_ms),
+        }
+    }
+
+    fn line_up(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
+        self.join_line(ends, is_sent)
+    }
+
+    fn delay(&mut self, ends: &Ends, until_us: u64) {
+        self.world.waiting.delay(until_us, ends.key);
+    }
+
+    #[inline]
+    fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
+        self.finish_transaction(ends, why, stream_end);
+    }
+
+    fn tell(&mut self, notice: Notice<'_>) {
+        let counters = self.world.counters.of(self.world.id);
+        self.world.notices.tell(notice, self.io.now_ms(), counters);
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        Turn {
+            worker: self.world.id,
+            clock: self.io.clock(),
+            is_draining: self.world.is_draining(),
+        }
+    }
+
+    #[inline]
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.world.tools
+    }
+
+    #[inline]
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        self.io.give_buffer(buffer);
+    }
+}

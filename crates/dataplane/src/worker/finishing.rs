@@ -1,0 +1,69 @@
+//! Transactions that are over: they wait for nothing more, have left their client's connection, and are logged.
+
+use weir_config::snapshot::AccessFormat;
+use weir_core::clock::Clock;
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::ends::Ends;
+
+use crate::access_log::Entry;
+use crate::worker::client::connection::Client;
+use crate::worker::desk::Desk;
+use crate::worker::world::World;
+
+impl Desk<'_> {
+    /// A transaction is over.
+    pub fn finish_transaction(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
+        let parked = std::mem::take(&mut ends.parked);
+        if parked.is_in_queue() {
+            self.world.leave_line(&ends.tries.pool, &parked, ends.key);
+        }
+        if let Some(client) = self.world.clients.get_mut(ends.client) {
+            client.exchange_ended();
+        }
+        if ends.account.log_format != AccessFormat::Off {
+            if why != Termination::Complete && ends.stream.is_none() {
+                let queued = self.world.clients.get(ends.client);
+                let queued = queued.map_or(0, |client| self.io.queued(client.token));
+                ends.account.bytes_sent = ends.account.bytes_sent.saturating_sub(queued as u64);
+            }
+            self.world.log_transaction(ends, self.io.clock(), why);
+        }
+        self.end_stream(ends, stream_end);
+    }
+}
+
+impl World {
+    /// Writes the line of a transaction that is over.
+    fn log_transaction(&mut self, ends: &Ends, clock: Clock, termination: Termination) {
+        let (account, attempt) = (&ends.account, &ends.attempt);
+        let total_us = clock.now_us() - account.begun_us;
+        let span = |from: u64, to: u64| {
+            if from == 0 { 0 } else { to.saturating_sub(from) }
+        };
+        let entry = Entry {
+            format: account.log_format,
+            request: &account.log_request,
+            peer: self.clients.get(ends.client).and_then(Client::address),
+            server: &ends.server.live.name,
+            pool: Some(&ends.tries.pool.live.name),
+            member: account.last_member.as_ref().map(|member| &*member.live.label),
+            status: account.status,
+            bytes_received: account.bytes_received,
+            bytes_sent: account.bytes_sent,
+            head_bytes_sent: account.head_bytes_sent,
+            retries: account.retries,
+            // Who got no member has waited all the time.
+            queue_us: match account.tried_us {
+                0 => total_us,
+                tried_us => tried_us.saturating_sub(account.begun_us),
+            },
+            connect_us: span(account.tried_us, attempt.connected_us),
+            first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
+            total_us,
+            marks: ends.extras.as_ref().map(|extras| &extras.marks),
+            termination,
+        };
+        self.log.write(&entry, clock, self.counters.of(self.id));
+    }
+}

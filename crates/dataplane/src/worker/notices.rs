@@ -1,0 +1,114 @@
+//! What a worker tells people: over channels that it never waits for, and not too often. A full channel loses a notice;
+//! counters and the access log have what it is about.
+
+use std::sync::mpsc::SyncSender;
+
+use weir_exchange::edge::notice::Notice;
+use weir_exchange::local::pool::LocalMember;
+use weir_exchange::shared::counters::WorkerCounters;
+use weir_tls::TlsError;
+
+use crate::reports::Event;
+
+/// At most one event of a kind that may come in any number is told in this time.
+const INTERVAL_MS: u64 = 1_000;
+
+/// When an event of one kind may be told again.
+#[derive(Debug, Default)]
+struct Throttle {
+    next_ms: u64,
+}
+
+impl Throttle {
+    /// Whether one may be told now; it is, then.
+    fn is_due(&mut self, now_ms: u64) -> bool {
+        let is_due = now_ms >= self.next_ms;
+        if is_due {
+            self.next_ms = now_ms + INTERVAL_MS;
+        }
+        is_due
+    }
+}
+
+/// What a worker tells people.
+pub struct Notices {
+    events: SyncSender<Event>,
+    policy_lines: SyncSender<Event>,
+    of_sockets: Throttle,
+    of_rewrites: Throttle,
+    of_member_tls: Throttle,
+    of_tunnels: Throttle,
+}
+
+impl Notices {
+    /// Over these channels.
+    pub fn new(events: SyncSender<Event>, policy_lines: SyncSender<Event>) -> Self {
+        Self {
+            events,
+            policy_lines,
+            of_sockets: Throttle::default(),
+            of_rewrites: Throttle::default(),
+            of_member_tls: Throttle::default(),
+            of_tunnels: Throttle::default(),
+        }
+    }
+
+    /// Tells of a transaction.
+    pub fn tell(&mut self, notice: Notice<'_>, now_ms: u64, counters: &WorkerCounters) {
+        let event = match notice {
+            Notice::PolicyLine(line) => {
+                let text = String::from_utf8_lossy(line).into_owned();
+                if self.policy_lines.try_send(Event::Policy { text }).is_err() {
+                    counters.policy_lines_dropped.add(1);
+                }
+                return;
+            }
+            // Every request may be such a one.
+            Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,
+            Notice::Unsendable { server, why } => Event::Policy {
+                text: format!(
+                    "a rewritten request of the virtual server {server} cannot be sent: {why}"
+                ),
+            },
+            Notice::Ejected { pool, member, until_ms } => Event::MemberEjected {
+                pool: pool.live.name.clone(),
+                member: member.live.label.clone(),
+                eject_ms: until_ms.saturating_sub(now_ms) as u32,
+            },
+            Notice::NoTunnel(_) if !self.of_tunnels.is_due(now_ms) => return,
+            Notice::NoTunnel(member) => Event::MemberTakesNoTunnel {
+                pool: member.live.pool.name.clone(),
+                member: member.live.label.clone(),
+            },
+        };
+        self.send(event);
+    }
+
+    /// This host could not provide a socket.
+    pub fn tell_of_socket(&mut self, error: &str, now_ms: u64, counters: &WorkerCounters) {
+        counters.socket_failures.add(1);
+        if self.of_sockets.is_due(now_ms) {
+            self.send(Event::SocketFailed { error: error.to_owned() });
+        }
+    }
+
+    /// A member's TLS failed.
+    pub fn tell_of_member_tls(&mut self, member: &LocalMember, error: &TlsError, now_ms: u64) {
+        if self.of_member_tls.is_due(now_ms) {
+            self.send(Event::MemberInsecure {
+                pool: member.live.pool.name.clone(),
+                member: member.live.label.clone(),
+                error: error.to_string(),
+            });
+        }
+    }
+
+    /// The worker panicked.
+    pub fn tell_of_panic(&self, worker: usize, message: &str) {
+        self.send(Event::WorkerPanicked { worker, message: message.to_owned() });
+    }
+
+    fn send(&self, event: Event) {
+        let _ = self.events.try_send(event);
+    }
+}

@@ -1,0 +1,38 @@
+//! Bytes of what a worker has many of: no more than today.
+
+use weir_exchange::arena::Slot;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::Exchange;
+use weir_exchange::transaction::extras::Extras;
+
+use crate::worker::client::connection::Client;
+use crate::worker::client::http2::Http2;
+use crate::worker::member::connection::MemberConnection;
+use crate::worker::member::http2::MemberHttp2;
+use crate::worker::streams::{MemberStream, Stream};
+
+#[test]
+fn nothing_is_larger_than_today() {
+    // An idle client is a slot of these, and a slot of the event loop's table of sockets.
+    check::<Slot<Client>>(320);
+    check::<Client>(312);
+    // What a client and a member have in addition if they speak HTTP/2.
+    check::<Http2>(1_136);
+    check::<Stream>(224);
+    check::<MemberConnection>(200);
+    check::<MemberHttp2>(1_128);
+    check::<MemberStream>(192);
+    check::<Transaction>(520);
+    check::<Exchange>(520);
+    check::<Extras>(664);
+}
+
+#[track_caller]
+fn check<T>(today: usize) {
+    let (name, size) = (std::any::type_name::<T>(), size_of::<T>());
+    assert!(
+        size <= today,
+        "{name} has {size} bytes, and it had {today}: box what few of them need, or say in the commit why it grows"
+    );
+    assert!(size == today, "{name} has {size} bytes now: lower its number here from {today}");
+}

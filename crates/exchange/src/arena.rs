@@ -1,0 +1,326 @@
+//! Things of one worker, and keys that name them.
+//!
+//! A key has a type and a generation: it names the thing that it was given for, or nothing, never what took its place.
+//! There is no indexing: whoever has a key is told whether what it names is still there. So a key that is used after a
+//! call which may have removed what it names ends that piece of work, not the worker.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+/// What [`ClientKey`]s name: client connections.
+pub enum OfClient {}
+/// What [`ExchangeKey`]s name: exchanges.
+pub enum OfExchange {}
+/// What [`ConnectionKey`]s name: member connections.
+pub enum OfConnection {}
+/// What [`ListenerKey`]s name: listeners.
+pub enum OfListener {}
+
+/// What [`StreamKey`]s name: streams of one client connection.
+pub enum OfStream {}
+/// What [`MemberStreamKey`]s name: streams of one member connection.
+pub enum OfMemberStream {}
+
+/// Names a client connection.
+pub type ClientKey = Key<OfClient>;
+/// Names an exchange.
+pub type ExchangeKey = Key<OfExchange>;
+/// Names a member connection.
+pub type ConnectionKey = Key<OfConnection>;
+/// Names a stream of a client connection.
+pub type StreamKey = Key<OfStream>;
+/// Names a stream of a member connection.
+pub type MemberStreamKey = Key<OfMemberStream>;
+/// Names a listener.
+pub type ListenerKey = Key<OfListener>;
+
+/// Names one thing of an [`Arena`], as long as that is there.
+pub struct Key<K> {
+    slot: u32,
+    generation: u32,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Key<K> {
+    fn new(slot: u32, generation: u32) -> Self {
+        Self { slot, generation, kind: PhantomData }
+    }
+
+    /// The key as a number, which is never 0.
+    #[inline]
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    /// The key that this number stands for; `None`: it stands for none.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        let generation = (bits >> 32) as u32;
+        (generation != 0).then(|| Self::new(bits as u32, generation))
+    }
+}
+
+impl<K> Clone for Key<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Key<K> {}
+
+impl<K> PartialEq for Key<K> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.slot, self.generation) == (other.slot, other.generation)
+    }
+}
+
+impl<K> Eq for Key<K> {}
+
+impl<K> PartialOrd for Key<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for Key<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.slot, self.generation).cmp(&(other.slot, other.generation))
+    }
+}
+
+impl<K> Hash for Key<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_bits().hash(state);
+    }
+}
+
+impl<K> fmt::Debug for Key<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
+
+/// The end of the list of free slots.
+const NO_SLOT: u32 = u32::MAX;
+
+/// Room for one thing.
+pub struct Slot<T> {
+    /// Of what is here, or of what will be here next; never 0.
+    generation: u32,
+    /// The slot that is free after this one, if it is free.
+    next_free: u32,
+    content: Option<T>,
+}
+
+impl<T> Slot<T> {
+    #[inline]
+    fn is_of<K>(&self, key: Key<K>) -> bool {
+        self.generation == key.generation
+    }
+}
+
+/// Things by key. A slot is used again, under another generation.
+pub struct Arena<K, T> {
+    slots: Vec<Slot<T>>,
+    free: u32,
+    count: usize,
+    /// Of what comes into a slot that is new.
+    first_generation: u32,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K, T> Default for Arena<K, T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: NO_SLOT, count: 0, first_generation: 1, kind: PhantomData }
+    }
+}
+
+impl<K, T> Arena<K, T> {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The key that the next thing gets.
+    #[inline]
+    pub fn next_key(&self) -> Key<K> {
+        match self.slots.get(self.free as usize) {
+            Some(slot) => Key::new(self.free, slot.generation),
+            None => Key::new(self.slots.len() as u32, self.first_generation),
+        }
+    }
+
+    /// Takes a thing in.
+    #[inline]
+    pub fn insert(&mut self, thing: T) -> Key<K> {
+        let key = self.next_key();
+        match self.slots.get_mut(key.slot as usize) {
+            Some(slot) => {
+                self.free = slot.next_free;
+                slot.content = Some(thing);
+            }
+            None => {
+                assert!(key.slot != NO_SLOT, "there are no more slots");
+                let (generation, content) = (key.generation, Some(thing));
+                self.slots.push(Slot { generation, next_free: NO_SLOT, content });
+            }
+        }
+        self.count += 1;
+        key
+    }
+
+    /// What the key names, if it is still there.
+    #[inline]
+    pub fn get(&self, key: Key<K>) -> Option<&T> {
+        let slot = self.slots.get(key.slot as usize)?;
+        if slot.is_of(key) { slot.content.as_ref() } else { None }
+    }
+
+    /// What the key names, if it is still there.
+    #[inline]
+    pub fn get_mut(&mut self, key: Key<K>) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.slot as usize)?;
+        if slot.is_of(key) { slot.content.as_mut() } else { None }
+    }
+
+    /// Whether what the key names is still there.
+    #[inline]
+    pub fn contains(&self, key: Key<K>) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Takes out what the key names, if it is still there.
+    #[inline]
+    pub fn remove(&mut self, key: Key<K>) -> Option<T> {
+        let slot = self.slots.get_mut(key.slot as usize)?;
+        if !slot.is_of(key) || slot.content.is_none() {
+            return None;
+        }
+        slot.generation = next_generation(slot.generation);
+        slot.next_free = self.free;
+        self.free = key.slot;
+        self.count -= 1;
+        slot.content.take()
+    }
+
+    /// Makes something else of what the key names, if it is still there. The key names that from now on.
+    pub fn replace(&mut self, key: Key<K>, make: impl FnOnce(T) -> T) {
+        if let Some(slot) = self.slots.get_mut(key.slot as usize).filter(|slot| slot.is_of(key)) {
+            slot.content = slot.content.take().map(make);
+        }
+    }
+
+    /// Takes everything out. Keys that were given name nothing any more.
+    pub fn clear(&mut self) {
+        for at in 0..self.slots.len() {
+            let key = Key::new(at as u32, self.slots[at].generation);
+            drop(self.remove(key));
+        }
+    }
+
+    /// Gives the memory of empty slots back, if all of them are. Keys that were given go on naming nothing.
+    pub fn shrink_if_empty(&mut self) {
+        if self.count == 0 {
+            let generations = self.slots.iter().map(|slot| slot.generation);
+            self.first_generation = generations.max().unwrap_or(self.first_generation);
+            (self.slots, self.free) = (Vec::new(), NO_SLOT);
+        }
+    }
+
+    /// All things with their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
+        self.slots.iter().enumerate().filter_map(|(at, slot)| {
+            let thing = slot.content.as_ref()?;
+            Some((Key::new(at as u32, slot.generation), thing))
+        })
+    }
+
+    /// All things.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.content.as_mut())
+    }
+}
+
+/// The generation after this one; a slot that has had them all begins again.
+fn next_generation(generation: u32) -> u32 {
+    generation.checked_add(1).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use weir_testing::Random;
+
+    use super::*;
+
+    #[test]
+    fn a_key_names_what_it_was_given_for_or_nothing() {
+        let mut arena: Arena<OfClient, &str> = Arena::default();
+        let first = arena.next_key();
+        assert_eq!(arena.insert("first"), first);
+        assert_eq!(arena.remove(first), Some("first"));
+        let second = arena.insert("second");
+        assert_eq!((second.slot, first.slot), (0, 0), "the slot is used again");
+        assert_ne!(first, second);
+        assert_eq!((arena.get(first), arena.get(second)), (None, Some(&"second")));
+        assert_eq!(arena.remove(first), None);
+        assert_eq!(arena.get_mut(second), Some(&mut "second"));
+        arena.clear();
+        assert_eq!((arena.get(second), arena.is_empty()), (None, true));
+    }
+
+    #[test]
+    fn a_key_as_a_number() {
+        let mut arena: Arena<OfClient, u8> = Arena::default();
+        let key = arena.insert(1);
+        assert_ne!(key.to_bits(), 0);
+        assert_eq!(Key::from_bits(key.to_bits()), Some(key));
+        assert_eq!(ClientKey::from_bits(0), None);
+        assert_eq!(ClientKey::from_bits(7), None, "no thing has generation 0");
+    }
+
+    #[test]
+    fn a_slot_that_has_had_all_generations() {
+        assert_eq!(next_generation(1), 2);
+        assert_eq!(next_generation(u32::MAX), 1);
+    }
+
+    /// Whatever is done in whatever order: a map that never uses a key again says the same.
+    #[test]
+    fn does_as_a_map_does() {
+        for seed in 0..50 {
+            let mut random = Random::new(seed);
+            let mut arena: Arena<OfExchange, u64> = Arena::default();
+            let mut map: HashMap<ExchangeKey, u64> = HashMap::new();
+            let mut given = Vec::new();
+            for step in 0..2_000u64 {
+                if given.is_empty() || random.below(3) == 0 {
+                    let key = arena.insert(step);
+                    assert!(map.insert(key, step).is_none(), "seed {seed}: a key given twice");
+                    given.push(key);
+                } else {
+                    let key = given[random.below(given.len())];
+                    if random.below(2) == 0 {
+                        assert_eq!(arena.remove(key), map.remove(&key), "seed {seed}");
+                    } else {
+                        assert_eq!(arena.get(key), map.get(&key), "seed {seed}");
+                    }
+                }
+                assert_eq!(arena.count, map.len(), "seed {seed}");
+            }
+            let mut all: Vec<(ExchangeKey, u64)> =
+                arena.iter().map(|(key, it)| (key, *it)).collect();
+            all.sort_unstable();
+            let mut expected: Vec<(ExchangeKey, u64)> = map.into_iter().collect();
+            expected.sort_unstable();
+            assert_eq!(all, expected, "seed {seed}");
+        }
+    }
+}

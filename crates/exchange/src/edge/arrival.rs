@@ -1,0 +1,65 @@
+//! A request that has come, with what its connection knows of it.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use weir_config::snapshot::AccessFormat;
+use weir_core::expression::Facts;
+use weir_http::message::{RequestHead, Scheme};
+
+use crate::arena::{ClientKey, ExchangeKey, StreamKey};
+use crate::local::client_address::client_of;
+use crate::local::client_tls::ClientTls;
+use crate::local::table::LocalServer;
+
+/// A request that has come.
+pub struct Arrival<'a> {
+    /// Its head.
+    pub head: &'a RequestHead,
+    /// What the head's spans are of.
+    pub input: &'a [u8],
+    /// Where it came in.
+    pub server: &'a Rc<LocalServer>,
+    /// Who sent it.
+    pub peer: Option<SocketAddr>,
+    /// What that has connected to, if it is an address.
+    pub listen: Option<SocketAddr>,
+    /// The TLS that it came through.
+    pub tls: Option<Rc<ClientTls>>,
+    /// It came before the handshake was done.
+    pub is_early: bool,
+    /// The handshake of its connection was for another name.
+    pub is_misdirected: bool,
+    /// Its connection may carry another.
+    pub may_go_on: bool,
+}
+
+impl Arrival<'_> {
+    /// What rules see of it.
+    pub fn facts(&self) -> Facts<'_> {
+        let settings = &self.server.settings().client_address;
+        Facts {
+            request: self.head,
+            request_input: self.input,
+            client: client_of(settings, self.peer, self.head, self.input),
+            server: self.listen,
+            scheme: if self.tls.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: self.tls.as_deref().map(ClientTls::facts),
+            response: None,
+        }
+    }
+}
+
+/// Whose transaction it becomes, and what is needed to make it one.
+pub struct Registration {
+    /// What it is called.
+    pub key: ExchangeKey,
+    /// The client's connection.
+    pub client: ClientKey,
+    /// The stream of that, with HTTP/2.
+    pub stream: Option<StreamKey>,
+    /// How it is logged.
+    pub log_format: AccessFormat,
+    /// Its part of the log's line.
+    pub log_request: Vec<u8>,
+}

@@ -1,0 +1,202 @@
+//! What a transaction asks of all that is around it: its two connections, whichever versions they speak, lines to
+//! wait in, the log. It decides; this is where its decisions have effects. Nothing that is asked here calls the
+//! transaction back: what follows from it is an event of its own, after the call.
+//!
+//! The workers of the data path implement it with sockets (`Desk`), tests without.
+
+pub mod arrival;
+pub mod end;
+pub mod messages;
+pub mod notice;
+pub mod scratch;
+pub mod stream_end;
+pub mod tools;
+
+use weir_core::clock::Clock;
+use weir_http::h2::SendKind;
+
+use crate::edge::end::{End, OwnedEnd};
+use crate::edge::messages::{Message, OutHead, OwnAnswer, Sending};
+use crate::edge::notice::Notice;
+use crate::edge::stream_end::StreamEnd;
+use crate::edge::tools::Tools;
+use crate::pieces::Pieces;
+use crate::termination::Termination;
+use crate::transaction::ends::Ends;
+use crate::transaction::exchange::MemberFailure;
+use crate::transaction::request::Request;
+use crate::transaction::seeking::Need;
+
+/// What a transaction asks of all that is around it. A test keeps these few.
+pub trait Edge {
+    /// Begins a message to the client with a head; `is_end`: it is all of the message. Where the head goes out by
+    /// itself nothing is returned, else the head, to go out with the first bytes of the body.
+    fn head(&mut self, ends: &mut Ends, out: &OutHead<'_>, kind: SendKind, is_end: bool)
+    -> Message;
+
+    /// Sends some of a message's body to the client, behind its head where that has not gone out, and its end.
+    fn send(&mut self, ends: &mut Ends, head: Message, body: &Sending<'_>);
+
+    /// Sends a response that weir makes itself.
+    fn answer(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>);
+
+    /// Keeps what the client has sent on its stream and has nowhere to go. The window bounds how much that is.
+    fn hold(&mut self, ends: &mut Ends, body: (&[u8], &Pieces), end: End<'_>);
+
+    /// The client may send on. What was held of its stream is returned; what else it has sent comes by itself.
+    fn held(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)>;
+
+    /// Gets a connection to this member, which the transaction has a place at. `is_again`: the one that it had before
+    /// has gone stale.
+    fn connect(
+        &mut self,
+        ends: &mut Ends,
+        member: u32,
+        need: Need,
+        is_again: bool,
+    ) -> Result<(), MemberFailure>;
+
+    /// Sends a request to the member, or more of it: its head if that has not gone out, some of its body, its end.
+    fn ask(&mut self, ends: &mut Ends, request: &mut Request, body: (&[u8], &Pieces), end: End<'_>);
+
+    /// Sends a request to another member than before: `unsent`, which was queued for that one, or all that there is.
+    fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]);
+
+    /// How far the connection to the member is. `None`: there is none, or the request waits on it and is not sent yet.
+    fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach>;
+
+    /// Leaves the connection to the member. Whether something of the request was sent on its stream.
+    fn release(&mut self, ends: &mut Ends, how: Release) -> bool;
+
+    /// Whether there is nothing more to read of the member for now.
+    fn is_dry(&mut self, ends: &Ends) -> bool;
+
+    /// Sends bytes of a tunnel.
+    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: &[u8]);
+
+    /// Tells one side of a tunnel that nothing follows: on a stream behind what it was sent, of a socket when it has
+    /// taken that. On a stream it is told once.
+    fn half_close(&mut self, ends: &mut Ends, side: Side);
+
+    /// Whether a side takes what it is sent.
+    fn lag(&mut self, ends: &Ends, side: Side) -> Lag;
+
+    /// How a side may go on sending.
+    fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow);
+
+    /// When a side must have done something; `None`: it need not.
+    fn due(&mut self, ends: &mut Ends, side: Side, at_ms: Option<u64>);
+
+    /// Until when a side that takes a little now and then has time to take more of what it was sent; 0: nothing shows
+    /// that it takes anything.
+    fn patience_until_ms(&mut self, ends: &Ends, side: Side, timeout_ms: u64) -> u64;
+
+    /// Lets the transaction wait in the line of its pool. False: there is none, or no room, or nobody who would wait.
+    fn line_up(&mut self, ends: &mut Ends, is_sent: bool) -> bool;
+
+    /// Lets the transaction wait for its time.
+    fn delay(&mut self, ends: &Ends, until_us: u64);
+
+    /// The transaction is over: it waits no more, has left its client's connection, and is logged.
+    fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd);
+
+    /// Tells people.
+    fn tell(&mut self, notice: Notice<'_>);
+
+    /// Whose turn it is.
+    fn turn(&self) -> Turn;
+
+    /// What is used again by each.
+    fn tools(&mut self) -> &mut Tools;
+
+    /// Takes a buffer that is not needed any more.
+    fn recycle(&mut self, buffer: Vec<u8>);
+}
+
+/// One of the two connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The client's.
+    Client,
+    /// The member's.
+    Member,
+}
+
+/// How a side may go on sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// It has to wait. On a stream its window does that.
+    Stop,
+    /// It may go on.
+    Go,
+    /// What came of it was passed on: it may send as much, on a stream.
+    Window,
+    /// It is read by so many bytes at a time at most, unless others share its connection.
+    Slices(usize),
+    /// It is read by as many at a time as there is room for.
+    Bulk,
+}
+
+/// Whether a side takes what it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lag {
+    /// It has taken all.
+    None,
+    /// It has taken all of this; others on the same connection wait.
+    Others,
+    /// It has not, and had no chance to yet.
+    Excused,
+    /// It has not.
+    Behind,
+}
+
+/// How far the connection to a member is.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach {
+    /// It is not asked before its SETTINGS are known.
+    pub awaits_settings: bool,
+    /// It is not open yet.
+    pub is_connecting: bool,
+    /// How long what is next may take.
+    pub timeout_ms: u64,
+}
+
+/// How the connection to a member is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// It may carry another request.
+    Keep,
+    /// It is not used any more; of one that others share its stream.
+    Drop,
+    /// The same, with a reset, so that the member does not take the end for one of the client. `is_told`: the client
+    /// has ended, and a member that has taken everything is told of that in order.
+    Reset {
+        /// The client has ended.
+        is_told: bool,
+    },
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// The worker.
+    pub worker: usize,
+    /// When it began.
+    pub clock: Clock,
+    /// The process stops.
+    pub is_draining: bool,
+}
+
+impl Turn {
+    /// When it began.
+    #[inline]
+    pub fn now_ms(self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// When it began.
+    #[inline]
+    pub fn now_us(self) -> u64 {
+        self.clock.now_us()
+    }
+}

@@ -1,0 +1,54 @@
+//! How the stream of a transaction ends, if its client has not ended it.
+
+use weir_http::h2::ErrorCode;
+
+use crate::termination::Termination;
+use crate::transaction::exchange::{Exchange, Phase};
+
+/// How the stream of a transaction ends, if its client has not ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// All of the answer is out, which has this status, and the rest of the request is not wanted.
+    Answered(u16),
+    /// It is reset with this code.
+    Broken(ErrorCode),
+}
+
+impl StreamEnd {
+    /// That of an exchange which ended so; `is_undelivered`: something of its response waits for the client's window.
+    pub fn of(exchange: &Exchange, is_undelivered: bool, why: Termination) -> Self {
+        let status = exchange.ends.account.status;
+        // Whether all of a response is out.
+        let is_answered = match exchange.phase {
+            Phase::AwaitHead => status != 0,
+            Phase::Respond => why == Termination::Complete,
+            Phase::Deliver { .. } => !is_undelivered,
+        };
+        if is_answered { Self::Answered(status) } else { Self::Broken(reset_code(why)) }
+    }
+
+    /// That of a tunnel.
+    pub fn of_tunnel(why: Termination) -> Self {
+        Self::Broken(match why {
+            // Only its member does not want what its client may yet send.
+            Termination::Complete => ErrorCode::NO_ERROR,
+            _ => ErrorCode::CANCEL,
+        })
+    }
+}
+
+/// The code of RST_STREAM that tells how an exchange ended of which not all is answered.
+fn reset_code(why: Termination) -> ErrorCode {
+    match why {
+        Termination::ClientMalformed => ErrorCode::PROTOCOL_ERROR,
+        Termination::ClientTimeout | Termination::ClientAbort => ErrorCode::CANCEL,
+        Termination::ClientFlood => ErrorCode::ENHANCE_YOUR_CALM,
+        Termination::MemberAbort
+        | Termination::MemberTimeout
+        | Termination::MemberMalformed
+        | Termination::EncodingFailed
+        | Termination::Stopped => ErrorCode::INTERNAL_ERROR,
+        // A part must not look like the whole.
+        _ => ErrorCode::CANCEL,
+    }
+}

@@ -1,0 +1,15 @@
+//! What becomes of a request: the decisions of the data path, without sockets, clock or chance.
+//!
+//! [`transaction`] decides; what it asks of the world is one contract, [`edge::Edge`]. [`shared`] is what all workers and
+//! the control plane know of the configuration in force, [`local`] what one worker has of it.
+
+#![forbid(unsafe_code)]
+
+pub mod arena;
+pub mod edge;
+pub mod local;
+pub mod outside;
+pub mod pieces;
+pub mod shared;
+pub mod termination;
+pub mod transaction;

@@ -1,0 +1,10 @@
+//! What one worker has of the configuration in force, and of a request's client.
+
+pub mod client_address;
+pub mod client_tls;
+pub mod location;
+pub mod pool;
+pub mod table;
+pub mod traffic;
+#[cfg(test)]
+mod traffic_simulation;

@@ -1,0 +1,668 @@
+//! A worker's view of a pool: which members may take traffic, whose turn it is, and this worker's
+//! idle connections to each.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
+use weir_config::snapshot::{self, Snapshot};
+use weir_core::admin_state::{AdminState, Admission as Admittance};
+use weir_core::balance::{Balancer, MaglevTable, Method, View};
+use weir_core::clock::Clock;
+use weir_core::limit::Admission;
+use weir_core::monitor::{EjectionBounds, may_eject};
+use weir_core::persistence::{self, MemberState};
+use weir_core::priority::{Standing, lowest_in_use};
+use weir_core::queue::anybody_waits;
+use weir_core::retry::RetryBudget;
+use weir_core::slow_start::{self, Ramp};
+
+use crate::arena::ConnectionKey;
+use crate::shared::live::{LiveMember, LivePool, PoolLive};
+
+/// Members that one request may try: the first one and its retries.
+pub const TRIES_MAX: usize = 17;
+
+/// One pool of one worker, under one snapshot.
+pub struct LocalPool {
+    /// State shared with other workers.
+    pub live: Arc<LivePool>,
+    /// Parallel to the snapshot's members.
+    pub members: Vec<Rc<LocalMember>>,
+    settings: Arc<snapshot::Pool>,
+    by_label: HashMap<Arc<str>, u32>,
+    maglev: Option<Arc<MaglevTable>>,
+    budget: RefCell<RetryBudget>,
+    choice: RefCell<Choice>,
+}
+
+/// One member of one worker; outlives snapshots as long as they all have it.
+pub struct LocalMember {
+    /// State shared with other workers.
+    pub live: Arc<LiveMember>,
+    /// Keys of this worker's idle connections, the latest used last.
+    pub idle: RefCell<Vec<ConnectionKey>>,
+    /// Keys of its connections that speak HTTP/2, busy ones included.
+    pub multiplexed: RefCell<Vec<ConnectionKey>>,
+    /// Streams that it allowed at a time on the last of those of which that is known.
+    pub streams_max: Cell<u32>,
+    /// It is in no snapshot any more: connections to it are not kept.
+    pub retired: Cell<bool>,
+}
+
+/// Which member a request is to get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Whichever the balancing picks.
+    Any,
+    /// The one that this key leads to.
+    Key(u64),
+    /// This one, where its client was before; another only if it cannot serve.
+    Member(u32),
+}
+
+/// Why there is no member for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoMember {
+    /// None is up, or all that are were tried.
+    Down,
+    /// All that are up have all the requests that they may have.
+    Full,
+}
+
+/// What came of reaching for a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grasp {
+    /// It is occupied.
+    Taken,
+    /// It has all the requests that it may have at a time.
+    Full,
+    /// It has had all the requests that it may have in this time, which shows in no look.
+    AboveRate,
+    /// It came back from an ejection, and one request is finding out how it is.
+    OnTrial,
+}
+
+/// The members that may take any request, as of one epoch.
+struct Choice {
+    epoch: u32,
+    /// When an ejection or a step of a slow start ends and the choice must be made anew.
+    valid_until_ms: u64,
+    /// Member indexes.
+    eligible: Vec<u32>,
+    /// Place of each member in `eligible`; `u32::MAX`: none.
+    place: Vec<u32>,
+    balancer: Option<Balancer>,
+    /// For requests with a key, where some may have one.
+    by_key: Option<Balancer>,
+    seed: u64,
+}
+
+/// What the balancer sees.
+struct Candidates<'a> {
+    pool: &'a LocalPool,
+    eligible: &'a [u32],
+    tried: &'a [u32],
+    now: Clock,
+}
+
+impl View for Candidates<'_> {
+    #[inline]
+    fn occupancy(&self, index: usize) -> u32 {
+        self.pool.members[self.eligible[index] as usize].live.occupancy.load(Relaxed)
+    }
+
+    #[inline]
+    fn admits(&self, index: usize) -> bool {
+        let member = self.eligible[index];
+        let limit = self.pool.settings().members[member as usize].connections_max;
+        !self.tried.contains(&member) && limit.is_none_or(|limit| self.occupancy(index) < limit)
+    }
+
+    fn cost(&self, index: usize) -> u64 {
+        let live = &self.pool.members[self.eligible[index] as usize].live;
+        live.response_time().cost(self.now.now_ms(), live.occupancy.load(Relaxed))
+    }
+}
+
+impl LocalPool {
+    /// Whether a request has to wait behind others, on whichever worker.
+    pub fn must_queue(&self) -> bool {
+        self.settings().queue.is_some() && anybody_waits(self.live.waiting_words())
+    }
+
+    /// The pool at `index` of a snapshot. Members that `previous` has are taken over with their
+    /// idle connections.
+    pub fn new(
+        snapshot: &Snapshot,
+        index: usize,
+        live: &PoolLive,
+        previous: Option<&Self>,
+        seed: u64,
+    ) -> Self {
+        let known: HashMap<*const LiveMember, &Rc<LocalMember>> = previous
+            .iter()
+            .flat_map(|pool| pool.members.iter())
+            .map(|member| (Arc::as_ptr(&member.live), member))
+            .collect();
+        let members = live.members.iter().map(|member| match known.get(&Arc::as_ptr(member)) {
+            Some(&local) => Rc::clone(local),
+            None => Rc::new(LocalMember {
+                live: Arc::clone(member),
+                idle: RefCell::default(),
+                multiplexed: RefCell::default(),
+                streams_max: Cell::new(u32::MAX),
+                retired: Cell::new(false),
+            }),
+        });
+        let settings = Arc::clone(&snapshot.pools[index]);
+        let labels = settings.members.iter().map(|member| Arc::clone(&member.label));
+        Self {
+            live: Arc::clone(&live.pool),
+            members: members.collect(),
+            by_label: labels.zip(0..).collect(),
+            maglev: live.maglev.clone(),
+            budget: RefCell::new(RetryBudget::new()),
+            choice: RefCell::new(Choice {
+                epoch: 0,
+                valid_until_ms: 0,
+                eligible: Vec::new(),
+                place: Vec::new(),
+                balancer: None,
+                by_key: None,
+                seed,
+            }),
+            settings,
+        }
+    }
+
+    /// What the file says of it.
+    #[inline]
+    pub fn settings(&self) -> &snapshot::Pool {
+        &self.settings
+    }
+
+    /// The member of this label.
+    pub fn member(&self, label: &str) -> Option<u32> {
+        self.by_label.get(label).copied()
+    }
+
+    /// Whether nobody could take a request now, however long it waited.
+    pub fn is_down(&self, now: Clock) -> bool {
+        self.look(now).eligible.is_empty()
+    }
+
+    /// Whether the balancing goes by response times, so that they have to be noted.
+    pub fn is_timed(&self) -> bool {
+        matches!(self.settings.balance, snapshot::Balance::Method(Method::LeastResponseTime))
+    }
+
+    /// How far a failure of a member may go: an ejection must leave enough of the others.
+    pub fn ejection_bounds(&self, member: u32, now_ms: u64) -> EjectionBounds {
+        let Some(settings) = &self.settings.passive else {
+            return EjectionBounds { eject_max_ms: 0, allowed: false };
+        };
+        let eject_max_ms = settings.eject_max_ms;
+        // The others are counted only when it matters.
+        if !self.members[member as usize].live.would_eject(now_ms, &settings.counting) {
+            return EjectionBounds { eject_max_ms, allowed: false };
+        }
+        let others = (0..).zip(&self.members).filter(|(index, _)| *index != member);
+        let is_ejected = |live: &LiveMember| live.ejected_until_ms(now_ms).is_some();
+        let ejected = others.filter(|(_, local)| is_ejected(&local.live)).count();
+        let share = settings.ejected_share_max_percent;
+        EjectionBounds { eject_max_ms, allowed: may_eject(ejected, self.members.len(), share) }
+    }
+
+    /// Notes a request, of which retries are a share.
+    pub fn note_request(&self, now_ms: u64) {
+        if self.settings.retry_budget.is_some() {
+            self.budget.borrow_mut().request(now_ms);
+        }
+    }
+
+    /// Whether a further try is within the budget; if so it counts.
+    pub fn may_retry(&self, now_ms: u64) -> bool {
+        let Some(settings) = self.settings.retry_budget else {
+            return true;
+        };
+        self.budget.borrow_mut().try_retry(now_ms, settings)
+    }
+
+    /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,
+    /// whatever other workers do at the same time.
+    pub fn occupy(&self, tried: &[u32], now: Clock, wish: Wish) -> Result<u32, NoMember> {
+        let mut nobody = NoMember::Down;
+        if let Wish::Member(member) = wish
+            && !tried.contains(&member)
+            && self.keeps(member, now)
+        {
+            if self.grasp(member, now) == Grasp::Taken {
+                let choice = &mut *self.choice.borrow_mut();
+                let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
+                if let (Some(balancer), true) = (&mut choice.balancer, place != u32::MAX) {
+                    balancer.started(place as usize);
+                }
+                return Ok(member);
+            }
+            // It would serve, but not now.
+            nobody = NoMember::Full;
+        }
+        let choice = &mut *self.look(now);
+        let Choice { eligible, balancer, by_key, .. } = choice;
+        let (key, balancer) = match wish {
+            Wish::Key(key) if by_key.is_some() => (key, by_key),
+            Wish::Key(_) | Wish::Any | Wish::Member(_) => (0, balancer),
+        };
+        let Some(balancer) = balancer else {
+            return Err(nobody);
+        };
+        let mut avoided = Avoided::new(tried);
+        let mut on_trial = None;
+        // Another worker can take the last place of a member between look and grasp; each time
+        // that happens the member shows as full in the next look.
+        for _ in 0..=eligible.len() {
+            let candidates = Candidates { pool: self, eligible, tried: avoided.members(), now };
+            let Some(place) = balancer.pick(&candidates, key) else { break };
+            let member = eligible[place];
+            match self.grasp(member, now) {
+                Grasp::Taken => {
+                    balancer.started(place);
+                    return Ok(member);
+                }
+                // It shows as full in the next look.
+                Grasp::Full => {}
+                Grasp::AboveRate if avoided.add(member) => {}
+                Grasp::OnTrial => {
+                    on_trial = on_trial.or(Some((place, member)));
+                    if !avoided.add(member) {
+                        break;
+                    }
+                }
+                Grasp::AboveRate => break,
+            }
+        }
+        // A member on trial serves better than none.
+        if let Some((place, member)) = on_trial
+            && self.take_place(member, now) == Grasp::Taken
+        {
+            balancer.started(place);
+            return Ok(member);
+        }
+        let is_left = eligible.iter().any(|member| !tried.contains(member));
+        Err(if is_left { NoMember::Full } else { nobody })
+    }
+
+    /// Occupies the member that a client was at, if it takes nobody but such clients.
+    pub fn occupy_drained(&self, wish: Wish, now: Clock) -> Option<u32> {
+        let Wish::Member(member) = wish else { return None };
+        let takes_others =
+            self.look(now).place.get(member as usize).is_some_and(|&place| place != u32::MAX);
+        let is_occupied =
+            !takes_others && self.keeps(member, now) && self.grasp(member, now) == Grasp::Taken;
+        is_occupied.then_some(member)
+    }
+
+    /// Whether there seems to be a place at a member; it may be gone before it is occupied.
+    pub fn outlook(&self, now: Clock) -> Result<(), NoMember> {
+        let choice = self.look(now);
+        if choice.eligible.is_empty() {
+            return Err(NoMember::Down);
+        }
+        let mut members = choice.eligible.iter();
+        members.any(|&member| self.has_place(member, now)).then_some(()).ok_or(NoMember::Full)
+    }
+
+    /// Takes a place of a member, if it has one and is not on trial by another request.
+    fn grasp(&self, member: u32, now: Clock) -> Grasp {
+        let live = &self.members[member as usize].live;
+        let Some(begins_trial) = live.enter_trial(now.now_ms()) else { return Grasp::OnTrial };
+        let grasp = self.take_place(member, now);
+        if grasp != Grasp::Taken && begins_trial {
+            live.leave_trial();
+        }
+        grasp
+    }
+
+    /// Takes a place of a member, if it has one.
+    fn take_place(&self, member: u32, now: Clock) -> Grasp {
+        let settings = &self.settings.members[member as usize];
+        let live = &self.members[member as usize].live;
+        let before = live.occupancy.fetch_add(1, SeqCst);
+        let has_room = settings.connections_max.is_none_or(|limit| before < limit);
+        let is_in_time =
+            |rate| matches!(live.rate.admit(rate, now.now_us()), Admission::Pass { .. });
+        if has_room && settings.rate.as_ref().is_none_or(is_in_time) {
+            return Grasp::Taken;
+        }
+        live.occupancy.fetch_sub(1, SeqCst);
+        if has_room { Grasp::AboveRate } else { Grasp::Full }
+    }
+
+    /// Whether a client that was at this member stays there, and there is a place for it now.
+    pub fn has_place(&self, member: u32, now: Clock) -> bool {
+        let has_room = |limit| self.members[member as usize].live.occupancy.load(Relaxed) < limit;
+        self.keeps(member, now)
+            && self.settings.members[member as usize].connections_max.is_none_or(has_room)
+    }
+
+    /// Whether a client that was at this member stays there.
+    fn keeps(&self, member: u32, now: Clock) -> bool {
+        let Some(local) = self.members.get(member as usize) else {
+            return false;
+        };
+        let state = match local.live.state(self.settings.members[member as usize].state) {
+            AdminState::Disabled => MemberState::Disabled,
+            _ if local.live.ejected_until_ms(now.now_ms()).is_some() => MemberState::Down,
+            state => match state.admission(local.live.health()) {
+                Admittance::All => MemberState::Up,
+                Admittance::Persistent => MemberState::Draining,
+                Admittance::Nothing => MemberState::Down,
+            },
+        };
+        persistence::stays(state)
+    }
+
+    /// Ends what [`Self::occupy`] began.
+    pub fn release(&self, member: u32) {
+        self.members[member as usize].live.occupancy.fetch_sub(1, SeqCst);
+        let mut choice = self.choice.borrow_mut();
+        let place = choice.place.get(member as usize).copied().unwrap_or(u32::MAX);
+        if place != u32::MAX
+            && let Some(balancer) = &mut choice.balancer
+        {
+            balancer.ended(place as usize);
+        }
+    }
+
+    /// The choice as it is now.
+    fn look(&self, now: Clock) -> RefMut<'_, Choice> {
+        let mut choice = self.choice.borrow_mut();
+        let now_ms = now.now_ms();
+        if choice.valid_until_ms <= now_ms || choice.epoch != self.live.epoch.load(Relaxed) {
+            self.choose(&mut choice, now_ms);
+        }
+        choice
+    }
+
+    /// Finds the members that may take any request now: one that is drained or disabled is never among
+    /// them, nor one of a priority that is not used.
+    fn choose(&self, choice: &mut Choice, now_ms: u64) {
+        choice.epoch = self.live.epoch.load(Acquire);
+        choice.valid_until_ms = u64::MAX;
+        self.choose_eligible(choice, now_ms);
+        choice.place.clear();
+        choice.place.resize(self.members.len(), u32::MAX);
+        for (place, &member) in (0..).zip(&choice.eligible) {
+            choice.place[member as usize] = place;
+        }
+        choice.seed = choice.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if choice.eligible.is_empty() {
+            (choice.balancer, choice.by_key) = (None, None);
+            return;
+        }
+        let by_key = |table| Balancer::by_key(Arc::clone(table), &choice.eligible);
+        choice.by_key = self.maglev.as_ref().map(by_key);
+        let method = match self.settings.balance {
+            snapshot::Balance::Method(method) => method,
+            // Requests without a key.
+            snapshot::Balance::Hash(_) | snapshot::Balance::SourceAddress => Method::RoundRobin,
+        };
+        let weights = self.weights(choice, now_ms);
+        choice.balancer = Some(Balancer::new(method, &weights, choice.seed >> 16));
+    }
+
+    fn choose_eligible(&self, choice: &mut Choice, now_ms: u64) {
+        let settings = self.settings();
+        let takes_all = |index: usize| {
+            let live = &self.members[index].live;
+            let state = live.state(settings.members[index].state);
+            state.admission(live.health()) == Admittance::All
+        };
+        let mut standings: Vec<Standing> = Vec::with_capacity(self.members.len());
+        for (index, member) in self.members.iter().enumerate() {
+            let ejected_until_ms = member.live.ejected_until_ms(now_ms);
+            if let Some(until_ms) = ejected_until_ms {
+                choice.valid_until_ms = choice.valid_until_ms.min(until_ms);
+            }
+            let active = ejected_until_ms.is_none() && takes_all(index);
+            standings.push(Standing { priority: settings.members[index].priority, active });
+        }
+        if !standings.iter().any(|standing| standing.active) {
+            // All that are up and wanted are ejected: a bad member serves better than none.
+            for (index, standing) in standings.iter_mut().enumerate() {
+                standing.active = takes_all(index);
+            }
+        }
+        let lowest = lowest_in_use(&standings, settings.active_members_min.into());
+        let is_used = |priority| lowest.is_some_and(|lowest| priority >= lowest);
+        choice.eligible.clear();
+        choice.eligible.extend((0..).zip(&standings).filter_map(|(index, standing)| {
+            (standing.active && is_used(standing.priority)).then_some(index)
+        }));
+    }
+
+    /// The weights of the eligible members, less what their slow starts hold back.
+    fn weights(&self, choice: &mut Choice, now_ms: u64) -> Vec<u16> {
+        let settings = self.settings();
+        let total_ms = settings.slow_start_ms.unwrap_or(0);
+        let mut next_ms = choice.valid_until_ms;
+        let shares: Vec<(u16, u16)> = choice
+            .eligible
+            .iter()
+            .map(|&member| {
+                let up_since_ms = self.members[member as usize].live.up_since_ms();
+                let ramp = Ramp::at(now_ms.saturating_sub(up_since_ms), total_ms);
+                if let Some(at_ms) = ramp.next_ms {
+                    next_ms = next_ms.min(up_since_ms + at_ms);
+                }
+                (settings.members[member as usize].weight, ramp.percent)
+            })
+            .collect();
+        choice.valid_until_ms = next_ms;
+        slow_start::weights(shares.iter().copied())
+    }
+}
+
+/// Members that a pick must not take: those tried, and those found without a place.
+struct Avoided {
+    members: [u32; TRIES_MAX],
+    count: usize,
+}
+
+impl Avoided {
+    fn new(tried: &[u32]) -> Self {
+        let count = tried.len().min(TRIES_MAX);
+        let mut members = [0; TRIES_MAX];
+        members[..count].copy_from_slice(&tried[..count]);
+        Self { members, count }
+    }
+
+    fn members(&self) -> &[u32] {
+        &self.members[..self.count]
+    }
+
+    /// Whether there was room to note it.
+    fn add(&mut self, member: u32) -> bool {
+        let has_room = self.count < TRIES_MAX;
+        if has_room {
+            self.members[self.count] = member;
+            self.count += 1;
+        }
+        has_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::admin_state::AdminState;
+    use weir_core::monitor::Health;
+
+    use super::*;
+    use crate::outside::Outside;
+    use crate::shared::live::LiveTable;
+
+    fn at(now_ms: u64) -> Clock {
+        Clock::at_us(now_ms * 1_000)
+    }
+
+    /// Workers' views of one pool: of the same live state, as in a running process.
+    fn views(pool: &str, workers: usize) -> (LiveTable, Vec<LocalPool>) {
+        let text = format!(
+            "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\npools: {{ p: {pool} }}\n"
+        );
+        let loaded = weir_config::parse("test.yaml", &text);
+        let config = loaded.config.expect("a good configuration");
+        let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
+        let table = LiveTable::build(Arc::clone(&snapshot), None, workers, &Outside::known());
+        let local = |seed| LocalPool::new(&snapshot, 0, &table.pools[0], None, seed);
+        let views = (0..workers as u64).map(local).collect();
+        (table, views)
+    }
+
+    #[test]
+    fn a_member_is_never_above_its_limit() {
+        let (table, views) = views(
+            "{ members: [ { address: \"127.0.0.1:1\", connections_max: 3 }, \
+             { address: \"127.0.0.1:2\", connections_max: 2 } ] }",
+            2,
+        );
+        let mut taken = Vec::new();
+        for turn in 0.. {
+            let view = &views[turn % 2];
+            let Ok(member) = view.occupy(&[], at(0), Wish::Any) else {
+                break;
+            };
+            taken.push((view, member));
+        }
+        assert_eq!(taken.len(), 5);
+        let occupancy = |member: usize| table.pools[0].members[member].occupancy.load(Relaxed);
+        assert_eq!((occupancy(0), occupancy(1)), (3, 2));
+        let (view, member) = taken.pop().unwrap();
+        view.release(member);
+        assert_eq!(views[0].occupy(&[], at(0), Wish::Any), Ok(member));
+        assert_eq!(views[0].occupy(&[], at(0), Wish::Any), Err(NoMember::Full));
+    }
+
+    #[test]
+    fn what_was_tried_is_not_picked_again() {
+        let (_, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3 ] }", 1);
+        for first in 0..3 {
+            for second in (0..3).filter(|&second| second != first) {
+                let third = views[0].occupy(&[first, second], at(0), Wish::Any).unwrap();
+                assert_eq!(third, 3 - first - second);
+            }
+        }
+        assert_eq!(views[0].occupy(&[0, 1, 2], at(0), Wish::Any), Err(NoMember::Down));
+    }
+
+    #[test]
+    fn ejected_members_rest_until_their_time_or_until_nobody_else_is_left() {
+        let (table, views) = views(
+            "{ members: [ 127.0.0.1:1, 127.0.0.1:2 ], \
+             passive: { failures: 1, window: 1s, eject: 10s } }",
+            1,
+        );
+        let settings = views[0].settings().passive.unwrap().counting;
+        let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
+        let picks = |now_ms| -> Vec<u32> {
+            let mut picks: Vec<u32> =
+                (0..10).map(|_| views[0].occupy(&[], at(now_ms), Wish::Any).unwrap()).collect();
+            picks.sort_unstable();
+            picks.dedup();
+            picks
+        };
+        assert_eq!(picks(0), [0, 1]);
+        assert!(table.pools[0].members[0].mark_failure(1_000, &settings, bounds).is_some());
+        assert_eq!(picks(1_000), [1]);
+        assert!(table.pools[0].members[1].mark_failure(2_000, &settings, bounds).is_some());
+        assert_eq!(picks(2_000), [0, 1], "a bad member serves better than none");
+        assert_eq!(picks(11_500), [0], "the first has done its time");
+        assert_eq!(picks(12_500), [0, 1]);
+        table.pools[0].members[0].set_health(Health::Down, 1_000_000);
+        assert_eq!(picks(12_600), [1]);
+    }
+
+    #[test]
+    fn one_request_tries_a_member_that_comes_back() {
+        let (table, views) = views(
+            "{ members: [ 127.0.0.1:1, 127.0.0.1:2 ], \
+             passive: { failures: 1, window: 1s, eject: 10s } }",
+            2,
+        );
+        let settings = views[0].settings().passive.unwrap().counting;
+        let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
+        let members = &table.pools[0].members;
+        let picks = |now_ms| -> Vec<u32> {
+            let pick = |view: &LocalPool| view.occupy(&[], at(now_ms), Wish::Any).unwrap();
+            (0..6).map(|turn| pick(&views[turn % 2])).collect()
+        };
+        assert!(members[0].mark_failure(1_000, &settings, bounds).is_some());
+        let tries = |picks: &[u32]| picks.iter().filter(|member| **member == 0).count();
+        assert_eq!(tries(&picks(11_500)), 1);
+        assert_eq!(tries(&picks(12_000)), 0, "it has not been answered yet");
+        assert_eq!(views[0].occupy(&[1], at(12_000), Wish::Any), Ok(0), "better than none");
+        assert_eq!(views[0].occupy(&[], at(12_000), Wish::Member(0)), Ok(1));
+        members[0].mark_success(12_500);
+        assert!(tries(&picks(12_500)) >= 2, "it has its share again");
+        // Neither is a trial without an answer for ever: the next may try.
+        assert!(members[0].mark_failure(13_000, &settings, bounds).is_some());
+        assert_eq!(tries(&picks(23_000)), 1);
+        assert_eq!(tries(&picks(28_000)), 1);
+    }
+
+    #[test]
+    fn drained_and_disabled_members_get_nothing_new_on_any_worker() {
+        let (table, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2 ] }", 2);
+        let members = &table.pools[0].members;
+        let picks = |view: &LocalPool| -> Vec<u32> {
+            let mut picks: Vec<u32> =
+                (0..10).filter_map(|_| view.occupy(&[], at(0), Wish::Any).ok()).collect();
+            picks.sort_unstable();
+            picks.dedup();
+            picks
+        };
+        for state in [AdminState::Drain, AdminState::Disabled] {
+            for view in &views {
+                assert_eq!(picks(view), [0, 1]);
+            }
+            let under_way = members[0].occupancy.load(Relaxed);
+            members[0].set_state_override(Some(state));
+            for view in &views {
+                assert_eq!(picks(view), [1], "{state:?}");
+            }
+            assert_eq!(members[0].occupancy.load(Relaxed), under_way);
+            // What was begun before ends on the member.
+            views[0].release(0);
+            assert_eq!(members[0].occupancy.load(Relaxed), under_way - 1);
+            members[0].set_state_override(None);
+        }
+    }
+
+    #[test]
+    fn no_ejection_brings_back_a_member_that_is_not_wanted() {
+        let (table, views) = views(
+            "{ members: [ 127.0.0.1:1, 127.0.0.1:2 ], \
+             passive: { failures: 1, window: 1s, eject: 10s } }",
+            1,
+        );
+        let members = &table.pools[0].members;
+        let settings = views[0].settings().passive.unwrap().counting;
+        let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
+        members[0].set_state_override(Some(AdminState::Drain));
+        assert!(members[1].mark_failure(1_000, &settings, bounds).is_some());
+        assert_eq!(
+            views[0].occupy(&[], at(1_000), Wish::Any),
+            Ok(1),
+            "ejected, but the only one that is wanted"
+        );
+        members[1].set_state_override(Some(AdminState::Disabled));
+        assert_eq!(views[0].occupy(&[], at(1_000), Wish::Any), Err(NoMember::Down));
+        members[0].set_health(Health::Down, 1_000_000);
+        members[0].set_state_override(Some(AdminState::Enabled));
+        let picked = views[0].occupy(&[], at(1_000), Wish::Any);
+        assert_eq!(picked, Err(NoMember::Down), "wanted, but down");
+    }
+}

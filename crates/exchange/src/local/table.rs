@@ -1,0 +1,168 @@
+//! A worker's view of the live table: what a connection of this worker looks up at each request.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot};
+use weir_core::expression::Fields;
+use weir_http::h1::HeadLimits;
+use weir_http::h2 as http2;
+
+use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::traffic::Traffic;
+use crate::shared::live::{LivePool, LiveTable, LiveVirtualServer};
+use crate::shared::server_tls::LiveTls;
+
+/// One snapshot as one worker sees it.
+pub struct LocalTable {
+    /// Which table this is.
+    pub generation: u64,
+    /// The snapshot itself.
+    pub snapshot: Arc<Snapshot>,
+    /// Some virtual server compresses responses.
+    pub has_compression: bool,
+    servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
+    listeners: HashMap<Address, Rc<LocalServer>, foldhash::fast::RandomState>,
+    pools: Rc<[Rc<LocalPool>]>,
+}
+
+/// One virtual server of one worker, under one snapshot.
+pub struct LocalServer {
+    /// State shared with other workers.
+    pub live: Arc<LiveVirtualServer>,
+    /// Limits and timeouts.
+    pub http: HttpSettings,
+    /// The same, as the codec takes them.
+    pub limits: HeadLimits,
+    /// And as that of HTTP/2 does.
+    pub http2_limits: http2::Limits,
+    /// Where requests go unless a policy says otherwise.
+    pub pool: Rc<LocalPool>,
+    /// How clients are served over TLS; `None`: without.
+    pub tls: Option<Arc<LiveTls>>,
+    /// What is done with requests beyond handing them on; `None`: nothing.
+    pub traffic: Option<Box<Traffic>>,
+    /// Where it stands in the snapshot.
+    pub index: usize,
+    /// The snapshot that it is from.
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl LocalServer {
+    /// How long a tunnel may be without a byte in either direction.
+    pub fn tunnel_timeout_ms(&self) -> u64 {
+        let relay = self.settings().service.relay();
+        relay.map_or(self.http.tunnel_timeout_ms, |relay| relay.idle_timeout_ms)
+    }
+
+    /// What the file says of it.
+    #[inline]
+    pub fn settings(&self) -> &weir_config::snapshot::VirtualServer {
+        &self.snapshot.virtual_servers[self.index]
+    }
+}
+
+/// What each line of a header list counts beyond its bytes (RFC 9113 section 10.5.1).
+const HEADER_LINE_SIZE: u32 = 32;
+
+/// What clients of HTTP/2 may do: heads are as large as those of HTTP/1, and what a line counts beyond its
+/// bytes is not held against them.
+fn http2_limits(settings: &HttpSettings) -> http2::Limits {
+    let headers_max = u32::from(settings.headers_max);
+    let list = settings.head_size_max.saturating_add(headers_max.saturating_mul(HEADER_LINE_SIZE));
+    let default = http2::Limits::DEFAULT;
+    http2::Limits {
+        streams_max: settings.http2_streams_max,
+        header_list_size_max: list,
+        headers_max: settings.headers_max,
+        header_list_hard_size_max: list.max(default.header_list_hard_size_max),
+        header_block_size_max: list.max(default.header_block_size_max),
+        ..default
+    }
+}
+
+impl LocalTable {
+    /// The worker's view of `table`. Members that `previous` has keep their idle connections.
+    pub fn new(table: &LiveTable, previous: Option<&Self>, worker: usize) -> Self {
+        let snapshot = &table.snapshot;
+        let old_pools: HashMap<*const LivePool, &Rc<LocalPool>> = previous
+            .iter()
+            .flat_map(|old| old.pools.iter())
+            .map(|pool| (Arc::as_ptr(&pool.live), pool))
+            .collect();
+        let pools: Rc<[Rc<LocalPool>]> = (0..)
+            .zip(&table.pools)
+            .map(|(index, live)| {
+                let old = old_pools.get(&Arc::as_ptr(&live.pool)).map(|old| &***old);
+                let seed = (table.generation << 32) ^ ((worker as u64) << 16) ^ index as u64;
+                Rc::new(LocalPool::new(snapshot, index, live, old, seed))
+            })
+            .collect();
+        let fields = Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots))));
+        let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = snapshot
+            .virtual_servers
+            .iter()
+            .enumerate()
+            .map(|(index, server)| {
+                let limits = HeadLimits {
+                    head_size_max: server.http.head_size_max,
+                    headers_max: server.http.headers_max,
+                };
+                let local = LocalServer {
+                    live: Arc::clone(&table.virtual_servers[index]),
+                    http: server.http,
+                    limits,
+                    http2_limits: http2_limits(&server.http),
+                    pool: Rc::clone(&pools[server.pool]),
+                    tls: table.tls[index].clone(),
+                    traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
+                    index,
+                    snapshot: Arc::clone(snapshot),
+                };
+                (Arc::clone(&server.name), Rc::new(local))
+            })
+            .collect();
+        let mut listeners = HashMap::default();
+        for server in &snapshot.virtual_servers {
+            for address in &server.listen {
+                listeners.insert(address.clone(), Rc::clone(&servers[&server.name]));
+            }
+        }
+        let has_compression = snapshot.virtual_servers.iter().any(|it| it.compression.is_some());
+        let snapshot = Arc::clone(snapshot);
+        Self { generation: table.generation, snapshot, has_compression, servers, listeners, pools }
+    }
+
+    /// The virtual server that listens on this address.
+    pub fn server_at(&self, address: &Address) -> Option<&Rc<LocalServer>> {
+        self.listeners.get(address)
+    }
+
+    /// The virtual server of this name, if the snapshot has it.
+    pub fn server(&self, name: &str) -> Option<&Rc<LocalServer>> {
+        self.servers.get(name)
+    }
+
+    /// Form of access log lines.
+    pub fn access_format(&self) -> AccessFormat {
+        self.snapshot.log.access_format
+    }
+
+    /// All pools, as the snapshot numbers them.
+    pub fn pools(&self) -> &Rc<[Rc<LocalPool>]> {
+        &self.pools
+    }
+
+    /// The members of this table that `next` does not have any more.
+    pub fn members_gone_in(&self, next: &Self) -> Vec<Rc<LocalMember>> {
+        let kept: std::collections::HashSet<*const LocalMember> =
+            next.members().map(Rc::as_ptr).collect();
+        self.members().filter(|member| !kept.contains(&Rc::as_ptr(member))).cloned().collect()
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Rc<LocalMember>> {
+        self.pools.iter().flat_map(|pool| pool.members.iter())
+    }
+}

@@ -1,0 +1,549 @@
+//! What a virtual server does with a request before a member gets it: limits, policies, persistence. All of it decides; nothing here touches a socket.
+
+use std::cell::{RefCell, RefMut};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_config::snapshot::{
+    Balance, Exceed, Forwarding, KeyLimit, KeyMeasure, LimitKey, Snapshot, VirtualServer,
+};
+use weir_core::clock::Clock;
+use weir_core::expression::{Evaluation, Facts, Fields};
+use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
+use weir_core::limit::{Admission, retry_after_s};
+use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, Standing};
+use weir_core::persistence::{path_parameter, session_id};
+use weir_core::policy::{Decision, Policy, RewriteError};
+use weir_http::cookies::{self, Remaining};
+use weir_http::edits::{Change, FieldEdits};
+
+use crate::local::client_address::named;
+use crate::local::pool::{LocalPool, Wish};
+use crate::shared::live::{LiveTable, LiveVirtualServer, RuleCount};
+use crate::shared::shared_table::KeyedLimit;
+use crate::shared::sticky::Sticky;
+
+/// When a request may try again that is one too many at a time: nobody knows better.
+const RETRY_AT_A_TIME_S: u64 = 1;
+
+/// What a virtual server of a worker does with requests.
+pub struct Traffic {
+    snapshot: Arc<Snapshot>,
+    index: usize,
+    pools: Rc<[Rc<LocalPool>]>,
+    /// One per persistence and pool, those of the first persistence first; `None`: they do not meet here.
+    stickies: Box<[Option<Arc<Sticky>>]>,
+    /// Cookies of weir's own that members do not get.
+    hidden: Option<HiddenCookies>,
+    /// What expressions are evaluated with: as numbered by this snapshot, whose rules may still be asked
+    /// when another is in force.
+    fields: Rc<RefCell<Fields>>,
+    key_limits: Vec<Arc<KeyedLimit>>,
+    key_hash: KeyedHash,
+    rules: Vec<RuleCount>,
+    /// Some policy has rules for responses.
+    pub has_response_rules: bool,
+    /// Some rule changes the head of whatever response there will be.
+    pub edits_responses: bool,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It goes to a member.
+    Forward(Route),
+    /// It ends here, as [`Decision::end`] says.
+    End {
+        /// It is held back until then, by a limit on its rate; 0: it is not.
+        not_before_us: u64,
+    },
+    /// It is for a name with other TLS settings than those that its client has passed.
+    Misdirected,
+    /// It is above a limit.
+    Limited {
+        /// When a request would pass, in whole seconds.
+        retry_after_s: u64,
+    },
+    /// It is above a limit, and loses its connection.
+    LimitClosed,
+    /// A policy made something of it that cannot be sent.
+    Failed(RewriteError),
+}
+
+/// A place under a limit on requests at a time. It is given back when this is dropped, so that whatever
+/// ends a request, be it a panic, gives it back.
+#[derive(Debug)]
+pub enum Held {
+    /// Of the virtual server.
+    Server(Arc<LiveVirtualServer>),
+    /// Of a limit per key: the hash of the key.
+    Key(Arc<KeyedLimit>, u64),
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        match self {
+            Self::Server(live) => {
+                live.used.requests_under_way.fetch_sub(1, Relaxed);
+            }
+            Self::Key(limit, key) => limit.leave(*key),
+        }
+    }
+}
+
+/// Where a request goes.
+#[derive(Debug)]
+pub struct Route {
+    /// Index of the pool.
+    pub pool: usize,
+    /// Which of its members.
+    pub wish: Wish,
+    /// It is held back until then, by a limit on its rate; 0: it is not.
+    pub not_before_us: u64,
+    /// What keeps its client at its member.
+    pub kept: Option<Kept>,
+}
+
+/// How the client of a request is kept at its member.
+#[derive(Debug)]
+pub struct Kept {
+    /// By what.
+    pub sticky: Arc<Sticky>,
+    /// The client's address.
+    pub client: Option<IpAddr>,
+    /// The member that it is known to be at.
+    pub known: Option<u32>,
+    /// What the client brought is to be renewed even if it stays.
+    pub is_stale: bool,
+}
+
+impl Traffic {
+    /// What the virtual server at `index` does with requests; `None`: it hands them on as they are.
+    pub fn of(
+        table: &LiveTable,
+        index: usize,
+        pools: &Rc<[Rc<LocalPool>]>,
+        fields: &Rc<RefCell<Fields>>,
+    ) -> Option<Self> {
+        let snapshot = &table.snapshot;
+        let server = &snapshot.virtual_servers[index];
+        let address = &server.client_address;
+        let is_keyed = |pool: usize| !matches!(snapshot.pools[pool].balance, Balance::Method(_));
+        let has_more = |pool: usize| is_keyed(pool) || snapshot.pools[pool].fallback.is_some();
+        let is_plain = server.policies.is_empty()
+            && server.persistence.is_none()
+            && server.limits.requests.is_none()
+            && server.limits.requests_max.is_none()
+            && server.limits.per_key.is_empty()
+            && server.limits.per_key_connections.is_empty()
+            && address.x_forwarded_for == Forwarding::Off
+            && address.forwarded == Forwarding::Off
+            && !address.x_forwarded_proto
+            && !server.http.rewrite_location
+            && !server.pools().any(has_more)
+            // Which pool it is has to be found out then.
+            && server.pools().count() == 1;
+        if is_plain {
+            return None;
+        }
+        let places = snapshot
+            .persistence
+            .iter()
+            .flat_map(|persistence| snapshot.pools.iter().map(move |pool| (persistence, pool)));
+        let stickies: Box<[Option<Arc<Sticky>>]> = places
+            .map(|(persistence, pool)| table.stickies.of(server, persistence, pool).cloned())
+            .collect();
+        let hidden = table.stickies.hidden(stickies.iter().flatten());
+        let answers_responses = |policy: &Arc<Policy>| !policy.response.is_empty();
+        Some(Self {
+            snapshot: Arc::clone(snapshot),
+            index,
+            pools: Rc::clone(pools),
+            stickies,
+            hidden,
+            fields: Rc::clone(fields),
+            key_limits: table.key_limits.clone(),
+            key_hash: table.key_hash,
+            rules: table.rules.clone(),
+            has_response_rules: server.policies.iter().any(answers_responses),
+            edits_responses: server.policies.iter().any(|policy| policy.request.edits_response()),
+        })
+    }
+
+    /// What the expressions of its snapshot are evaluated with.
+    pub fn fields(&self) -> RefMut<'_, Fields> {
+        self.fields.borrow_mut()
+    }
+
+    /// The pool of this number in its snapshot.
+    pub fn pool(&self, index: usize) -> &Rc<LocalPool> {
+        &self.pools[index]
+    }
+
+    /// What the file says of the virtual server.
+    pub fn settings(&self) -> &VirtualServer {
+        &self.snapshot.virtual_servers[self.index]
+    }
+
+    /// What becomes of a request that its connection must not be asked: no rule looks at it.
+    pub fn refuse_misdirected(
+        &self,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        decision: &mut Decision,
+    ) -> Verdict {
+        let policies = &self.settings().policies;
+        decision.edit_response_unconditionally(policies, evaluation, facts);
+        Verdict::Misdirected
+    }
+
+    /// Decides about a request. `decision` has been cleared; `scratch` is for its use. What is in `held`
+    /// then is to be dropped when the request has ended, whatever was decided.
+    pub fn decide(
+        &self,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        live: &Arc<LiveVirtualServer>,
+        now: Clock,
+        decision: &mut Decision,
+        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
+    ) -> Verdict {
+        let server = self.settings();
+        let mut not_before_us = 0;
+        if let Some(refused) =
+            self.pass_limits(facts, evaluation, live, now, &mut not_before_us, (scratch, held))
+        {
+            // The policies are not asked, but for what they want of every response.
+            decision.edit_response_only(&server.policies, evaluation, facts);
+            return refused;
+        }
+        let form = server.http.path;
+        if let Err(error) = decision.follow_request(&server.policies, evaluation, facts, form) {
+            return Verdict::Failed(error);
+        }
+        for index in 0..decision.rate_limits.len() {
+            let limit = decision.rate_limits[index] as usize;
+            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
+                Limited::Passes => {}
+                Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
+                Limited::Refused(verdict) => return verdict,
+            }
+        }
+        if decision.end.is_some() {
+            return Verdict::End { not_before_us };
+        }
+        let chosen = decision.pool.map_or(server.pool, |pool| pool as usize);
+        self.hide_cookies(facts, decision, scratch);
+        let usable = self.usable(chosen, now);
+        if usable != chosen {
+            // Nobody there takes new clients; one that drains keeps its own.
+            let (wish, kept) = self.wish(chosen, facts, evaluation, now, decision, scratch);
+            if matches!(wish, Wish::Member(member) if self.pools[chosen].has_place(member, now)) {
+                return Verdict::Forward(Route { pool: chosen, wish, not_before_us, kept });
+            }
+        }
+        let (wish, kept) = self.wish(usable, facts, evaluation, now, decision, scratch);
+        Verdict::Forward(Route { pool: usable, wish, not_before_us, kept })
+    }
+
+    /// Counts a request against the limits of the virtual server. `Some`: it is above one of them.
+    fn pass_limits(
+        &self,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        live: &Arc<LiveVirtualServer>,
+        now: Clock,
+        not_before_us: &mut u64,
+        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
+    ) -> Option<Verdict> {
+        let server = self.settings();
+        if let Some(rate) = &server.limits.requests
+            && let Admission::Refuse { retry_after_us } =
+                live.used.requests.admit(rate, now.now_us())
+        {
+            return Some(Verdict::Limited { retry_after_s: retry_after_s(retry_after_us) });
+        }
+        if let Some(max) = server.limits.requests_max {
+            let before = live.used.requests_under_way.fetch_add(1, Relaxed);
+            held.push(Held::Server(Arc::clone(live)));
+            if before >= max {
+                return Some(Verdict::Limited { retry_after_s: RETRY_AT_A_TIME_S });
+            }
+        }
+        for &limit in &server.limits.per_key {
+            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
+                Limited::Passes => {}
+                Limited::Delayed(until_us) => *not_before_us = (*not_before_us).max(until_us),
+                Limited::Refused(verdict) => return Some(verdict),
+            }
+        }
+        None
+    }
+
+    /// The pool, or what it falls back to while nobody in it is up.
+    fn usable(&self, pool: usize, now: Clock) -> usize {
+        let mut usable = pool;
+        // As many steps as there are pools: a circle of fallbacks ends where it began.
+        for _ in 0..self.pools.len() {
+            match self.snapshot.pools[usable].fallback {
+                Some(next) if self.pools[usable].is_down(now) => usable = next,
+                _ => return usable,
+            }
+        }
+        pool
+    }
+
+    fn limit(
+        &self,
+        index: usize,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        now: Clock,
+        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
+    ) -> Limited {
+        let limit: &KeyLimit = &self.snapshot.key_limits[index];
+        let key = match &limit.key {
+            LimitKey::Address(prefix) => match facts.client {
+                Some(client) => self.key_hash.address(client.ip(), *prefix),
+                None => return Limited::Passes,
+            },
+            LimitKey::Text(template) => {
+                scratch.clear();
+                evaluation.render(template, scratch);
+                if scratch.is_empty() {
+                    return Limited::Passes;
+                }
+                self.key_hash.bytes(scratch)
+            }
+        };
+        let rate = match &limit.measure {
+            KeyMeasure::Rate(rate) => rate,
+            KeyMeasure::AtATime(max) if self.key_limits[index].enter(key, *max) => {
+                held.push(Held::Key(Arc::clone(&self.key_limits[index]), key));
+                return Limited::Passes;
+            }
+            KeyMeasure::AtATime(_) if limit.exceed == Exceed::Close => {
+                return Limited::Refused(Verdict::LimitClosed);
+            }
+            KeyMeasure::AtATime(_) => {
+                let retry_after_s = RETRY_AT_A_TIME_S;
+                return Limited::Refused(Verdict::Limited { retry_after_s });
+            }
+        };
+        match (self.key_limits[index].admit(key, rate, now.now_us()), limit.exceed) {
+            (Admission::Pass { .. }, _) => Limited::Passes,
+            (Admission::Delay { until_us, .. }, _) => Limited::Delayed(until_us),
+            (Admission::Refuse { .. }, Exceed::Close) => Limited::Refused(Verdict::LimitClosed),
+            (Admission::Refuse { retry_after_us }, Exceed::Reject | Exceed::Delay { .. }) => {
+                let retry_after_s = retry_after_s(retry_after_us);
+                Limited::Refused(Verdict::Limited { retry_after_s })
+            }
+        }
+    }
+
+    /// Whether the limits per address let a connection in, and what it holds of them then; else nothing
+    /// is held.
+    pub fn admit_connection(&self, peer: IpAddr, now: Clock) -> Option<HeldByConnection> {
+        let mut held = HeldByConnection::default();
+        for &index in &self.settings().limits.per_key_connections {
+            let limit = &self.snapshot.key_limits[index];
+            let LimitKey::Address(prefix) = &limit.key else { continue };
+            let key = self.key_hash.address(peer, *prefix);
+            let table = &self.key_limits[index];
+            let is_in = match &limit.measure {
+                KeyMeasure::Rate(rate) => {
+                    !matches!(table.admit(key, rate, now.now_us()), Admission::Refuse { .. })
+                }
+                KeyMeasure::AtATime(max) => {
+                    let is_in = table.enter(key, *max);
+                    held.0.extend(is_in.then(|| (Arc::clone(table), key)));
+                    is_in
+                }
+            };
+            if !is_in {
+                return None;
+            }
+        }
+        Some(held)
+    }
+
+    /// Takes weir's own cookies out of what the member gets, whichever pool they are of and whether or not they
+    /// decide about this request.
+    fn hide_cookies(&self, facts: &Facts<'_>, decision: &mut Decision, scratch: &mut Vec<u8>) {
+        let Some(hidden) = &self.hidden else { return };
+        let fields = named(&facts.request.fields, facts.request_input, b"cookie");
+        let is_ours = |name: &[u8], value: &[u8]| hidden.contains(name, value);
+        remove_cookies(&mut decision.request.fields, fields, is_ours, scratch);
+    }
+
+    /// Where requests of a pool go while nobody in it is up.
+    pub fn instead_of(&self, pool: &LocalPool, now: Clock) -> Option<&Rc<LocalPool>> {
+        let is_it = |own: &Rc<LocalPool>| Arc::ptr_eq(&own.live, &pool.live);
+        let index = self.pools.iter().position(is_it)?;
+        let usable = self.usable(index, now);
+        (usable != index).then(|| &self.pools[usable])
+    }
+
+    /// Which member a request is to get, and how its client is kept there. What its cookie says of other pools is
+    /// left in `decision`.
+    fn wish(
+        &self,
+        pool: usize,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        now: Clock,
+        decision: &mut Decision,
+        scratch: &mut Vec<u8>,
+    ) -> (Wish, Option<Kept>) {
+        let chosen = decision.member.as_deref().and_then(|label| self.pools[pool].member(label));
+        if let Some(member) = chosen {
+            return (Wish::Member(member), None);
+        }
+        let own = self.settings().persistence.map(|persistence| persistence as u32);
+        let mut next = decision.persistence.unwrap_or(own);
+        let mut kept = None;
+        decision.other_tokens.clear();
+        // As many steps as there are persistences: a circle of fallbacks ends.
+        for _ in 0..self.snapshot.persistence.len() {
+            let Some(persistence) = next else { break };
+            let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
+            // The cookie of one that is asked later is not set.
+            let mut unused = OtherTokens::default();
+            let others = if kept.is_none() { &mut decision.other_tokens } else { &mut unused };
+            let (wish, found) = ask(sticky, facts, evaluation, now, (scratch, others));
+            kept = kept.or(found);
+            if let Some(wish) = wish {
+                if let (Wish::Member(member), Some(kept)) = (wish, &mut kept) {
+                    kept.known = Some(member);
+                }
+                return (wish, kept);
+            }
+            next = self.snapshot.persistence[persistence as usize]
+                .fallback
+                .map(|persistence| persistence as u32);
+        }
+        (self.balanced(pool, facts, evaluation, scratch), kept)
+    }
+
+    fn sticky(&self, persistence: u32, pool: u32) -> Option<&Arc<Sticky>> {
+        let pools = self.snapshot.pools.len();
+        self.stickies[persistence as usize * pools + pool as usize].as_ref()
+    }
+
+    /// What the pool's own balancing goes by.
+    fn balanced(
+        &self,
+        pool: usize,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Wish {
+        // The same on every instance, so that all send a client to the same member.
+        let hash = || KeyedHash::new([0; 16]);
+        match &self.snapshot.pools[pool].balance {
+            Balance::Method(_) => Wish::Any,
+            Balance::SourceAddress => facts.client.map_or(Wish::Any, |client| {
+                Wish::Key(hash().address(client.ip(), PrefixLengths::WHOLE))
+            }),
+            Balance::Hash(template) => {
+                scratch.clear();
+                evaluation.render(template, scratch);
+                if scratch.is_empty() { Wish::Any } else { Wish::Key(hash().bytes(scratch)) }
+            }
+        }
+    }
+
+    /// Counts the rules that were followed.
+    pub fn count(&self, worker: usize, decision: &Decision) {
+        for &rule in &decision.followed {
+            self.rules[rule as usize].of(worker).followed.add(1);
+        }
+    }
+}
+
+/// Places under limits on connections at a time; they are given back when it is dropped. A connection may
+/// outlive the table that it came in by, so it knows its limits itself.
+#[derive(Debug, Default)]
+pub struct HeldByConnection(Vec<(Arc<KeyedLimit>, u64)>);
+
+impl Drop for HeldByConnection {
+    fn drop(&mut self) {
+        for (limit, key) in &self.0 {
+            limit.leave(*key);
+        }
+    }
+}
+
+enum Limited {
+    Passes,
+    Delayed(u64),
+    Refused(Verdict),
+}
+
+/// What a persistence knows of a request: where it goes, if it knows, and what is to be remembered. Tokens of
+/// other pools are left in `others`.
+fn ask(
+    sticky: &Arc<Sticky>,
+    facts: &Facts<'_>,
+    evaluation: &mut Evaluation<'_>,
+    now: Clock,
+    (scratch, others): (&mut Vec<u8>, &mut OtherTokens),
+) -> (Option<Wish>, Option<Kept>) {
+    let client = facts.client.map(|client| client.ip());
+    let kept = |is_stale| {
+        let sticky = Arc::clone(sticky);
+        Some(Kept { sticky, client, known: None, is_stale })
+    };
+    let key = |hash: &KeyedHash, value: Option<&[u8]>| {
+        let value = value.filter(|value| !value.is_empty());
+        (value.map(|value| Wish::Key(hash.bytes(value))), None)
+    };
+    let (head, input) = (facts.request, facts.request_input);
+    match &**sticky {
+        Sticky::Insert(insert) => {
+            let fields = named(&head.fields, input, b"cookie");
+            let found = insert.tokens.read(fields, &insert.name, others);
+            let is_stale = found.is_none_or(|found| found.standing != Standing::Current);
+            (found.map(|found| Wish::Member(found.member)), kept(is_stale))
+        }
+        Sticky::Source(source) => {
+            let found = client.and_then(|client| source.table.find(client, now.now_ms()));
+            (found.map(Wish::Member), kept(found.is_none()))
+        }
+        Sticky::Passive { name, hash } => key(hash, cookie(facts, name.as_bytes())),
+        Sticky::Hash { of, hash } => {
+            scratch.clear();
+            evaluation.render(of, scratch);
+            key(hash, Some(scratch))
+        }
+        Sticky::PathParameter { name, cookie: in_cookie, hash } => {
+            let of_path = path_parameter(head.member_path(input), name.as_bytes());
+            let session = of_path.or_else(|| cookie(facts, in_cookie.as_bytes()));
+            key(hash, session.map(session_id))
+        }
+    }
+}
+
+fn cookie<'a>(facts: &Facts<'a>, name: &[u8]) -> Option<&'a [u8]> {
+    let input = facts.request_input;
+    let mut all = cookies::request_cookies(&facts.request.fields, input);
+    all.find(|cookie| cookie.name.of(input) == name).map(|cookie| cookie.value.of(input))
+}
+
+/// Takes cookies out of what the member gets.
+fn remove_cookies<'v>(
+    edits: &mut FieldEdits,
+    received: impl Iterator<Item = &'v [u8]>,
+    is_removed: impl Fn(&[u8], &[u8]) -> bool,
+    scratch: &mut Vec<u8>,
+) {
+    edits.change_each(b"Cookie", received, scratch, |value, out| {
+        match cookies::write_without(value, &is_removed, out) {
+            Remaining::Unchanged => Change::None,
+            Remaining::Rewritten => Change::Changed,
+            Remaining::Nothing => Change::Removed,
+        }
+    });
+}

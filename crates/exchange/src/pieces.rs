@@ -1,0 +1,89 @@
+//! Where the data of a body stands in what was received.
+
+use weir_http::h1::{BodyDecoder, BodyError, BodyStep};
+
+/// Ranges of data that go out together; more chunks than that in one read make a further send.
+pub const PIECES_MAX: usize = 16;
+/// The data found in one stretch of input.
+pub struct Pieces {
+    ranges: [(usize, usize); PIECES_MAX],
+    count: usize,
+    /// Bytes of data in all ranges.
+    pub data_bytes: usize,
+    /// Bytes of the input that were looked at.
+    pub consumed: usize,
+    /// What comes after them.
+    pub next: Next,
+}
+
+impl Pieces {
+    /// None yet.
+    pub fn none() -> Self {
+        let ranges = [(0, 0); PIECES_MAX];
+        Self { ranges, count: 0, data_bytes: 0, consumed: 0, next: Next::Again }
+    }
+
+    /// All of a buffer with so many bytes; nothing comes after them.
+    pub fn whole(data_bytes: usize) -> Self {
+        let mut ranges = [(0, 0); PIECES_MAX];
+        ranges[0] = (0, data_bytes);
+        let count = usize::from(data_bytes > 0);
+        Self { ranges, count, data_bytes, consumed: data_bytes, next: Next::Done }
+    }
+
+    /// All of a buffer with so many bytes; more may come at some time.
+    pub fn part(data_bytes: usize) -> Self {
+        Self { next: Next::More, ..Self::whole(data_bytes) }
+    }
+
+    /// Where the pieces begin and end.
+    #[inline]
+    pub fn ranges(&self) -> &[(usize, usize)] {
+        &self.ranges[..self.count]
+    }
+
+    /// The data, piece by piece.
+    pub fn of<'a>(&self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.ranges[..self.count].iter().map(|&(start, end)| &input[start..end])
+    }
+}
+
+/// What follows the pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The input had more ranges than fit; call again with the rest.
+    Again,
+    /// More of the body, when it arrives.
+    More,
+    /// A trailer section.
+    Trailers,
+    /// Nothing: the body is whole.
+    Done,
+}
+
+/// Finds the data in `input`, from its start on; `pieces` are [`Pieces::none`]. They are large enough not to be moved.
+pub fn gather(
+    decoder: &mut BodyDecoder,
+    input: &[u8],
+    pieces: &mut Pieces,
+) -> Result<(), BodyError> {
+    while pieces.count < PIECES_MAX {
+        let at = pieces.consumed;
+        let (consumed, next) = match decoder.decode(&input[at..])? {
+            BodyStep::Data { start, end } => {
+                pieces.ranges[pieces.count] = (at + start, at + end);
+                pieces.count += 1;
+                pieces.data_bytes += end - start;
+                pieces.consumed += end;
+                continue;
+            }
+            BodyStep::NeedMore { consumed } => (consumed, Next::More),
+            BodyStep::Trailers { consumed } => (consumed, Next::Trailers),
+            BodyStep::End { consumed } => (consumed, Next::Done),
+        };
+        pieces.consumed += consumed;
+        pieces.next = next;
+        break;
+    }
+    Ok(())
+}

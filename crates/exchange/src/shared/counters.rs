@@ -1,0 +1,411 @@
+//! Per-core counters, summed when read.
+//!
+//! Each worker writes its own cache lines with plain relaxed stores: no read-modify-write on a
+//! shared line, ever. Readers see each counter at most one event late.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use weir_http::flaws::{Flaw, Flaws};
+
+/// One number that only one thread writes and any thread reads.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `amount`; only the owning worker may call it.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    /// Subtracts `amount` (gauges); only the owning worker may call it.
+    #[inline]
+    pub fn subtract(&self, amount: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_sub(amount), Relaxed);
+    }
+
+    /// The value now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// One block of counters per worker, each on cache lines of its own.
+#[derive(Debug)]
+pub struct PerWorker<T>(Box<[Padded<T>]>);
+
+/// 128 bytes: two lines, because adjacent-line prefetch makes pairs of them ping-pong.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Padded<T>(T);
+
+impl<T: Block> PerWorker<T> {
+    /// Zeroed blocks for this many workers.
+    pub fn new(workers: usize) -> Self {
+        Self((0..workers).map(|_| Padded(T::default())).collect())
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The block that worker `index` writes.
+    #[inline]
+    pub fn of(&self, index: usize) -> &T {
+        &self.0[index].0
+    }
+
+    /// Sum over all workers.
+    pub fn totals(&self) -> T::Totals {
+        let mut totals = T::Totals::default();
+        for block in &self.0 {
+            block.0.add_to(&mut totals);
+        }
+        totals
+    }
+}
+
+/// A set of counters and the plain numbers that it sums up to.
+pub trait Block: Default {
+    /// The same fields as plain numbers.
+    type Totals: Default;
+    /// Adds the current values.
+    fn add_to(&self, totals: &mut Self::Totals);
+}
+
+/// Declares a block and its totals in one go, so that no counter is forgotten on either side.
+macro_rules! counters {
+    ($(#[$doc:meta])* $block:ident => $totals:ident {
+        $($(#[$field_doc:meta])* $field:ident,)*
+        $(;histograms $($(#[$histogram_doc:meta])* $histogram:ident,)*)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $block {
+            $($(#[$field_doc])* pub $field: Counter,)*
+            $($($(#[$histogram_doc])* pub $histogram: Histogram,)*)?
+        }
+        $(#[$doc])*
+        #[derive(Debug, Default, Clone)]
+        pub struct $totals {
+            $($(#[$field_doc])* pub $field: u64,)*
+            $($($(#[$histogram_doc])* pub $histogram: HistogramTotals,)*)?
+        }
+        impl Block for $block {
+            type Totals = $totals;
+            fn add_to(&self, totals: &mut $totals) {
+                $(totals.$field = totals.$field.wrapping_add(self.$field.get());)*
+                $($(self.$histogram.add_to(&mut totals.$histogram);)*)?
+            }
+        }
+    };
+}
+
+counters! {
+    /// What one virtual server did.
+    VirtualServerCounters => VirtualServerTotals {
+        /// Client connections accepted.
+        connections_accepted,
+        /// Client connections open now.
+        connections_open,
+        /// Client connections answered 503 and closed at `limits.connections`.
+        connections_refused,
+        /// Requests whose head was complete and well-formed.
+        requests,
+        /// Requests under way now.
+        requests_active,
+        /// Requests refused for their form (400, 414, 431, 501, 505, …).
+        requests_malformed,
+        /// Requests refused for a path that servers read differently (400).
+        requests_path_refused,
+        /// Clients dropped because a request head was not complete in `header_timeout`.
+        header_timeouts,
+        /// Clients dropped because a body made no progress in `body_timeout`.
+        body_timeouts,
+        /// Clients that went away before their response was complete.
+        client_aborts,
+        /// Connections that became tunnels (101).
+        tunnels,
+        /// Client connections that speak HTTP/2.
+        http2_connections,
+        /// Of those, how many were ended for an error of the protocol.
+        http2_errors,
+        /// Of those, how many were ended for streams reset, refused or written to after their end.
+        http2_floods_streams,
+        /// For frames that cost more than they bring.
+        http2_floods_frames,
+        /// For header blocks without end.
+        http2_floods_headers,
+        /// TLS handshakes done in full.
+        handshakes_full,
+        /// TLS handshakes that went on with an earlier session.
+        handshakes_resumed,
+        /// TLS handshakes that came to nothing.
+        handshakes_failed,
+        /// Client connections closed at `tls.handshakes_max`.
+        handshakes_limited,
+        /// Client connections closed at `limits.connections_per_second`.
+        connections_limited,
+        /// Requests refused by a limit on their rate.
+        requests_limited,
+        /// Requests held back by a limit on their rate.
+        requests_delayed,
+        /// Requests that policies answered, closed or reset.
+        requests_ended_by_policy,
+        /// Requests that a policy rewrote into something that cannot be sent.
+        rewrites_failed,
+        /// Requests whose client was kept at its member.
+        persistence_kept,
+        /// Requests whose client was known and moved to another member.
+        persistence_moved,
+        /// Responses that were compressed.
+        responses_compressed,
+        /// Bytes of bodies before they were compressed.
+        compression_bytes_in,
+        /// The same behind it.
+        compression_bytes_out,
+        /// Responses sent, by class; those that weir made itself included.
+        responses_1xx,
+        /// 2xx.
+        responses_2xx,
+        /// 3xx.
+        responses_3xx,
+        /// 4xx.
+        responses_4xx,
+        /// 5xx.
+        responses_5xx,
+        /// Relayed connections that both ends ended.
+        relays_complete,
+        /// Relayed connections that the client broke, or that it left before they began.
+        relays_client_abort,
+        /// Relayed connections that the member broke.
+        relays_member_abort,
+        /// Relayed connections that were idle for too long.
+        relays_idle_timeout,
+        /// Connections that no member could take.
+        relays_no_member,
+        /// Connections whose members could not be reached.
+        relays_member_connect,
+        /// Connections that waited for a member for too long.
+        relays_queue_timeout,
+        /// Connections that did not begin in time with what they have to.
+        relays_hello_timeout,
+        /// Connections that began with something else than they have to.
+        relays_client_malformed,
+        /// Connections that asked for no name that leads to a pool.
+        relays_unknown_server_name,
+        /// Relayed connections that were cut because they drained for too long.
+        relays_stopped,
+        /// Bytes read from clients.
+        bytes_received,
+        /// Bytes accepted by clients' sockets.
+        bytes_sent,
+        ;histograms
+        /// From the complete request head to the last byte of the response handed to the socket.
+        request_duration,
+    }
+}
+
+counters! {
+    /// What one rule of a policy did.
+    RuleCounters => RuleTotals {
+        /// Requests and responses that it was followed for.
+        followed,
+    }
+}
+
+counters! {
+    /// What one pool did.
+    PoolCounters => PoolTotals {
+        /// Requests that were tried on a further member.
+        retries,
+        /// Requests answered 503 because no member could take them.
+        no_member,
+        /// Requests that wait in its queue now.
+        queue_length,
+        /// Requests that ever waited in its queue.
+        queued,
+        /// Requests that waited in its queue until their time was over.
+        queue_timeouts,
+    }
+}
+
+counters! {
+    /// What one member did.
+    MemberCounters => MemberTotals {
+        /// Requests sent to it.
+        requests,
+        /// Requests under way on it now.
+        requests_active,
+        /// Connections opened to it.
+        connections_opened,
+        /// Connections open to it now, idle ones included.
+        connections_open,
+        /// Idle connections kept for reuse now.
+        connections_idle,
+        /// Connections that could not be opened (refused, unreachable, timed out).
+        connect_failures,
+        /// Responses that were malformed, cut short or did not come in time.
+        response_failures,
+        /// Responses that were taken though they gave their length more than once.
+        flawed_repeated_content_length,
+        /// Though they gave a length beside chunks.
+        flawed_both_framings,
+        /// Though spaces stood behind the size of a chunk.
+        flawed_chunk_size_spaces,
+        /// Though lines ended in LF alone.
+        flawed_bare_line_feeds,
+        /// Though a control character was in a value.
+        flawed_control_characters,
+        /// Though their status is above 599.
+        flawed_unknown_status,
+        /// Times that passive marking ejected it.
+        ejections,
+        /// Responses, by class.
+        responses_1xx,
+        /// 2xx.
+        responses_2xx,
+        /// 3xx.
+        responses_3xx,
+        /// 4xx.
+        responses_4xx,
+        /// 5xx.
+        responses_5xx,
+        /// Bytes read from it.
+        bytes_received,
+        /// Bytes accepted by its sockets.
+        bytes_sent,
+        ;histograms
+        /// From the request handed to the socket to the response head.
+        response_duration,
+    }
+}
+
+impl MemberCounters {
+    /// Counts what was overlooked in a response, once per kind.
+    pub fn count_flaws(&self, flaws: Flaws) {
+        for flaw in flaws.iter() {
+            let counter = match flaw {
+                Flaw::RepeatedContentLength => &self.flawed_repeated_content_length,
+                Flaw::BothFramings => &self.flawed_both_framings,
+                Flaw::ChunkSizeSpace => &self.flawed_chunk_size_spaces,
+                Flaw::BareLineFeed => &self.flawed_bare_line_feeds,
+                Flaw::ControlCharacter => &self.flawed_control_characters,
+                Flaw::UnknownStatus => &self.flawed_unknown_status,
+            };
+            counter.add(1);
+        }
+    }
+}
+
+counters! {
+    /// What the worker threads did, whatever they served.
+    WorkerCounters => WorkerTotals {
+        /// Access log lines dropped because the log could not take them in time.
+        log_lines_dropped,
+        /// Lines of policies that did not reach the event log in time.
+        policy_lines_dropped,
+        /// Connections that this host could not accept or open: no descriptor, port or memory left.
+        socket_failures,
+        /// Client connections accepted.
+        connections,
+        /// Client connections that only have to take or say the last, and are closed then.
+        connections_leaving,
+        /// Member connections of HTTP/2 that have said their last, and whose member has not ended yet.
+        member_connections_leaving,
+        /// Bytes that encoders and collected bodies take at most now.
+        compression_memory_bytes,
+        /// Responses compressed at a lower level than configured, for want of time.
+        compression_reduced,
+        /// Responses not compressed for want of time.
+        compression_skipped,
+        /// Turns of the event loop.
+        loop_turns,
+        /// Panics caught; each cost the connections of its worker.
+        panics,
+    }
+}
+
+/// Upper bounds of the latency buckets in microseconds: OpenTelemetry's for HTTP, with finer ones
+/// below, where an ADC lives. The last bucket has no bound.
+pub const LATENCY_BOUNDS_US: [u64; 20] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 250_000, 500_000,
+    750_000, 1_000_000, 2_500_000, 5_000_000, 7_500_000, 10_000_000, 30_000_000,
+];
+
+/// A latency histogram over [`LATENCY_BOUNDS_US`].
+#[derive(Debug, Default)]
+pub struct Histogram {
+    buckets: [Counter; LATENCY_BOUNDS_US.len() + 1],
+    sum_us: Counter,
+}
+
+/// The plain numbers of a [`Histogram`]; buckets are not cumulative.
+#[derive(Debug, Default, Clone)]
+pub struct HistogramTotals {
+    /// Events per bucket; the last has no upper bound.
+    pub buckets: [u64; LATENCY_BOUNDS_US.len() + 1],
+    /// Sum of all recorded durations.
+    pub sum_us: u64,
+}
+
+impl Histogram {
+    /// Counts one duration.
+    #[inline]
+    pub fn record(&self, duration_us: u64) {
+        let index = LATENCY_BOUNDS_US.iter().position(|&bound| duration_us <= bound);
+        self.buckets[index.unwrap_or(LATENCY_BOUNDS_US.len())].add(1);
+        self.sum_us.add(duration_us);
+    }
+
+    fn add_to(&self, totals: &mut HistogramTotals) {
+        for (total, bucket) in totals.buckets.iter_mut().zip(&self.buckets) {
+            *total = total.wrapping_add(bucket.get());
+        }
+        totals.sum_us = totals.sum_us.wrapping_add(self.sum_us.get());
+    }
+}
+
+impl HistogramTotals {
+    /// Events in all buckets.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+/// Adds one to the counter of a status' class.
+#[macro_export]
+macro_rules! count_status {
+    ($block:expr, $status:expr) => {
+        match $status / 100 {
+            1 => $block.responses_1xx.add(1),
+            2 => $block.responses_2xx.add(1),
+            3 => $block.responses_3xx.add(1),
+            4 => $block.responses_4xx.add(1),
+            _ => $block.responses_5xx.add(1),
+        }
+    };
+}
+pub use count_status;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_sum_the_workers() {
+        let blocks: PerWorker<VirtualServerCounters> = PerWorker::new(3);
+        blocks.of(0).requests.add(2);
+        blocks.of(2).requests.add(3);
+        blocks.of(1).request_duration.record(100);
+        blocks.of(1).request_duration.record(101);
+        blocks.of(2).request_duration.record(u64::from(u32::MAX));
+        let totals = blocks.totals();
+        assert_eq!(totals.requests, 5);
+        assert_eq!(totals.request_duration.buckets[0], 1);
+        assert_eq!(totals.request_duration.buckets[1], 1);
+        assert_eq!(totals.request_duration.buckets[LATENCY_BOUNDS_US.len()], 1);
+        assert_eq!(totals.request_duration.count(), 3);
+    }
+}

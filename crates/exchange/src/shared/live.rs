@@ -1,0 +1,622 @@
+//! The live side of a snapshot: what changes while it is in force, shared by workers and control.
+//!
+//! A [`LiveTable`] is built for each snapshot and takes over, by name and address, the state of those
+//! before ([`former`]). These are all the words of memory that several cores write:
+//!
+//! | word | written | by | bound |
+//! |---|---|---|---|
+//! | `LiveMember::occupancy` | twice per request | workers | one word per member |
+//! | `LiveMember::passive` | on failures, the trial after an ejection, and the success that ends a series | workers | one word per member |
+//! | `LiveMember::health` | on a transition | control | one byte per member |
+//! | `LiveMember::state_override` | on a command | control | one byte per member |
+//! | `LivePool::epoch` | on a transition, a command or an ejection | control, workers | one word per pool |
+//! | `LivePool::waiting_since_ms` | while requests wait for a member | workers | one word per pool and worker |
+//! | `LivePool::waiting` | twice per request that waits for a member | workers | one word per pool |
+//! | `LiveMember::response_time` | once per response, with least_response_time | workers | one word per member |
+//! | `LiveMember::rate` | once per request, with a rate of its own | workers | one word per member |
+//! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
+//! | `LiveVirtualServer::used` | once per request or connection, with a limit on them | workers | three words per virtual server |
+//! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
+
+mod former;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use former::Former;
+use weir_config::snapshot::{
+    Address, Balance, KeyLimit, KeyMeasure, Pool, RuleName, Snapshot, VirtualServer,
+};
+use weir_core::admin_state::AdminState;
+use weir_core::balance::{MaglevTable, Named, ResponseTime};
+use weir_core::keyed_hash::KeyedHash;
+use weir_core::monitor::{Circuit, EjectionBounds, Health, Passive, PassiveSettings};
+
+use crate::outside::Outside;
+use crate::shared::counters::{
+    MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters,
+};
+use crate::shared::server_tls::LiveTls;
+use crate::shared::shared_table::{KeyedLimit, SharedLimit};
+use crate::shared::sticky::Stickies;
+
+pub use former::Departed;
+
+/// A snapshot together with the live state of its objects; the vectors run parallel to its own.
+#[derive(Debug)]
+pub struct LiveTable {
+    /// The configuration in force.
+    pub snapshot: Arc<Snapshot>,
+    /// One per `snapshot.virtual_servers`.
+    pub virtual_servers: Vec<Arc<LiveVirtualServer>>,
+    /// The TLS of each of them.
+    pub tls: Vec<Option<Arc<LiveTls>>>,
+    /// One per `snapshot.pools`.
+    pub pools: Vec<PoolLive>,
+    /// What keeps clients at members.
+    pub stickies: Stickies,
+    /// One per `snapshot.key_limits`.
+    pub key_limits: Vec<Arc<KeyedLimit>>,
+    /// Of the keys of limits, which no client knows.
+    pub key_hash: KeyedHash,
+    /// How often each of `snapshot.rules` was followed.
+    pub rules: Vec<RuleCount>,
+    /// What has gone from the configuration, as long as something under way holds it.
+    pub departed: Departed,
+    /// Counts the tables of this process, from 1.
+    pub generation: u64,
+    workers: usize,
+}
+
+/// One pool of a [`LiveTable`].
+#[derive(Debug, Clone)]
+pub struct PoolLive {
+    /// What belongs to the pool as a whole.
+    pub pool: Arc<LivePool>,
+    /// One per member of the pool in the snapshot.
+    pub members: Vec<Arc<LiveMember>>,
+    /// Leads keys of requests to members, where that is asked for.
+    pub maglev: Option<Arc<MaglevTable>>,
+}
+
+/// How often a rule was followed, per worker.
+pub type RuleCount = Arc<PerWorker<RuleCounters>>;
+
+/// Live state of a virtual server.
+#[derive(Debug)]
+pub struct LiveVirtualServer {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Client connections open on all workers, for `limits.connections`.
+    pub connections: AtomicU32,
+    /// How much is used of its limits.
+    pub used: ServerUse,
+    /// What it did.
+    pub counters: PerWorker<VirtualServerCounters>,
+}
+
+/// How much a virtual server has used of its limits.
+#[derive(Debug, Default)]
+pub struct ServerUse {
+    /// Of the rate of requests.
+    pub requests: SharedLimit,
+    /// Of the rate of new connections.
+    pub connections: SharedLimit,
+    /// Requests under way on all workers that count for `limits.requests`.
+    pub requests_under_way: AtomicU32,
+}
+
+/// Live state of a pool.
+#[derive(Debug)]
+pub struct LivePool {
+    /// Its name.
+    pub name: Arc<str>,
+    /// No other pool of this process has it; pools that come later have higher ones.
+    pub number: u64,
+    /// Changes whenever the set of members that may take traffic may have changed.
+    pub epoch: AtomicU32,
+    /// Per worker, since when the first of its requests waits for a member; 0: none does.
+    pub waiting_since_ms: Box<[AtomicU64]>,
+    /// Requests that wait in its queue, on all workers.
+    pub waiting: AtomicU32,
+    /// What it did.
+    pub counters: PerWorker<PoolCounters>,
+}
+
+/// Live state of a member of one pool.
+#[derive(Debug)]
+pub struct LiveMember {
+    /// The pool it belongs to.
+    pub pool: Arc<LivePool>,
+    /// Its address.
+    pub address: Address,
+    /// Its address as text.
+    pub label: Arc<str>,
+    /// Requests that occupy it now, on all workers.
+    pub occupancy: AtomicU32,
+    /// How much is used of its limit on the rate of requests.
+    pub rate: SharedLimit,
+    /// What it did.
+    pub counters: PerWorker<MemberCounters>,
+    health: AtomicU8,
+    /// When it last came up; 0: before this process looked.
+    up_since_ms: AtomicU64,
+    /// A packed [`ResponseTime`].
+    response_time: AtomicU64,
+    /// What the operator asked for at run time, as [`override_to_bits`] packs it.
+    state_override: AtomicU8,
+    /// A packed [`Passive`].
+    passive: AtomicU64,
+}
+
+impl LivePool {
+    /// Since when the first waits on each worker.
+    pub fn waiting_words(&self) -> impl Iterator<Item = u64> + Clone {
+        self.waiting_since_ms.iter().map(|word| word.load(SeqCst))
+    }
+
+    /// Makes workers look at the members anew. Whoever sees the new epoch sees what was changed before.
+    fn members_changed(&self) {
+        self.epoch.fetch_add(1, Release);
+    }
+}
+
+impl LiveVirtualServer {
+    /// Counts a client connection; returns how many there were before.
+    pub fn connection_opened(&self, worker: usize) -> u32 {
+        self.counters.of(worker).connections_open.add(1);
+        self.connections.fetch_add(1, Relaxed)
+    }
+
+    /// Ends what [`Self::connection_opened`] began.
+    pub fn connection_closed(&self, worker: usize) {
+        self.counters.of(worker).connections_open.subtract(1);
+        self.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+impl LiveMember {
+    /// What its monitors say.
+    pub fn health(&self) -> Health {
+        match self.health.load(Relaxed) {
+            0 => Health::Pending,
+            1 => Health::Up,
+            3 => Health::Draining,
+            _ => Health::Down,
+        }
+    }
+
+    /// Sets what its monitors say; returns whether that is news.
+    pub fn set_health(&self, health: Health, now_ms: u64) -> bool {
+        let before = self.health.swap(health as u8, Relaxed);
+        let changed = before != health as u8;
+        if changed {
+            // From draining, too: it has had nobody new since.
+            if health == Health::Up && before != Health::Pending as u8 {
+                self.up_since_ms.store(now_ms, Relaxed);
+            }
+            self.pool.members_changed();
+        }
+        changed
+    }
+
+    /// When it came up after having been down; 0: it was never seen down.
+    pub fn up_since_ms(&self) -> u64 {
+        self.up_since_ms.load(Relaxed)
+    }
+
+    /// How fast it answered of late.
+    pub fn response_time(&self) -> ResponseTime {
+        ResponseTime::from_bits(self.response_time.load(Relaxed))
+    }
+
+    /// Notes what came of a request: how long the answer took, or the failure.
+    pub fn note_response_time(&self, now_ms: u64, elapsed_us: u64, is_failure: bool) {
+        let next = |bits| {
+            let seen = ResponseTime::from_bits(bits);
+            let next = if is_failure {
+                seen.failed(now_ms, elapsed_us)
+            } else {
+                seen.observe(now_ms, elapsed_us)
+            };
+            Some(next.to_bits())
+        };
+        // It is never refused.
+        let _ = self.response_time.fetch_update(Relaxed, Relaxed, next);
+    }
+
+    /// What the operator wants of it: at run time, or else in the file.
+    pub fn state(&self, configured: AdminState) -> AdminState {
+        self.state_override().unwrap_or(configured)
+    }
+
+    /// What the operator asked for at run time; `None`: what the file says holds.
+    pub fn state_override(&self) -> Option<AdminState> {
+        override_from_bits(self.state_override.load(Relaxed))
+    }
+
+    /// Sets what the operator wants at run time until the process ends or the member leaves its pool;
+    /// returns what that was before. Requests under way are not touched.
+    pub fn set_state_override(&self, wanted: Option<AdminState>) -> Option<AdminState> {
+        let bits = override_to_bits(wanted);
+        let before = self.state_override.swap(bits, Relaxed);
+        if before != bits {
+            self.pool.members_changed();
+        }
+        override_from_bits(before)
+    }
+
+    /// It had left its pool, and is a member again: what the operator and its traffic said of it is over. What is
+    /// under way on it still counts.
+    fn come_back(&self) {
+        self.state_override.store(override_to_bits(None), Relaxed);
+        self.passive.store(Passive::CLEAN.to_bits(), Relaxed);
+        self.pool.members_changed();
+    }
+
+    /// Until when passive marking keeps traffic away; the time is that of the monotonic clock.
+    pub fn ejected_until_ms(&self, now_ms: u64) -> Option<u64> {
+        Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
+    }
+
+    /// Whether a request may go to it by its passive marking (`None`: it may not), and whether it is the
+    /// trial. One that comes after an ejection begins that, and until it has an answer the others may not.
+    /// One load, unless there were failures.
+    #[inline]
+    pub fn enter_trial(&self, now_ms: u64) -> Option<bool> {
+        let mut bits = self.passive.load(Relaxed);
+        loop {
+            let passive = Passive::from_bits(bits);
+            if passive.is_clean() {
+                return Some(false);
+            }
+            let trial = match passive.circuit(now_ms) {
+                // An ejected member is asked only where all are.
+                Circuit::Closed | Circuit::Open { .. } => return Some(false),
+                Circuit::OnTrial => return None,
+                Circuit::HalfOpen => passive.begin_trial(now_ms),
+            };
+            let Some(trial) = trial else { return Some(false) };
+            match self.passive.compare_exchange_weak(bits, trial.to_bits(), Relaxed, Relaxed) {
+                Ok(_) => return Some(true),
+                Err(now) => bits = now,
+            }
+        }
+    }
+
+    /// The trial did not take place: the next request may begin it.
+    pub fn leave_trial(&self) {
+        // `Err` says that nothing is on trial.
+        let _ = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
+            Passive::from_bits(bits).without_trial().map(Passive::to_bits)
+        });
+    }
+
+    /// Whether a failure now would eject it, if that is allowed. Another worker's failure may come between
+    /// this and [`Self::mark_failure`]: then the next failure ejects.
+    pub fn would_eject(&self, now_ms: u64, settings: &PassiveSettings) -> bool {
+        Passive::from_bits(self.passive.load(Relaxed)).would_eject(now_ms, settings)
+    }
+
+    /// Notes a failed request; if that ejected the member, which `bounds` may forbid, until when.
+    pub fn mark_failure(
+        &self,
+        now_ms: u64,
+        settings: &PassiveSettings,
+        bounds: EjectionBounds,
+    ) -> Option<u64> {
+        let mut ejected = None;
+        let changed = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
+            let (next, ejection) = Passive::from_bits(bits).on_failure(now_ms, settings, bounds);
+            ejected = ejection.map(|ejected| ejected.until_ms);
+            (next.to_bits() != bits).then(|| next.to_bits())
+        });
+        let ejected = ejected.filter(|_| changed.is_ok());
+        if ejected.is_some() {
+            self.pool.members_changed();
+        }
+        ejected
+    }
+
+    /// Notes a served request: one load, unless it ends a series of failures.
+    #[inline]
+    pub fn mark_success(&self, now_ms: u64) {
+        if Passive::from_bits(self.passive.load(Relaxed)).is_clean() {
+            return;
+        }
+        // `Err` says that the state is what it should be already.
+        let _ = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
+            let next = Passive::from_bits(bits).on_success(now_ms).to_bits();
+            (next != bits).then_some(next)
+        });
+    }
+}
+
+/// A run-time state as one byte; 0: none.
+fn override_to_bits(state: Option<AdminState>) -> u8 {
+    match state {
+        None => 0,
+        Some(AdminState::Enabled) => 1,
+        Some(AdminState::Drain) => 2,
+        Some(AdminState::Disabled) => 3,
+    }
+}
+
+/// What [`override_to_bits`] packed.
+fn override_from_bits(bits: u8) -> Option<AdminState> {
+    match bits {
+        1 => Some(AdminState::Enabled),
+        2 => Some(AdminState::Drain),
+        3 => Some(AdminState::Disabled),
+        _ => None,
+    }
+}
+
+impl LiveTable {
+    /// The live table of `snapshot` for a process of so many workers. What `previous` has under the
+    /// same name (virtual servers, pools) or the same pool and address (members) is taken over, and so is what
+    /// had gone before, if it is still in use.
+    pub fn build(
+        snapshot: Arc<Snapshot>,
+        previous: Option<&Self>,
+        workers: usize,
+        outside: &Outside,
+    ) -> Self {
+        let former = Former::of(previous);
+        let server = |server: &VirtualServer| {
+            former.virtual_server(&server.name).unwrap_or_else(|| {
+                Arc::new(LiveVirtualServer {
+                    name: Arc::clone(&server.name),
+                    connections: AtomicU32::new(0),
+                    used: ServerUse::default(),
+                    counters: PerWorker::new(workers),
+                })
+            })
+        };
+        let virtual_servers = snapshot.virtual_servers.iter().map(server).collect();
+        let generation = previous.map_or(1, |table| table.generation + 1);
+        let tls = tls(&snapshot, previous);
+        let is_keyed = snapshot.persistence.iter().any(|persistence| persistence.kind.is_keyed());
+        let pools = snapshot
+            .pools
+            .iter()
+            .zip(generation << 32..)
+            .map(|(pool, number)| PoolLive::build((number, pool), &former, is_keyed, workers))
+            .collect();
+        let clock = outside.clock;
+        let old_stickies = previous.map(|table| &table.stickies);
+        let stickies = Stickies::build(&snapshot, old_stickies, outside);
+        let mut table = Self {
+            virtual_servers,
+            tls,
+            pools,
+            stickies,
+            key_limits: key_limits(&snapshot, &former, clock.now_us()),
+            key_hash: previous.map_or_else(|| own_hash(outside), |table| table.key_hash),
+            rules: rules(&snapshot, previous, workers),
+            departed: Departed::default(),
+            generation,
+            workers,
+            snapshot,
+        };
+        table.departed = former.departed(&table);
+        table
+    }
+
+    /// The table is in force now: a member that nobody monitors any more is taken for up.
+    pub fn enter_into_force(&self, now_ms: u64) {
+        let pools = self.snapshot.pools.iter().zip(&self.pools);
+        for (_, live) in pools.filter(|(pool, _)| pool.monitors.is_empty()) {
+            for member in &live.members {
+                member.set_health(Health::Up, now_ms);
+            }
+        }
+    }
+
+    /// Clients that the tables of limits had no room for.
+    pub fn limit_losses(&self) -> u64 {
+        self.key_limits.iter().map(|limit| limit.losses().total()).sum()
+    }
+
+    /// Workers that the counters are laid out for.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+}
+
+/// The TLS of each virtual server; what clients have of it stays good under the same name.
+fn tls(snapshot: &Snapshot, previous: Option<&LiveTable>) -> Vec<Option<Arc<LiveTls>>> {
+    let old: HashMap<&str, &LiveTls> = previous
+        .iter()
+        .flat_map(|table| table.snapshot.virtual_servers.iter().zip(&table.tls))
+        .filter_map(|(server, tls)| Some((&*server.name, tls.as_deref()?)))
+        .collect();
+    let of = |server: &VirtualServer| {
+        let settings = server.tls.as_deref()?;
+        let old = old.get(&*server.name).copied();
+        Some(Arc::new(LiveTls::build(&server.name, settings, old)))
+    };
+    snapshot.virtual_servers.iter().map(of).collect()
+}
+
+/// The limits per key; one of the same name goes on from where it is. One on what is there at a time must
+/// be the very same, since who entered it will leave it; with another size it begins at none.
+fn key_limits(snapshot: &Snapshot, former: &Former, now_us: u64) -> Vec<Arc<KeyedLimit>> {
+    let limit = |limit: &Arc<KeyLimit>| {
+        let old = former.key_limit(limit);
+        // The very same where it can be: workers still count in it while the next table is built.
+        if let Some(old) = old.filter(|old| old.entries_max() == limit.entries_max) {
+            return Arc::clone(old);
+        }
+        match limit.measure {
+            KeyMeasure::Rate(_) => {
+                let new = KeyedLimit::on_rates(limit.entries_max);
+                if let Some(old) = old {
+                    new.take_over(old, now_us);
+                }
+                Arc::new(new)
+            }
+            KeyMeasure::AtATime(_) => Arc::new(KeyedLimit::at_a_time(limit.entries_max)),
+        }
+    };
+    snapshot.key_limits.iter().map(limit).collect()
+}
+
+/// The rules' counts; a rule of the same name goes on counting.
+fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Vec<RuleCount> {
+    let old: HashMap<&RuleName, &RuleCount> =
+        previous.iter().flat_map(|table| table.snapshot.rules.iter().zip(&table.rules)).collect();
+    let count = |name: &RuleName| match old.get(name) {
+        Some(&old) => Arc::clone(old),
+        None => Arc::new(PerWorker::new(workers)),
+    };
+    snapshot.rules.iter().map(count).collect()
+}
+
+/// A hash with a key that ends with the process.
+fn own_hash(outside: &Outside) -> KeyedHash {
+    KeyedHash::new(outside.random())
+}
+
+impl PoolLive {
+    /// `is_keyed`: some persistence leads keys of requests to members.
+    fn build(
+        (number, pool): (u64, &Pool),
+        former: &Former,
+        is_keyed: bool,
+        workers: usize,
+    ) -> Self {
+        let live = former.pool(&pool.name).unwrap_or_else(|| {
+            Arc::new(LivePool {
+                name: Arc::clone(&pool.name),
+                number,
+                epoch: AtomicU32::new(0),
+                waiting_since_ms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+                waiting: AtomicU32::new(0),
+                counters: PerWorker::new(workers),
+            })
+        });
+        let initial = if pool.monitors.is_empty() { Health::Up } else { Health::Pending };
+        let members = pool
+            .members
+            .iter()
+            .map(|member| {
+                if let Some(former) = former.member(&live, &member.address) {
+                    return former;
+                }
+                Arc::new(LiveMember {
+                    pool: Arc::clone(&live),
+                    address: member.address.clone(),
+                    label: Arc::clone(&member.label),
+                    occupancy: AtomicU32::new(0),
+                    rate: SharedLimit::default(),
+                    counters: PerWorker::new(workers),
+                    health: AtomicU8::new(initial as u8),
+                    up_since_ms: AtomicU64::new(0),
+                    response_time: AtomicU64::new(ResponseTime::UNKNOWN.to_bits()),
+                    state_override: AtomicU8::new(override_to_bits(None)),
+                    passive: AtomicU64::new(Passive::CLEAN.to_bits()),
+                })
+            })
+            .collect();
+        let is_keyed = is_keyed || !matches!(pool.balance, Balance::Method(_));
+        let maglev = is_keyed.then(|| {
+            let members = pool.members.iter();
+            let members: Vec<Named<'_>> = members
+                .map(|member| Named { name: &member.label, weight: member.weight })
+                .collect();
+            Arc::new(MaglevTable::new(&members))
+        });
+        Self { pool: live, members, maglev }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+
+    fn table(members: &str, previous: Option<&LiveTable>) -> LiveTable {
+        let text = format!(
+            "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\n\
+             pools: {{ p: {{ members: {members} }} }}\n"
+        );
+        let config = weir_config::parse("test.yaml", &text).config.expect("a good configuration");
+        let snapshot = config.snapshot(&weir_config::Resolutions::default());
+        LiveTable::build(Arc::new(snapshot), previous, 1, &Outside::known())
+    }
+
+    #[test]
+    fn a_state_of_run_time_holds_before_that_of_the_file() {
+        let table = table("[ 127.0.0.1:1 ]", None);
+        let member = &table.pools[0].members[0];
+        let states = [AdminState::Enabled, AdminState::Drain, AdminState::Disabled];
+        let mut before = None;
+        for wanted in states.map(Some).into_iter().chain([None]) {
+            assert_eq!(member.set_state_override(wanted), before);
+            assert_eq!(member.state_override(), wanted);
+            for configured in states {
+                assert_eq!(member.state(configured), wanted.unwrap_or(configured));
+            }
+            before = wanted;
+        }
+    }
+
+    #[test]
+    fn workers_look_anew_only_when_something_has_changed() {
+        let table = table("[ 127.0.0.1:1 ]", None);
+        let live = &table.pools[0];
+        let epoch = || live.pool.epoch.load(Relaxed);
+        let start = epoch();
+        live.members[0].set_state_override(None);
+        assert_eq!(epoch(), start);
+        live.members[0].set_state_override(Some(AdminState::Drain));
+        live.members[0].set_state_override(Some(AdminState::Drain));
+        assert_eq!(epoch(), start + 1);
+        live.members[0].set_state_override(None);
+        assert_eq!(epoch(), start + 2);
+    }
+
+    #[test]
+    fn a_state_of_run_time_stays_as_long_as_the_member_does() {
+        let first = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", None);
+        for member in &first.pools[0].members {
+            member.set_state_override(Some(AdminState::Drain));
+        }
+        let second = table("[ 127.0.0.1:2, 127.0.0.1:3 ]", Some(&first));
+        let overrides = |table: &LiveTable| -> Vec<Option<AdminState>> {
+            table.pools[0].members.iter().map(|member| member.state_override()).collect()
+        };
+        assert_eq!(overrides(&second), [Some(AdminState::Drain), None]);
+        let third = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&second));
+        assert_eq!(overrides(&third), [None, Some(AdminState::Drain)]);
+    }
+
+    #[test]
+    fn what_comes_back_is_the_same_as_long_as_it_is_in_use() {
+        let first = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", None);
+        let held = Arc::clone(&first.pools[0].members[0]);
+        let (unused, server) =
+            (Arc::downgrade(&first.pools[0].members[1]), Arc::downgrade(&first.virtual_servers[0]));
+        held.occupancy.store(1, Relaxed);
+        let second = table("[ 127.0.0.1:3 ]", Some(&first));
+        assert_eq!(second.departed.members().count(), 2);
+        drop(first);
+        assert_eq!(second.departed.members().count(), 1, "nobody holds the other");
+        // It is remembered over a table that knows nothing of it.
+        let third = table("[ 127.0.0.1:4 ]", Some(&second));
+        drop(second);
+        let fourth = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&third));
+        let members = &fourth.pools[0].members;
+        assert!(Arc::ptr_eq(&members[0], &held) && unused.upgrade().is_none());
+        let occupancy = |member: usize| members[member].occupancy.load(Relaxed);
+        assert_eq!((occupancy(0), occupancy(1)), (1, 0));
+        assert!(Arc::ptr_eq(&members[1].pool, &held.pool));
+        assert!(Weak::ptr_eq(&server, &Arc::downgrade(&fourth.virtual_servers[0])));
+        let present = third.pools[0].members.len() + fourth.departed.members().count();
+        assert_eq!(present, 2, "only what the table before had has gone");
+    }
+}

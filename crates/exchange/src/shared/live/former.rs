@@ -1,0 +1,139 @@
+//! What a table takes over from those before it.
+//!
+//! A reload may take something away and the next one bring it back, while requests of before are still under
+//! way. These count for its limits; so they have to find the very same object again. A table therefore keeps weak
+//! references to what has gone ([`Departed`]): what nobody holds any more is new when it comes back.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Weak};
+
+use weir_config::snapshot::{Address, KeyLimit};
+
+use super::{LiveMember, LivePool, LiveTable, LiveVirtualServer};
+use crate::shared::shared_table::KeyedLimit;
+
+/// What has gone from the configuration, as long as something under way holds it.
+#[derive(Debug, Default)]
+pub struct Departed {
+    virtual_servers: Vec<Weak<LiveVirtualServer>>,
+    pools: Vec<Weak<LivePool>>,
+    members: Vec<Weak<LiveMember>>,
+    key_limits: Vec<(Arc<KeyLimit>, Weak<KeyedLimit>)>,
+}
+
+/// What there was: of the table before, and what had gone by then.
+#[derive(Debug, Default)]
+pub(super) struct Former {
+    virtual_servers: HashMap<Arc<str>, Arc<LiveVirtualServer>>,
+    pools: HashMap<Arc<str>, Arc<LivePool>>,
+    members: HashMap<(Arc<str>, Address), FormerMember>,
+    key_limits: Vec<(Arc<KeyLimit>, Arc<KeyedLimit>)>,
+}
+
+#[derive(Debug)]
+struct FormerMember {
+    live: Arc<LiveMember>,
+    has_departed: bool,
+}
+
+impl Departed {
+    /// The members that have gone and are still in use.
+    pub fn members(&self) -> impl Iterator<Item = Arc<LiveMember>> {
+        self.members.iter().filter_map(Weak::upgrade)
+    }
+
+    /// The pools that have gone and are still in use.
+    pub fn pools(&self) -> impl Iterator<Item = Arc<LivePool>> {
+        self.pools.iter().filter_map(Weak::upgrade)
+    }
+
+    /// The virtual servers that have gone and are still in use.
+    pub fn virtual_servers(&self) -> impl Iterator<Item = Arc<LiveVirtualServer>> {
+        self.virtual_servers.iter().filter_map(Weak::upgrade)
+    }
+}
+
+impl Former {
+    /// Of the table before this one.
+    pub(super) fn of(previous: Option<&LiveTable>) -> Self {
+        let Some(previous) = previous else { return Self::default() };
+        let departed = &previous.departed;
+        let mut former = Self::default();
+        // What is there goes before what has gone.
+        let servers = departed.virtual_servers().chain(previous.virtual_servers.iter().cloned());
+        former.virtual_servers = servers.map(|live| (Arc::clone(&live.name), live)).collect();
+        let pools = previous.pools.iter().map(|live| Arc::clone(&live.pool));
+        let pools = departed.pools().chain(pools);
+        former.pools = pools.map(|live| (Arc::clone(&live.name), live)).collect();
+        let gone = departed.members().map(|live| FormerMember { live, has_departed: true });
+        let there = previous.pools.iter().flat_map(|pool| pool.members.iter().cloned());
+        let there = there.map(|live| FormerMember { live, has_departed: false });
+        let members = gone.chain(there);
+        former.members = members.map(|member| (key_of(&member.live), member)).collect();
+        let limits = previous.snapshot.key_limits.iter().cloned();
+        former.key_limits = limits.zip(previous.key_limits.iter().cloned()).collect();
+        let gone = departed.key_limits.iter();
+        let gone = gone.filter_map(|(limit, live)| Some((Arc::clone(limit), live.upgrade()?)));
+        former.key_limits.extend(gone);
+        former
+    }
+
+    pub(super) fn virtual_server(&self, name: &str) -> Option<Arc<LiveVirtualServer>> {
+        self.virtual_servers.get(name).cloned()
+    }
+
+    pub(super) fn pool(&self, name: &str) -> Option<Arc<LivePool>> {
+        self.pools.get(name).cloned()
+    }
+
+    /// A member of a pool. One that has gone comes back without what the operator and its traffic said of it.
+    pub(super) fn member(
+        &self,
+        pool: &Arc<LivePool>,
+        address: &Address,
+    ) -> Option<Arc<LiveMember>> {
+        let found = self.members.get(&(Arc::clone(&pool.name), address.clone()))?;
+        debug_assert!(Arc::ptr_eq(&found.live.pool, pool), "a member keeps its pool");
+        if found.has_departed {
+            found.live.come_back();
+        }
+        Some(Arc::clone(&found.live))
+    }
+
+    /// The limit of the same name, which says what kind it is.
+    pub(super) fn key_limit(&self, limit: &KeyLimit) -> Option<&Arc<KeyedLimit>> {
+        let mut limits = self.key_limits.iter();
+        limits.find(|(former, _)| former.name == limit.name).map(|(_, live)| live)
+    }
+
+    /// What is not in `table`.
+    pub(super) fn departed(self, table: &LiveTable) -> Departed {
+        let servers = self.virtual_servers.into_values();
+        let pools = self.pools.into_values();
+        let members = self.members.into_values().map(|member| member.live);
+        let new_members = table.pools.iter().flat_map(|pool| &pool.members);
+        let new_limits: HashSet<_> = table.key_limits.iter().map(Arc::as_ptr).collect();
+        let limits = self.key_limits.into_iter();
+        let limits = limits.filter(|(_, live)| !new_limits.contains(&Arc::as_ptr(live)));
+        Departed {
+            virtual_servers: without(servers, &table.virtual_servers),
+            pools: without(pools, table.pools.iter().map(|new| &new.pool)),
+            members: without(members, new_members),
+            key_limits: limits.map(|(limit, live)| (limit, Arc::downgrade(&live))).collect(),
+        }
+    }
+}
+
+fn key_of(member: &LiveMember) -> (Arc<str>, Address) {
+    (Arc::clone(&member.pool.name), member.address.clone())
+}
+
+/// Those of `former` that are not among `new`.
+fn without<'a, T: 'a>(
+    former: impl Iterator<Item = Arc<T>>,
+    new: impl IntoIterator<Item = &'a Arc<T>>,
+) -> Vec<Weak<T>> {
+    let new: HashSet<*const T> = new.into_iter().map(Arc::as_ptr).collect();
+    let departed = former.filter(|live| !new.contains(&Arc::as_ptr(live)));
+    departed.map(|live| Arc::downgrade(&live)).collect()
+}

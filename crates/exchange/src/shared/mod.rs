@@ -1,0 +1,7 @@
+//! What all workers and the control plane know of the configuration in force: its live state, and what is counted.
+
+pub mod counters;
+pub mod live;
+pub mod server_tls;
+pub mod shared_table;
+pub mod sticky;

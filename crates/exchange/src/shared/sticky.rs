@@ -1,0 +1,357 @@
+//! Persistence while a snapshot is in force: what keeps the clients of one virtual server at the members
+//! of one pool.
+//!
+//! A [`Sticky`] is made for each virtual server, persistence and pool that can come together, when the
+//! configuration is loaded; a request looks one up and asks it. Tables of remembered clients are taken
+//! over by the next snapshot.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_config::snapshot::{
+    InsertedCookie, Persistence, PersistenceKind, Pool, Snapshot, SourceAddress, VirtualServer,
+};
+use weir_core::expression::Template;
+use weir_core::keyed_hash::KeyedHash;
+use weir_core::persistence::cookie::{
+    CookieTokens, HiddenCookies, OtherTokens, PoolId, SetCookieFields,
+};
+use weir_core::persistence::keys::{KEY_BYTES, Key, Keys};
+use weir_core::persistence::source::Timeout;
+use weir_core::policy::{Action, Secure};
+
+use crate::outside::Outside;
+use crate::shared::shared_table::SourceTable;
+
+/// What keeps clients at members.
+#[derive(Debug)]
+pub enum Sticky {
+    /// A cookie of weir's own.
+    Insert(Insert),
+    /// A cookie of the application, by whose value the member is picked.
+    Passive {
+        /// Its name.
+        name: Arc<str>,
+        /// Of its value.
+        hash: KeyedHash,
+    },
+    /// The client's address.
+    Source(Source),
+    /// A value of the request, by which the member is picked.
+    Hash {
+        /// The value.
+        of: Template,
+        /// Of the value.
+        hash: KeyedHash,
+    },
+    /// A parameter of the path or a cookie, by whose value the member is picked.
+    PathParameter {
+        /// The parameter.
+        name: Arc<str>,
+        /// The cookie.
+        cookie: Arc<str>,
+        /// Of the value.
+        hash: KeyedHash,
+    },
+}
+
+/// Cookies of weir's own, for the members of one pool.
+#[derive(Debug)]
+pub struct Insert {
+    /// Which member a cookie stands for.
+    pub tokens: CookieTokens,
+    /// What it is called.
+    pub name: Arc<str>,
+    /// Whether members get it.
+    to_member: bool,
+    plain: SetCookieFields,
+    /// With Secure.
+    secure: SetCookieFields,
+    when_secure: Secure,
+}
+
+impl Insert {
+    /// Appends the value of the Set-Cookie field that sends a client to a member, and leaves it where it is in
+    /// other pools.
+    pub fn write_field(&self, member: u32, is_tls: bool, others: &OtherTokens, out: &mut Vec<u8>) {
+        let fields = if self.when_secure.holds(is_tls) { &self.secure } else { &self.plain };
+        fields.write(member, others, out);
+    }
+}
+
+/// Remembered addresses, and what they were made for.
+#[derive(Debug)]
+pub struct Source {
+    /// Which client is at which member, by its index in the pool.
+    pub table: SourceTable,
+    settings: SourceAddress,
+    /// The members when the table was made.
+    labels: Vec<Arc<str>>,
+}
+
+/// Which virtual server, persistence and pool come together, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    /// Empty where virtual servers share what is remembered.
+    server: Arc<str>,
+    persistence: Arc<str>,
+    pool: Arc<str>,
+}
+
+/// All of a snapshot.
+#[derive(Debug)]
+pub struct Stickies {
+    by_place: HashMap<Place, Arc<Sticky>>,
+    /// All pools under all keys of cookies that members do not get, in ascending order.
+    hidden_pools: Arc<[PoolId]>,
+    /// Keys that nobody knows, for whoever did not bring any: the same from the first table of the process on.
+    drawn_keys: Arc<Keys>,
+}
+
+/// Keys that nobody knows.
+fn drawn_keys(outside: &Outside) -> Arc<Keys> {
+    Arc::new(Keys::single(Key::new(outside.random::<KEY_BYTES>())))
+}
+
+impl Stickies {
+    /// What the snapshot needs; remembered clients are taken over from `previous`.
+    pub fn build(snapshot: &Snapshot, previous: Option<&Self>, outside: &Outside) -> Self {
+        let now_ms = outside.clock.now_ms();
+        let drawn_keys =
+            previous.map_or_else(|| drawn_keys(outside), |it| Arc::clone(&it.drawn_keys));
+        let own_keys = snapshot.own_keys.as_ref().unwrap_or(&drawn_keys);
+        let mut stickies = Self {
+            by_place: HashMap::new(),
+            hidden_pools: hidden_pools(snapshot, own_keys),
+            drawn_keys: Arc::clone(&drawn_keys),
+        };
+        for server in &snapshot.virtual_servers {
+            let reach = Reach::of(server, snapshot);
+            for &persistence in &reach.persistence {
+                for &pool in &reach.pools {
+                    let (persistence, pool) =
+                        (&snapshot.persistence[persistence], &snapshot.pools[pool]);
+                    let place = place_of(server, persistence, pool);
+                    if stickies.by_place.contains_key(&place) {
+                        continue;
+                    }
+                    let old = previous.and_then(|previous| previous.by_place.get(&place));
+                    // The very same where it can be: workers still remember clients in it.
+                    if let Some(old) = old
+                        && old.is_the_same_table(persistence, pool)
+                    {
+                        stickies.by_place.insert(place, Arc::clone(old));
+                        continue;
+                    }
+                    let sticky = Sticky::new(persistence, pool, own_keys);
+                    if let (Sticky::Source(new), Some(Sticky::Source(old))) =
+                        (&sticky, old.map(|old| &**old))
+                    {
+                        new.take_over(old, now_ms);
+                    }
+                    stickies.by_place.insert(place, Arc::new(sticky));
+                }
+            }
+        }
+        stickies
+    }
+
+    /// The cookies that members of a virtual server do not get: those of what keeps its clients, and such as it
+    /// has not, or no longer. A virtual server that inserts no cookie looks for none.
+    pub fn hidden<'a>(
+        &self,
+        of_server: impl Iterator<Item = &'a Arc<Sticky>>,
+    ) -> Option<HiddenCookies> {
+        let (mut names, mut shown) = (Vec::new(), Vec::new());
+        for sticky in of_server {
+            let Sticky::Insert(insert) = &**sticky else { continue };
+            let names = if insert.to_member { &mut shown } else { &mut names };
+            if !names.contains(&insert.name) {
+                names.push(Arc::clone(&insert.name));
+            }
+        }
+        let is_any = !names.is_empty();
+        is_any.then(|| HiddenCookies::new(names, shown, Arc::clone(&self.hidden_pools)))
+    }
+
+    /// Clients that the tables of addresses had no room for.
+    pub fn losses(&self) -> u64 {
+        let of = |sticky: &Arc<Sticky>| match &**sticky {
+            Sticky::Source(source) => source.table.losses().total(),
+            _ => 0,
+        };
+        self.by_place.values().map(of).sum()
+    }
+
+    /// What keeps the clients of a virtual server at the members of a pool by a persistence.
+    pub fn of(
+        &self,
+        server: &VirtualServer,
+        persistence: &Persistence,
+        pool: &Pool,
+    ) -> Option<&Arc<Sticky>> {
+        self.by_place.get(&place_of(server, persistence, pool))
+    }
+}
+
+fn place_of(server: &VirtualServer, persistence: &Persistence, pool: &Pool) -> Place {
+    let is_shared = matches!(
+        &persistence.kind,
+        PersistenceKind::SourceAddress(source) if source.across_virtual_servers
+    );
+    Place {
+        server: if is_shared { "".into() } else { Arc::clone(&server.name) },
+        persistence: Arc::clone(&persistence.name),
+        pool: Arc::clone(&pool.name),
+    }
+}
+
+/// The pools and persistences that requests of a virtual server can come to.
+struct Reach {
+    pools: Vec<usize>,
+    persistence: Vec<usize>,
+}
+
+impl Reach {
+    fn of(server: &VirtualServer, snapshot: &Snapshot) -> Self {
+        let mut reach =
+            Self { pools: Vec::new(), persistence: server.persistence.into_iter().collect() };
+        server.pools().for_each(|pool| add(&mut reach.pools, pool));
+        let rules = server.policies.iter().flat_map(|policy| policy.request.all());
+        for action in rules.flat_map(|rule| &rule.actions) {
+            match action {
+                Action::Pool(pool) => add(&mut reach.pools, *pool as usize),
+                Action::Persistence(Some(persistence)) => {
+                    add(&mut reach.persistence, *persistence as usize);
+                }
+                _ => {}
+            }
+        }
+        follow(&mut reach.pools, |pool| snapshot.pools[pool].fallback);
+        follow(&mut reach.persistence, |persistence| snapshot.persistence[persistence].fallback);
+        reach
+    }
+}
+
+fn add(known: &mut Vec<usize>, new: usize) {
+    if !known.contains(&new) {
+        known.push(new);
+    }
+}
+
+/// Adds what the known ones lead to.
+fn follow(known: &mut Vec<usize>, next: impl Fn(usize) -> Option<usize>) {
+    let mut index = 0;
+    while let Some(&at) = known.get(index) {
+        if let Some(next) = next(at) {
+            add(known, next);
+        }
+        index += 1;
+    }
+}
+
+impl Sticky {
+    /// Whether it is a table of addresses that would be made no different for these.
+    fn is_the_same_table(&self, persistence: &Persistence, pool: &Pool) -> bool {
+        let (Self::Source(source), PersistenceKind::SourceAddress(settings)) =
+            (self, &persistence.kind)
+        else {
+            return false;
+        };
+        source.settings == *settings
+            && source.labels.iter().eq(pool.members.iter().map(|member| &member.label))
+    }
+
+    fn new(persistence: &Persistence, pool: &Pool, own_keys: &Arc<Keys>) -> Self {
+        // Every instance with the same configuration sends a client to the same member.
+        let hash = || Keys::single(Key::new([0; KEY_BYTES])).hash(&pool.name);
+        match &persistence.kind {
+            PersistenceKind::Insert(cookie) => {
+                let keys = cookie.keys.as_ref().unwrap_or(own_keys);
+                Self::Insert(Insert::new(cookie, pool, keys))
+            }
+            PersistenceKind::Passive { name } => {
+                Self::Passive { name: Arc::clone(name), hash: hash() }
+            }
+            PersistenceKind::SourceAddress(settings) => {
+                Self::Source(Source::new(*settings, pool, own_keys))
+            }
+            PersistenceKind::Hash(of) => Self::Hash { of: of.clone(), hash: hash() },
+            PersistenceKind::PathParameter { name, cookie } => Self::PathParameter {
+                name: Arc::clone(name),
+                cookie: Arc::clone(cookie),
+                hash: hash(),
+            },
+        }
+    }
+}
+
+impl Insert {
+    fn new(settings: &InsertedCookie, pool: &Pool, keys: &Keys) -> Self {
+        let labels = pool.members.iter().map(|member| &*member.label);
+        let tokens = CookieTokens::new(keys, &pool.name, labels);
+        let fields = |secure: bool| {
+            let mut cookie = settings.cookie.clone();
+            cookie.secure = secure;
+            SetCookieFields::new(&cookie, &tokens)
+        };
+        // The configuration was checked with Secure wherever it may be set; a cookie that must have it
+        // is never sent without.
+        let secure = fields(true).unwrap_or_default();
+        let plain = fields(false).unwrap_or_else(|_| secure.clone());
+        Self {
+            tokens,
+            name: settings.cookie.name.as_str().into(),
+            to_member: settings.to_member,
+            plain,
+            secure,
+            when_secure: settings.secure,
+        }
+    }
+}
+
+impl Source {
+    fn new(settings: SourceAddress, pool: &Pool, own_keys: &Keys) -> Self {
+        let SourceAddress { prefix, timeout_ms, entries_max, .. } = settings;
+        let hash = own_keys.hash("source addresses");
+        Self {
+            table: SourceTable::new(entries_max, hash, prefix, Timeout::new(timeout_ms)),
+            settings,
+            labels: pool.members.iter().map(|member| Arc::clone(&member.label)).collect(),
+        }
+    }
+
+    /// Goes on with the clients that `old` remembers, as far as their members are still there.
+    fn take_over(&self, old: &Self, now_ms: u64) {
+        if old.settings.prefix != self.settings.prefix {
+            return;
+        }
+        let places: HashMap<&str, u32> =
+            self.labels.iter().map(|label| &**label).zip(0..).collect();
+        self.table.take_over(&old.table, now_ms, |member| {
+            let label = old.labels.get(member as usize)?;
+            places.get(&**label).copied()
+        });
+    }
+}
+
+/// What pools are called in cookies that members do not get.
+fn hidden_pools(snapshot: &Snapshot, own_keys: &Keys) -> Arc<[PoolId]> {
+    let mut all_keys: Vec<&Keys> = Vec::new();
+    for persistence in &snapshot.persistence {
+        if let PersistenceKind::Insert(cookie) = &persistence.kind
+            && !cookie.to_member
+            && let keys = cookie.keys.as_deref().unwrap_or(own_keys)
+            && !all_keys.contains(&keys)
+        {
+            all_keys.push(keys);
+        }
+    }
+    let of_all = |pool: &Pool| -> Vec<PoolId> {
+        all_keys.iter().flat_map(|keys| PoolId::of(keys, &pool.name)).collect()
+    };
+    let mut pools: Vec<PoolId> = snapshot.pools.iter().flat_map(|pool| of_all(pool)).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools.into()
+}

@@ -1,0 +1,45 @@
+//! A member agrees to change the protocol.
+
+use weir_http::h1::{Persistence, ResponseForward};
+use weir_http::h2::SendKind;
+use weir_http::message::{Framing, ResponseHead};
+
+use crate::edge::Edge;
+use crate::edge::messages::OutHead;
+use crate::transaction::ends::After;
+use crate::transaction::exchange::Exchange;
+use crate::transaction::websocket::{Handshake, write_accept};
+
+impl Exchange {
+    /// The member agreed to change the protocol: a tunnel is what it becomes.
+    pub fn begin_tunnel(
+        &mut self,
+        at: &mut impl Edge,
+        (head, input): (&ResponseHead, &[u8]),
+        has_member_ended: bool,
+    ) {
+        self.response_began(at, head.status);
+        let mut edits = std::mem::take(&mut at.tools().response_edits);
+        self.edit_response(at, head, input, &mut edits);
+        if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
+            (self.request.websocket, &self.ends.attempt.member_stream)
+        {
+            // The member has had no key to answer.
+            edits.set(b"Sec-WebSocket-Accept", |out| write_accept(&client_key, out));
+        }
+        self.keep_alive = false;
+        let counters = self.ends.server.live.counters.of(at.turn().worker);
+        counters.tunnels.add(1);
+        let forward = ResponseForward {
+            framing: Framing::None,
+            client_version: self.request.version,
+            persistence: Persistence::Upgrade,
+            date: None,
+        };
+        let out = OutHead { head, input, edits: &edits, forward, is_dated: false };
+        let message = at.head(&mut self.ends, &out, SendKind::Response, false);
+        self.ends.send_head_alone(at, message);
+        at.tools().response_edits = edits;
+        self.ends.over = Some(After::Tunnel { has_member_ended });
+    }
+}

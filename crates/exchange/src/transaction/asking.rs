@@ -1,0 +1,97 @@
+//! A request on its way to a member: sent, sent on, and what is waited for then.
+
+use crate::edge::end::End;
+use crate::edge::{Edge, Lag, Side};
+use crate::pieces::Pieces;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::parked::Parked;
+
+impl Exchange {
+    /// Sends the head of a request that has no body.
+    pub fn send_request_head(&mut self, at: &mut impl Edge) {
+        if self.ends.attempt.connection.is_some() {
+            let nothing = (&b""[..], &Pieces::whole(0));
+            at.ask(&mut self.ends, &mut self.request, nothing, End::Data);
+            self.request_handed_over(at);
+        }
+    }
+
+    /// Goes on with a request that has waited.
+    pub fn go_on(&mut self, at: &mut impl Edge) {
+        let ending = match &mut self.ends.parked {
+            Parked::Until(ending) => ending.take(),
+            _ => None,
+        };
+        if !matches!(self.ends.parked, Parked::Called) {
+            self.ends.parked = Parked::No;
+        }
+        if let Some((ending, mut decision)) = ending {
+            self.end_early(at, ending, &mut decision);
+            return;
+        }
+        if !self.dispatch(at) {
+            return;
+        }
+        if self.is_over() {
+            return;
+        }
+        if self.request.is_sent() {
+            // Another member has failed it: all that was sent of it goes to this one.
+            return self.resend(at, &[]);
+        }
+        if self.request.is_whole {
+            return self.send_request_head(at);
+        }
+        if self.ends.sends_head_first() {
+            at.ask(&mut self.ends, &mut self.request, (b"", &Pieces::part(0)), End::No);
+        }
+        self.request_goes_on(at);
+    }
+
+    /// Lets a request wait for its time.
+    pub fn hold_back(&mut self, at: &mut impl Edge, until_us: u64) {
+        if !matches!(self.ends.parked, Parked::Until(_)) {
+            self.ends.parked = Parked::Until(None);
+        }
+        at.delay(&self.ends, until_us);
+        self.ends.clear_client_deadline(at);
+    }
+
+    /// The whole request is with the member connection: the response is waited for.
+    pub fn request_handed_over(&mut self, at: &mut impl Edge) {
+        let Some(reach) = at.reach(&self.ends, &self.request) else {
+            return;
+        };
+        if self.request.is_whole && self.ends.attempt.asked_us == 0 && !reach.awaits_settings {
+            self.ends.attempt.asked_us = at.turn().now_us();
+        }
+        let is_head_awaited = self.request.is_whole && self.phase == Phase::AwaitHead;
+        // While the client does not take interim responses, the member is not read: nor is it waited for.
+        if is_head_awaited && !self.ends.is_client_holding_up(at) && !reach.is_connecting {
+            self.ends.set_member_deadline(at, at.turn().now_ms() + reach.timeout_ms);
+        }
+    }
+
+    /// The member has taken what there was of a request.
+    pub fn member_took(&mut self, at: &mut impl Edge) {
+        if self.request.is_whole {
+            self.ends.give_window(at);
+            return self.request_handed_over(at);
+        }
+        if self.phase == Phase::AwaitHead {
+            self.ends.clear_member_deadline(at);
+        }
+        self.request_goes_on(at);
+    }
+
+    /// Whether the member does not take what the client sends as fast as it comes. Sets the time in
+    /// which it has to take some of it.
+    pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
+        let lag = at.lag(&self.ends, Side::Member);
+        if matches!(lag, Lag::Behind | Lag::Others) {
+            let timeout_ms = self.client_timeout_ms();
+            self.ends.set_member_deadline(at, at.turn().now_ms() + timeout_ms);
+        }
+        lag != Lag::None
+    }
+}

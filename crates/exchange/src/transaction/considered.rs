@@ -1,0 +1,36 @@
+//! What was decided about a request.
+
+use crate::local::pool::Wish;
+use crate::transaction::extras::Extras;
+
+/// What is to be done with a request.
+pub struct Considered {
+    /// Index of the pool; the exchange begins there even if it ends at once.
+    pub pool: usize,
+    /// Which of its members.
+    pub wish: Wish,
+    /// It is held back until then; 0: it is not.
+    pub not_before_us: u64,
+    /// What is remembered of it.
+    pub extras: Option<Box<Extras>>,
+    /// It gets no member.
+    pub ending: Option<Ending>,
+}
+
+/// How a request ends without a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// As the policies have it: see [`weir_core::policy::Decision::end`].
+    Policy,
+    /// With 429.
+    Limited {
+        /// When another would pass.
+        retry_after_s: u64,
+    },
+    /// With 421: its connection's handshake was for another name.
+    Misdirected,
+    /// The connection closes.
+    Closed,
+    /// With 500: a policy made something of it that cannot be sent.
+    Failed,
+}

@@ -1,0 +1,19 @@
+//! Members are told of requests that came before their client's handshake was done (RFC 8470).
+
+use weir_http::edits::RequestEdits;
+use weir_http::message::RequestHead;
+
+/// The field that tells members (RFC 8470 section 5.1).
+const EARLY_DATA: &[u8] = b"Early-Data";
+
+/// Tells the member of a request that it may have been sent by another. What a client says of itself travels on.
+pub fn tell_member(is_early: bool, head: &RequestHead, input: &[u8], edits: &mut RequestEdits) {
+    let says_so = || {
+        head.fields
+            .iter()
+            .any(|field| field.forward && field.name.of(input).eq_ignore_ascii_case(EARLY_DATA))
+    };
+    if is_early && !says_so() {
+        edits.fields.add(EARLY_DATA, |out| out.extend_from_slice(b"1"));
+    }
+}

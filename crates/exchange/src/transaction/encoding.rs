@@ -1,0 +1,57 @@
+//! What becomes of the body of a response that may be compressed.
+
+use weir_compression::{Encoder, FlushWhen, RequestFacts, entity_tags};
+use weir_http::fields::values;
+use weir_http::message::ResponseHead;
+
+use crate::edge::messages::Message;
+
+/// What is remembered of a request until its response comes.
+pub struct Codings {
+    /// What it says of codings.
+    pub facts: RequestFacts,
+    /// What If-None-Match says, where that may name a tag that was weakened here.
+    pub known_tags: Vec<u8>,
+}
+
+impl Codings {
+    /// Whether the client has the content of this response, under a tag that was weakened here.
+    pub fn has(&self, head: &ResponseHead, input: &[u8]) -> bool {
+        if self.known_tags.is_empty() || head.status != 200 {
+            return false;
+        }
+        let is_known = |tag| entity_tags::is_unchanged(std::iter::once(&*self.known_tags), tag);
+        values(&head.fields, input, "ETag").next().is_some_and(is_known)
+    }
+}
+
+/// What becomes of the body of a response.
+pub enum Encoding {
+    /// It is compressed as it comes.
+    Stream {
+        /// What compresses it.
+        encoder: Encoder,
+        /// When all that there is goes out.
+        flush: FlushWhen,
+        /// The encoder has taken what it has not given out.
+        has_more: bool,
+    },
+    /// It was there as a whole with its head, and was compressed then to this.
+    Whole(Message),
+    /// The client has it already.
+    Dropped {
+        /// So many bytes more are read to get rid of it.
+        left_bytes: usize,
+    },
+}
+
+/// What came of some of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoded {
+    /// What is to be sent has been written.
+    Sound,
+    /// The rest is not worth waiting for.
+    Enough,
+    /// The encoder failed.
+    Broken,
+}

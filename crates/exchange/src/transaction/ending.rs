@@ -1,0 +1,150 @@
+//! How an exchange ends: with its member's response, with one of weir's own, or without.
+
+use weir_config::snapshot::Page;
+use weir_http::edits::FieldEdits;
+use weir_http::message::{Framing, Method};
+
+use crate::edge::Edge;
+use crate::edge::messages::OwnAnswer;
+use crate::edge::stream_end::StreamEnd;
+use crate::shared::counters::count_status;
+use crate::termination::Termination;
+use crate::transaction::ends::{After, Outcome};
+use crate::transaction::exchange::{Exchange, Phase};
+
+impl Exchange {
+    /// The response is whole. The member connection has been dealt with.
+    pub fn complete(&mut self, at: &mut impl Edge) {
+        self.end_delivery(at, Termination::Complete);
+    }
+
+    /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
+    /// the exchange.
+    pub fn respond(&mut self, at: &mut impl Edge, status: u16, termination: Termination) {
+        self.respond_adding(at, status, termination, FieldEdits::NONE);
+    }
+
+    /// The same with further fields.
+    pub fn respond_adding(
+        &mut self,
+        at: &mut impl Edge,
+        status: u16,
+        termination: Termination,
+        mut fields: FieldEdits,
+    ) {
+        let page = self.error_page(status);
+        if let Some(page) = &page {
+            let content_type = page.content_type.as_bytes();
+            fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+        }
+        let body = page.as_ref().map(|page| &*page.body);
+        self.respond_with(at, status, termination, &fields, body);
+    }
+
+    /// The page of an exchange's virtual server for a status.
+    pub fn error_page(&self, status: u16) -> Option<Page> {
+        self.ends.server.settings().error_pages.of(status).cloned()
+    }
+
+    /// Answers in place of a member, with these fields and this body (`None`: a line that says the
+    /// status); ends the exchange.
+    pub fn respond_with(
+        &mut self,
+        at: &mut impl Edge,
+        status: u16,
+        termination: Termination,
+        fields: &FieldEdits,
+        body: Option<&[u8]>,
+    ) {
+        self.ends.drop_member(at);
+        let draining = at.turn().is_draining;
+        if self.phase != Phase::AwaitHead {
+            return self.truncate(at, termination);
+        }
+        // The rest of a request body is not waited for: it may be long, and nobody wants it.
+        let keep_alive = self.keep_alive && self.request.is_whole && !draining;
+        self.ends.account.status = status;
+        self.keep_alive = keep_alive;
+        count_status!(self.ends.server.live.counters.of(at.turn().worker), status);
+        let head_only = self.request.method == Method::Head;
+        let version = self.request.version;
+        let mut edits = std::mem::take(&mut at.tools().response_edits);
+        let mut head = at.tools().own_head.take().unwrap_or_default();
+        head.clear();
+        head.status = status;
+        self.edit_response(at, &head, b"", &mut edits);
+        at.tools().own_head = Some(head);
+        for (name, value) in fields.added() {
+            if !edits.withholds(name) {
+                edits.add(name, |out| out.extend_from_slice(value));
+            }
+        }
+        let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
+        at.answer(&mut self.ends, &own);
+        at.tools().response_edits = edits;
+        self.end_delivery(at, termination);
+    }
+
+    /// All of the response is handed over: it ends now, or when the client has taken it.
+    fn end_delivery(&mut self, at: &mut impl Edge, termination: Termination) {
+        if !self.ends.is_undelivered(at) {
+            return self.end_answered(at, termination);
+        }
+        if self.is_over() {
+            return;
+        }
+        self.phase = Phase::Deliver { ends_as: termination, unwanted_bytes: 0 };
+        self.await_client(at);
+    }
+
+    /// Ends an exchange whose response is out.
+    pub fn end_answered(&mut self, at: &mut impl Edge, termination: Termination) {
+        let request_done = self.request.is_whole;
+        let outcome = Outcome {
+            keep_alive: self.keep_alive && request_done,
+            request_done,
+            client_closes: self.client_closes,
+        };
+        self.end(at, termination, After::Response(outcome));
+    }
+
+    /// Ends an exchange and its connection without an answer.
+    pub fn end_unanswered(
+        &mut self,
+        at: &mut impl Edge,
+        termination: Termination,
+        must_reset: bool,
+    ) {
+        self.end(at, termination, After::Cut { termination, must_reset });
+    }
+
+    /// Ends an exchange whose response cannot be completed, so that the client notices.
+    pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
+        self.ends.drop_member(at);
+        // An end by closing would make the part look like the whole.
+        let must_reset = self.response_framing == Framing::UntilClose;
+        // Its stream is reset with it.
+        self.end(at, termination, After::Broken { must_reset });
+    }
+
+    /// Ends an exchange because its client is gone; the client connection is the caller's to close.
+    pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination) {
+        self.ends.drop_member(at);
+        self.end(at, termination, After::Nothing);
+    }
+
+    /// Takes an exchange off the books and logs it.
+    pub fn end(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
+        if self.is_over() {
+            return;
+        }
+        self.ends.count_request(at);
+        let is_undelivered = self.ends.is_undelivered(at);
+        let stream_end = StreamEnd::of(self, is_undelivered, termination);
+        self.ends.end(at, termination, stream_end);
+        at.recycle(std::mem::take(&mut self.request.bytes));
+        let encoding = self.encoding.take();
+        at.tools().give_encoding(encoding);
+        self.ends.over = Some(after);
+    }
+}

@@ -1,0 +1,302 @@
+//! One transaction: a request, the member that serves it, the response. It belongs to a stream of a
+//! client connection, never to the connection itself, and speaks of messages, not of a version of
+//! HTTP.
+
+use std::rc::Rc;
+
+use weir_core::retry::{FailedAttempt, Sent, may_retry};
+use weir_http::edits::FieldEdits;
+use weir_http::message::Framing;
+
+use crate::edge::Edge;
+use crate::shared::counters::count_status;
+use crate::termination::Termination;
+use crate::transaction::encoding::{Codings, Encoding};
+use crate::transaction::ends::Ends;
+use crate::transaction::pace::Pace;
+use crate::transaction::request::Request;
+use crate::transaction::seeking::{Found, mark_failure};
+
+/// A request is kept for sending it again as long as it is not larger than this.
+pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
+
+/// How far a transaction has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// No response head has come yet.
+    AwaitHead,
+    /// The response head went to the client, its body follows.
+    Respond,
+    /// The response has come to its end, and the client has yet to let the rest of it out (HTTP/2).
+    Deliver {
+        /// How it ends then.
+        ends_as: Termination,
+        /// What the client has sent meanwhile.
+        unwanted_bytes: u64,
+    },
+}
+
+/// One transaction.
+pub struct Exchange {
+    /// The two connections that it is between.
+    pub ends: Ends,
+    /// The client allows another request, and so do we so far.
+    pub keep_alive: bool,
+    /// The client said that this is its last request.
+    pub client_closes: bool,
+    /// How far it has come.
+    pub phase: Phase,
+    /// How steadily its bodies come.
+    pub pace: Pace,
+    /// The request on its way.
+    pub request: Request,
+    /// How the response body is framed towards the client.
+    pub response_framing: Framing,
+    /// The client of a stream has ended its half, which counts if this becomes a tunnel.
+    pub client_ended: bool,
+    /// What the client takes, where responses are compressed.
+    pub codings: Option<Codings>,
+    /// What compresses the response, or drops it.
+    pub encoding: Option<Box<Encoding>>,
+}
+
+impl Exchange {
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.ends.over.is_some()
+    }
+
+    /// Whether its member connection is gone, and what becomes of it is decided at the end of the turn.
+    pub fn has_lost_its_member(&self) -> bool {
+        self.ends.attempt.connection.is_none() && self.phase == Phase::AwaitHead
+    }
+
+    /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.
+    pub fn awaits_tunnel(&self) -> bool {
+        self.phase == Phase::AwaitHead && self.request.is_extended_connect
+    }
+
+    /// Whether a response would be taken for a tunnel that the member has not agreed to: any 2xx means one to who
+    /// asks by an extended CONNECT (RFC 8441 section 5).
+    pub fn is_no_tunnel(&self, status: u16) -> bool {
+        self.awaits_tunnel() && matches!(status, 200..=299)
+    }
+
+    /// How long it took until the response head, without the member's part, and that.
+    pub fn times_us(&self) -> (u64, u64) {
+        let member_us =
+            self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);
+        let all_us = self.ends.attempt.first_byte_us.saturating_sub(self.ends.account.begun_us);
+        (all_us.saturating_sub(member_us), member_us)
+    }
+}
+
+/// Why a member did not serve a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberFailure {
+    /// This host has no descriptor, port or memory for a connection; no fault of the member's.
+    NoSocket,
+    /// It has no room for another connection at the moment (a unix socket's queue).
+    Busy,
+    /// No connection.
+    Connect,
+    /// No connection in time.
+    ConnectTimeout,
+    /// No response head in time, or a body that stopped.
+    Timeout,
+    /// The connection ended or broke.
+    Abort,
+    /// What it sent is no HTTP.
+    Malformed,
+}
+
+impl MemberFailure {
+    /// What its client is told.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::NoSocket | Self::Busy => 503,
+            Self::ConnectTimeout | Self::Timeout => 504,
+            Self::Connect | Self::Abort | Self::Malformed => 502,
+        }
+    }
+
+    /// How an exchange ends for it.
+    pub fn termination(self) -> Termination {
+        match self {
+            Self::NoSocket | Self::Busy | Self::Connect | Self::ConnectTimeout => {
+                Termination::MemberConnect
+            }
+            Self::Timeout => Termination::MemberTimeout,
+            Self::Abort => Termination::MemberAbort,
+            Self::Malformed => Termination::MemberMalformed,
+        }
+    }
+}
+
+/// What became of the member connection of an exchange.
+pub struct Loss {
+    /// What happened.
+    pub reason: MemberFailure,
+    /// Nothing of the request can have reached the member.
+    pub nothing_sent: bool,
+    /// What was queued for it.
+    pub unsent: Vec<u8>,
+    /// It is held against the member already, with another exchange that shared the connection.
+    pub is_counted: bool,
+}
+
+impl Exchange {
+    /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
+    /// or the client has been told that there is none and it is gone.
+    pub fn dispatch(&mut self, at: &mut impl Edge) -> bool {
+        let need = self.request.need();
+        let is_full = match self.ends.find_member(at, need) {
+            Found::Member => {
+                self.limit_reads(at);
+                return true;
+            }
+            Found::Waits => return false,
+            Found::Nobody { is_full } => is_full,
+        };
+        let (status, termination) = self.ends.why_nobody(at);
+        let page = self.ends.tries.pool.settings().maintenance.clone();
+        match page.filter(|_| termination == Termination::NoMember && !is_full) {
+            Some(page) => {
+                let mut fields = FieldEdits::default();
+                let content_type = page.content_type.as_bytes();
+                fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
+                self.respond_with(at, status, termination, &fields, Some(&page.body));
+            }
+            None => self.respond(at, status, termination),
+        }
+        false
+    }
+
+    /// The member connection of an exchange is of no use any more and has been closed. The request
+    /// is sent elsewhere, or the client learns of the failure.
+    pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
+        let Loss { reason, nothing_sent, unsent, is_counted } = loss;
+        self.ends.attempt.connection = None;
+        self.ends.tries.failure = Some(reason);
+        if !matches!(self.phase, Phase::AwaitHead) {
+            self.ends.leave_member(at, Some(reason));
+            return self.truncate(at, reason.termination());
+        }
+        self.ends.attempt.first_byte_us = 0;
+        let sent = match (nothing_sent, self.request.is_replayable()) {
+            (true, _) => Sent::Nothing,
+            (false, true) => Sent::Replayable,
+            (false, false) => Sent::Consumed,
+        };
+        let attempt = FailedAttempt {
+            idempotent: self.request.method.is_idempotent(),
+            sent,
+            response_started: self.ends.attempt.response_seen,
+            reused_connection: self.ends.attempt.is_reused,
+            tries_left: self.ends.tries.left(),
+        };
+        // A kept connection that ends says nothing about its member: a new one to the same member, which is
+        // no try of another and no part of the budget for those.
+        let stale = self.ends.attempt.is_reused && reason == MemberFailure::Abort;
+        let repeat = reason != MemberFailure::Timeout
+            && reason != MemberFailure::Malformed
+            && (self.request.is_replayable() || !unsent.is_empty())
+            && may_retry(&attempt)
+            && (stale || self.ends.tries.pool.may_retry(at.turn().now_ms()));
+        if stale && repeat {
+            return self.retry_stale(at, unsent);
+        }
+        let is_blamed = !stale && !is_counted;
+        self.ends.leave_member(at, is_blamed.then_some(reason));
+        if !repeat {
+            return self.respond(at, reason.status(), reason.termination());
+        }
+        if self.is_over() {
+            return;
+        }
+        self.ends.account.retries += 1;
+        self.ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
+        if self.dispatch(at) {
+            self.resend(at, &unsent);
+        }
+    }
+
+    /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
+    /// the old one share that.
+    fn retry_stale(&mut self, at: &mut impl Edge, unsent: Vec<u8>) {
+        let Some(member) = self.ends.attempt.member() else {
+            return;
+        };
+        self.ends.account.retries += 1;
+        self.ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
+        match at.connect(&mut self.ends, member, self.request.need(), true) {
+            Ok(()) => {
+                self.limit_reads(at);
+                self.resend(at, &unsent);
+            }
+            Err(reason) => {
+                self.ends.leave_member(at, Some(reason));
+                if self.is_over() {
+                    return;
+                }
+                self.ends.tries.failure = Some(reason);
+                if !self.ends.tries.pool.may_retry(at.turn().now_ms()) {
+                    return self.respond(at, reason.status(), reason.termination());
+                }
+                if self.dispatch(at) {
+                    self.resend(at, &unsent);
+                }
+            }
+        }
+    }
+
+    /// Hands the request to the new connection: what was queued for the old one, or all of it.
+    pub fn resend(&mut self, at: &mut impl Edge, unsent: &[u8]) {
+        if self.ends.attempt.connection.is_none() {
+            return;
+        }
+        at.ask_again(&mut self.ends, &mut self.request, unsent);
+        self.request_handed_over(at);
+        // The client may have been stopped because of what the old connection did not take.
+        if self.request.is_whole {
+            if !self.is_over() && !self.is_member_backed_up(at) {
+                self.ends.give_window(at);
+            }
+        } else if !self.is_member_backed_up(at) {
+            self.request_goes_on(at);
+        }
+    }
+
+    /// The response head has come: the timers of the log stand, the request is not needed any more.
+    pub fn response_began(&mut self, at: &mut impl Edge, status: u16) {
+        let now_us = at.turn().now_us();
+        if self.ends.attempt.first_byte_us == 0 {
+            self.ends.attempt.first_byte_us = now_us;
+        }
+        let first_byte_us = self.ends.attempt.first_byte_us;
+        self.ends.account.status = status;
+        at.recycle(std::mem::take(&mut self.request.bytes));
+        self.request.let_go();
+        count_status!(self.ends.server.live.counters.of(at.turn().worker), status);
+        let Some(member) = self.ends.attempt.member() else {
+            return;
+        };
+        let pool = Rc::clone(&self.ends.tries.pool);
+        let live = &pool.members[member as usize].live;
+        let counters = live.counters.of(at.turn().worker);
+        count_status!(counters, status);
+        let duration_us = first_byte_us.saturating_sub(self.ends.attempt.connected_us);
+        counters.response_duration.record(duration_us);
+        // How long the client took to send its request says nothing of the member.
+        if pool.is_timed() && self.ends.attempt.asked_us != 0 {
+            let from_us = self.ends.attempt.asked_us.max(self.ends.attempt.connected_us);
+            let own_us = first_byte_us.saturating_sub(from_us);
+            live.note_response_time(now_us / 1_000, own_us, status >= 500);
+        }
+        if status >= 500 {
+            mark_failure(at, &pool, member);
+        } else {
+            live.mark_success(now_us / 1_000);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What is remembered of a request beside its exchange, where policies or persistence want that.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use weir_core::expression::{Facts, ResponseFacts};
+use weir_core::persistence::cookie::OtherTokens;
+use weir_core::policy::{Decision, Lines};
+use weir_http::edits::{FieldEdits, FieldNames};
+use weir_http::message::{RequestHead, Scheme};
+
+use crate::local::client_tls::ClientTls;
+use crate::local::location::Names;
+use crate::local::traffic::{Held, Kept};
+
+/// Spare ones that are kept for further requests.
+pub const SPARE_MAX: usize = 256;
+/// One that has grown beyond this is not kept.
+pub const SPARE_BYTES_MAX: usize = 16 * 1024;
+
+/// What is remembered of a request. The boxes are used again, with the capacity they have.
+#[derive(Debug, Default)]
+pub struct Extras {
+    /// Changes to the response that were decided with the request.
+    pub response: FieldEdits,
+    /// Marks for the access log.
+    pub marks: Lines,
+    /// How the client is kept at its member.
+    pub kept: Option<Kept>,
+    /// What its cookie says of other pools.
+    pub other_tokens: OtherTokens,
+    /// It came through TLS.
+    pub is_secure: bool,
+    /// Places that it has under limits.
+    pub held: Vec<Held>,
+    /// Fields that were changed in the request's head, and may not come in its trailers.
+    pub request_names: FieldNames,
+    /// The same of the response.
+    pub response_names: FieldNames,
+    /// How client and member name the server, where responses are changed by that.
+    pub names: Names,
+    /// The request itself, for rules that look at it with the response.
+    request: Option<Request>,
+    has_request: bool,
+}
+
+/// A request as it was received.
+#[derive(Debug)]
+struct Request {
+    head: RequestHead,
+    input: Vec<u8>,
+    client: Option<SocketAddr>,
+    server: Option<SocketAddr>,
+    scheme: Scheme,
+    tls: Option<Rc<ClientTls>>,
+}
+
+impl Extras {
+    /// Takes over what was decided.
+    pub fn take(&mut self, decision: &mut Decision, kept: Option<Kept>) {
+        std::mem::swap(&mut self.response, &mut decision.response);
+        std::mem::swap(&mut self.marks, &mut decision.marks);
+        std::mem::swap(&mut self.other_tokens, &mut decision.other_tokens);
+        self.kept = kept;
+    }
+
+    /// Keeps the request for rules that look at it with the response.
+    pub fn keep_request(&mut self, facts: &Facts<'_>, tls: Option<Rc<ClientTls>>) {
+        let request = self.request.get_or_insert_with(|| Request {
+            head: RequestHead::new(),
+            input: Vec::new(),
+            client: None,
+            server: None,
+            scheme: Scheme::Http,
+            tls: None,
+        });
+        request.head.copy_from(facts.request);
+        request.input.clear();
+        request.input.extend_from_slice(facts.request_input);
+        request.client = facts.client;
+        request.server = facts.server;
+        request.scheme = facts.scheme;
+        request.tls = tls;
+        self.has_request = true;
+    }
+
+    /// The request that was kept, together with its response.
+    pub fn facts<'a>(&'a self, response: ResponseFacts<'a>) -> Option<Facts<'a>> {
+        let request = self.request.as_ref().filter(|_| self.has_request)?;
+        Some(Facts {
+            request: &request.head,
+            request_input: &request.input,
+            client: request.client,
+            server: request.server,
+            scheme: request.scheme,
+            tls: request.tls.as_deref().map(ClientTls::facts),
+            response: Some(response),
+        })
+    }
+
+    /// Makes it empty, with the capacity it has.
+    pub fn clear(&mut self) {
+        self.response.clear();
+        self.marks.clear();
+        self.kept = None;
+        self.other_tokens.clear();
+        self.is_secure = false;
+        self.held.clear();
+        self.request_names.clear();
+        self.response_names.clear();
+        self.names.clear();
+        self.has_request = false;
+    }
+
+    /// What it holds of memory for further requests, about.
+    pub fn kept_bytes(&self) -> usize {
+        let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
+        let names = self.request_names.capacity() + self.response_names.capacity();
+        let names = names + self.names.capacity();
+        self.response.capacity() + self.marks.capacity() + names + request
+    }
+}

@@ -1,0 +1,63 @@
+//! A member's stream comes to nothing, or the client lets its time pass.
+
+use crate::edge::notice::Notice;
+use crate::edge::{Edge, Release, Side};
+use crate::termination::Termination;
+use crate::transaction::exchange::{Exchange, Loss, MemberFailure};
+
+impl Exchange {
+    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
+    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
+    pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
+        if is_unread {
+            self.ends.attempt.is_reused = !std::mem::replace(&mut self.ends.tries.was_unread, true);
+        }
+        let was_opened = at.release(&mut self.ends, Release::Drop);
+        let nothing_sent = is_unread || !was_opened;
+        let loss = Loss { reason: why, nothing_sent, unsent: Vec::new(), is_counted: false };
+        self.member_lost(at, loss);
+    }
+
+    /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
+    pub fn settings_timed_out(&mut self, at: &mut impl Edge) {
+        // It was none that had gone stale, even if it was there before.
+        self.ends.attempt.is_reused = false;
+        at.release(&mut self.ends, Release::Drop);
+        let reason = MemberFailure::ConnectTimeout;
+        let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };
+        self.member_lost(at, loss);
+    }
+
+    /// The member does not take extended CONNECT. That is no failure of it, and others are not tried: members of a
+    /// pool are alike, and each try would be taken from the budget for those that fail.
+    pub fn refuse_tunnel(&mut self, at: &mut impl Edge) {
+        if let Some(member) = &self.ends.account.last_member {
+            at.tell(Notice::NoTunnel(member));
+        }
+        self.respond(at, 502, Termination::MemberConnect);
+    }
+
+    /// A deadline of one stream has passed.
+    pub fn stream_timed_out(&mut self, at: &mut impl Edge) {
+        self.ends.clear_client_deadline(at);
+        let counters = self.ends.server.live.counters.of(at.turn().worker);
+        let timeout_ms = self.client_timeout_ms();
+        if self.ends.is_undelivered(at) {
+            let until_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
+            if until_ms > at.turn().now_ms() {
+                return self.ends.set_client_deadline(at, until_ms);
+            }
+            counters.body_timeouts.add(1);
+            return self.abandon(at, Termination::ClientTimeout);
+        }
+        let is_awaited = !self.request.is_whole && !self.request.is_cut;
+        if is_awaited && !self.is_member_backed_up(at) {
+            if self.is_over() {
+                return;
+            }
+            let counters = self.ends.server.live.counters.of(at.turn().worker);
+            counters.body_timeouts.add(1);
+            self.respond(at, 408, Termination::ClientTimeout);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! How long either side of an exchange may be silent.
+
+use crate::edge::Edge;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::pace::Pace;
+
+impl Exchange {
+    /// How long its client may be without progress, of what it sends as of what it takes.
+    pub fn client_timeout_ms(&self) -> u64 {
+        match self.pace {
+            Pace::Steady => self.ends.server.http.body_timeout_ms,
+            Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
+        }
+    }
+
+    /// How long its member may be silent within the response.
+    pub fn response_body_timeout_ms(&self) -> u64 {
+        match self.pace {
+            Pace::Steady => self.ends.server.http.response_body_timeout_ms,
+            Pace::Sparse => self.ends.server.tunnel_timeout_ms(),
+        }
+    }
+}
+
+impl Exchange {
+    /// The client must make some progress in the time that it has for that.
+    pub fn await_client(&mut self, at: &mut impl Edge) {
+        let until_ms = at.turn().now_ms() + self.client_timeout_ms();
+        self.ends.set_client_deadline(at, until_ms);
+    }
+
+    /// Some of a request has come, and more is to come. Where either side may be silent, this shows that neither is gone.
+    pub fn await_more_of_request(&mut self, at: &mut impl Edge) {
+        self.await_client(at);
+        if (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {
+            let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
+            self.ends.set_member_deadline(at, until_ms);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Policies, limits and persistence on a request's way: what was decided, carried out.
+
+use std::io::Write as _;
+use std::rc::Rc;
+
+use weir_core::expression::{Facts, ResponseFacts};
+use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
+use weir_http::edits::FieldEdits;
+use weir_http::message::{ResponseHead, Scheme};
+
+use crate::edge::Edge;
+use crate::edge::arrival::Arrival;
+use crate::edge::notice::Notice;
+use crate::edge::tools::Tools;
+use crate::local::client_address::tell_member;
+use crate::local::pool::Wish;
+use crate::local::table::LocalServer;
+use crate::local::traffic::{Held, Kept, Traffic, Verdict};
+use crate::shared::sticky::Sticky;
+use crate::termination::Termination;
+use crate::transaction::considered::{Considered, Ending};
+use crate::transaction::exchange::Exchange;
+use crate::transaction::extras::Extras;
+
+/// Decides about a request of a virtual server that does more than hand it on.
+pub fn consider(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    traffic: &Traffic,
+    decision: &mut Decision,
+) -> Considered {
+    let server = arrival.server;
+    let facts = arrival.facts();
+    let mut scratch = at.tools().scratch.take();
+    let mut fields = traffic.fields();
+    let mut evaluation = fields.begin(facts);
+    let turn = at.turn();
+    let mut held = std::mem::take(&mut at.tools().held);
+    let scratches = (&mut *scratch, &mut held);
+    let verdict = match arrival.is_misdirected {
+        true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),
+        false => {
+            let (live, clock) = (&server.live, turn.clock);
+            traffic.decide(&facts, &mut evaluation, live, clock, decision, scratches)
+        }
+    };
+    if let Verdict::Forward(_) = verdict {
+        let settings = &server.settings().client_address;
+        tell_member(settings, arrival.peer, &facts, &mut decision.request, &mut scratch);
+    }
+    at.tools().scratch.give(scratch);
+    traffic.count(turn.worker, decision);
+    tell_lines(at, decision);
+    let counters = server.live.counters.of(turn.worker);
+    let mut considered = Considered {
+        pool: server.settings().pool,
+        wish: Wish::Any,
+        not_before_us: 0,
+        extras: None,
+        ending: None,
+    };
+    let mut kept = None;
+    match verdict {
+        Verdict::Forward(route) => {
+            considered.pool = route.pool;
+            considered.wish = route.wish;
+            considered.not_before_us = route.not_before_us;
+            kept = route.kept;
+        }
+        Verdict::End { not_before_us } => {
+            considered.not_before_us = not_before_us;
+            counters.requests_ended_by_policy.add(1);
+            considered.ending = Some(Ending::Policy);
+        }
+        Verdict::Limited { retry_after_s } => {
+            counters.requests_limited.add(1);
+            considered.ending = Some(Ending::Limited { retry_after_s });
+        }
+        Verdict::Misdirected => considered.ending = Some(Ending::Misdirected),
+        Verdict::LimitClosed => {
+            counters.requests_limited.add(1);
+            considered.ending = Some(Ending::Closed);
+        }
+        Verdict::Failed(error) => {
+            counters.rewrites_failed.add(1);
+            at.tell(Notice::Unsendable { server: &server.live.name, why: why_unsendable(error) });
+            considered.ending = Some(Ending::Failed);
+        }
+    }
+    counters.requests_delayed.add(u64::from(considered.not_before_us > turn.now_us()));
+    keep(at.tools(), arrival, traffic, (&facts, decision), (kept, &mut held), &mut considered);
+    at.tools().held = held;
+    considered
+}
+
+/// Keeps what is needed of a request when its response comes, if anything is.
+fn keep(
+    tools: &mut Tools,
+    arrival: &Arrival<'_>,
+    traffic: &Traffic,
+    (facts, decision): (&Facts<'_>, &mut Decision),
+    (kept, held): (Option<Kept>, &mut Vec<Held>),
+    considered: &mut Considered,
+) {
+    let server = arrival.server;
+    // No rule looks at what its connection must not be asked.
+    let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
+    let is_remembered = kept.is_some()
+        || !held.is_empty()
+        || is_for_rules
+        || server.http.rewrite_location
+        || !decision.response.is_empty()
+        || !decision.marks.is_empty();
+    if !is_remembered {
+        return;
+    }
+    let mut extras = tools.take_extras();
+    extras.take(decision, kept);
+    extras.is_secure = arrival.tls.is_some();
+    std::mem::swap(&mut extras.held, held);
+    if is_for_rules {
+        extras.keep_request(facts, arrival.tls.clone());
+    }
+    if server.http.rewrite_location && considered.ending.is_none() {
+        let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
+        let member = if is_secure { Scheme::Https } else { Scheme::Http };
+        extras.names.take(facts, member, &mut decision.request);
+    }
+    considered.extras = Some(extras);
+}
+
+/// Hands on the lines that policies wrote.
+pub fn tell_lines(at: &mut impl Edge, decision: &Decision) {
+    for line in decision.messages.iter() {
+        at.tell(Notice::PolicyLine(line));
+    }
+}
+
+fn why_unsendable(error: RewriteError) -> &'static str {
+    match error {
+        RewriteError::Path => "the new path is not a valid path, or has a dot-segment",
+        RewriteError::Query => "the new query has characters that may not stand there",
+        RewriteError::Host => "the new host is not a valid host",
+        RewriteError::Length => "the new text is longer than any head may be",
+    }
+}
+
+impl Exchange {
+    /// The changes to the response of an exchange: those decided with the request, those of rules for
+    /// responses, the cookie of its persistence. They are left in `edits`.
+    pub fn edit_response(
+        &mut self,
+        at: &mut impl Edge,
+        head: &ResponseHead,
+        input: &[u8],
+        edits: &mut FieldEdits,
+    ) {
+        edits.clear();
+        let Some(mut extras) = self.ends.extras.take() else { return };
+        let server = Rc::clone(&self.ends.server);
+        let member = self.ends.attempt.member();
+        std::mem::swap(edits, &mut extras.response);
+        if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
+        {
+            let mut decision = at.tools().response_decision.take().unwrap_or_default();
+            std::mem::swap(edits, &mut decision.response);
+            std::mem::swap(&mut extras.marks, &mut decision.marks);
+            if let Some(facts) = extras.facts(ResponseFacts { head, input }) {
+                let mut fields = traffic.fields();
+                let mut evaluation = fields.begin(facts);
+                decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
+            }
+            traffic.count(at.turn().worker, &decision);
+            tell_lines(at, &decision);
+            if decision.is_uncompressed {
+                self.codings = None;
+            }
+            std::mem::swap(edits, &mut decision.response);
+            std::mem::swap(&mut extras.marks, &mut decision.marks);
+            decision.clear();
+            at.tools().response_decision = Some(decision);
+        }
+        // Without bytes it is an answer of weir's own.
+        if let (true, Some(member), false) =
+            (server.http.rewrite_location, member, input.is_empty())
+        {
+            let address = &self.ends.tries.pool.settings().members[member as usize].address;
+            extras.names.change_location(head, input, address, edits);
+        }
+        if extras.kept.is_some()
+            && let Some(member) = member
+        {
+            remember(at.turn().worker, &server, &extras, member, edits);
+        }
+        extras.note_response_edits(head, edits);
+        self.ends.extras = Some(extras);
+    }
+}
+
+/// The client is at this member now: it, or the table, is told where that is news.
+fn remember(
+    worker: usize,
+    server: &LocalServer,
+    extras: &Extras,
+    member: u32,
+    edits: &mut FieldEdits,
+) {
+    let Some(kept) = &extras.kept else { return };
+    let counters = server.live.counters.of(worker);
+    let is_same = kept.known == Some(member);
+    match kept.known {
+        Some(_) if is_same => counters.persistence_kept.add(1),
+        Some(_) => counters.persistence_moved.add(1),
+        None => {}
+    }
+    match &*kept.sticky {
+        Sticky::Insert(insert) if !is_same || kept.is_stale => {
+            edits.add(b"Set-Cookie", |out| {
+                insert.write_field(member, extras.is_secure, &extras.other_tokens, out);
+            });
+        }
+        Sticky::Source(_)
+        | Sticky::Insert(_)
+        | Sticky::Passive { .. }
+        | Sticky::Hash { .. }
+        | Sticky::PathParameter { .. } => {}
+    }
+}
+
+impl Exchange {
+    /// Ends an exchange that gets no member.
+    pub fn end_early(&mut self, at: &mut impl Edge, ending: Ending, decision: &mut Decision) {
+        match ending {
+            Ending::Limited { retry_after_s } => {
+                let mut fields = FieldEdits::default();
+                fields.add(b"Retry-After", |out| {
+                    out.extend_from_slice(retry_after_s.to_string().as_bytes());
+                });
+                self.respond_adding(at, 429, Termination::RateLimit, fields);
+            }
+            // Not even with a page: it might be that of another name.
+            Ending::Misdirected => {
+                let termination = Termination::Misdirected;
+                self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
+            }
+            Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
+            Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
+            Ending::Policy => match &decision.end {
+                Some(End::Answer { status, body }) => {
+                    let (status, fields) = (*status, &mut decision.answer);
+                    let page = self.error_page(status);
+                    let body = match body {
+                        AnswerBody::Fixed(bytes) => bytes,
+                        AnswerBody::Made => &decision.body[..],
+                        AnswerBody::None => page.as_ref().map_or(&b""[..], |page| {
+                            let content_type = page.content_type.as_bytes();
+                            fields.set(b"Content-Type", |out| out.extend_from_slice(content_type));
+                            &page.body
+                        }),
+                    };
+                    let termination = Termination::Policy;
+                    self.respond_with(at, status, termination, fields, Some(body));
+                }
+                Some(End::Reset) => {
+                    self.end_unanswered(at, Termination::Policy, true);
+                }
+                Some(End::Close) | None => {
+                    self.end_unanswered(at, Termination::Policy, false);
+                }
+            },
+        }
+    }
+}
+
+impl Exchange {
+    /// Tells the client how long its response took, where that is wanted.
+    #[inline]
+    pub fn time_response(&self, edits: &mut FieldEdits) {
+        if self.ends.server.settings().server_timing {
+            let (own_us, member_us) = self.times_us();
+            edits.add(b"Server-Timing", |out| {
+                let ms = |us: u64| us as f64 / 1_000.0;
+                let (own, member) = (ms(own_us), ms(member_us));
+                write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
+                    .expect("a vector takes what is written to it");
+            });
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A request on its way from its client.
+
+use crate::edge::end::{End, OwnedEnd};
+use crate::edge::{Edge, Flow, Side};
+use crate::pieces::Pieces;
+use crate::termination::Termination;
+use crate::transaction::exchange::{Exchange, Phase};
+
+impl Exchange {
+    /// Pieces of a request's body, and its end.
+    pub fn client_data(
+        &mut self,
+        at: &mut impl Edge,
+        (input, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) {
+        let awaits_tunnel = self.awaits_tunnel();
+        if self.request.is_whole && !awaits_tunnel {
+            // An end that says nothing, since its length was known to be 0.
+            return self.ends.give_window(at);
+        }
+        self.ends.account.bytes_received += pieces.data_bytes as u64;
+        if awaits_tunnel {
+            // It is the tunnel's, if there will be one.
+            return at.hold(&mut self.ends, (input, pieces), end);
+        }
+        if let Phase::Deliver { unwanted_bytes, .. } = &mut self.phase {
+            // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
+            *unwanted_bytes += pieces.data_bytes as u64;
+            if *unwanted_bytes <= u64::from(self.ends.server.http2_limits.unwanted_size_max) {
+                self.ends.give_window(at);
+            }
+            return;
+        }
+        let size_max = self.ends.server.http.body_size_max;
+        if size_max.is_some_and(|max| self.ends.account.bytes_received > max) {
+            return self.respond(at, 413, Termination::ClientLimit);
+        }
+        if self.ends.attempt.connection.is_none() {
+            // It waits for a member.
+            return at.hold(&mut self.ends, (input, pieces), end);
+        }
+        let is_last = !matches!(end, End::No);
+        self.request.is_whole = is_last;
+        at.ask(&mut self.ends, &mut self.request, (input, pieces), end);
+        if is_last {
+            self.request_handed_over(at);
+            if !self.ends.is_client_behind(at) {
+                self.ends.clear_client_deadline(at);
+            }
+        } else {
+            self.await_more_of_request(at);
+        }
+        self.go_on_receiving(at);
+    }
+
+    /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
+    /// it gets no more of it.
+    pub fn request_cut(&mut self, at: &mut impl Edge) {
+        self.request.is_cut = true;
+        if !self.ends.is_client_behind(at) {
+            self.ends.clear_client_deadline(at);
+        }
+    }
+
+    /// The client may send on, unless the member does not take it as fast as it comes.
+    pub fn go_on_receiving(&mut self, at: &mut impl Edge) {
+        if self.is_over() {
+            return;
+        }
+        if self.is_member_backed_up(at) {
+            at.flow(&mut self.ends, Side::Client, Flow::Stop);
+        } else {
+            self.ends.give_window(at);
+        }
+    }
+
+    /// The member has room again for a request body that is still coming.
+    pub fn request_goes_on(&mut self, at: &mut impl Edge) {
+        self.await_more_of_request(at);
+        let is_sent = self.request.is_sent();
+        match at.held(&mut self.ends) {
+            Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),
+            Some((held, end)) => {
+                // It is counted anew.
+                self.ends.account.bytes_received -= held.len() as u64;
+                self.client_data(at, (&held, &Pieces::whole(held.len())), end.get())
+            }
+            None => {}
+        }
+    }
+}

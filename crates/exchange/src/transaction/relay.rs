@@ -1,0 +1,186 @@
+//! Connections that are relayed as a whole, on their way to a member. When it is there, they are tunnels.
+//!
+//! What a client sends before its member is there stays with it, but for one read at most; so a further
+//! member can be tried without anything lost. An end that is no orderly one is passed on as a reset: a
+//! part must not look like the whole.
+
+use std::rc::Rc;
+
+use weir_core::policy::Decision;
+
+use crate::edge::arrival::{Arrival, Registration};
+use crate::edge::stream_end::StreamEnd;
+use crate::edge::{Edge, Release};
+use crate::local::pool::Wish;
+use crate::shared::counters::VirtualServerCounters;
+use crate::termination::Termination;
+use crate::transaction::account::Account;
+use crate::transaction::attempt::Attempt;
+use crate::transaction::ends::{After, Ends};
+use crate::transaction::exchange::{Loss, MemberFailure};
+use crate::transaction::parked::Parked;
+use crate::transaction::policy::consider;
+use crate::transaction::seeking::{Found, Need};
+use crate::transaction::tries::Tries;
+
+/// What was spoken on a kept connection is not for it.
+const NEED: Need = Need {
+    is_fresh: true,
+    is_repeatable: false,
+    is_tunnel: false,
+    has_body: false,
+    is_whole: true,
+    is_sent: false,
+    is_replayable: true,
+};
+
+/// A connection on its way to a member.
+pub struct Relay {
+    /// The two connections.
+    pub ends: Ends,
+}
+
+impl Relay {
+    /// Takes a connection up that goes to the pool at this index, or where policies send it. `None`: they end it.
+    pub fn begin(
+        at: &mut impl Edge,
+        arrival: &Arrival<'_>,
+        registration: Registration,
+        pool: usize,
+    ) -> Option<Self> {
+        let server = arrival.server;
+        let (pool, wish, extras) = match &server.traffic {
+            None => (Rc::clone(&server.pool), Wish::Any, None),
+            Some(traffic) => {
+                let mut decision: Box<Decision> = at.tools().decision.take().unwrap_or_default();
+                decision.pool = Some(pool as u32);
+                let found = consider(at, arrival, traffic, &mut decision);
+                decision.clear();
+                at.tools().decision = Some(decision);
+                debug_assert_eq!(
+                    found.ending, None,
+                    "nothing is decided of a connection but its member"
+                );
+                if found.ending.is_some() {
+                    return None;
+                }
+                (Rc::clone(traffic.pool(found.pool)), found.wish, found.extras)
+            }
+        };
+        let turn = at.turn();
+        pool.note_request(turn.now_ms());
+        let Registration { key, client, stream, log_format, log_request } = registration;
+        let ends = Ends {
+            key,
+            over: None,
+            client,
+            stream,
+            is_member_stopped: false,
+            tries: Tries::new(pool, wish),
+            parked: Parked::No,
+            reserved: None,
+            attempt: Attempt::default(),
+            server: Rc::clone(server),
+            extras,
+            account: Account::begin(turn.now_us(), log_format, log_request),
+        };
+        Some(Self { ends })
+    }
+
+    /// Finds a member, and opens a connection to it.
+    pub fn find_member(&mut self, at: &mut impl Edge) {
+        match self.ends.find_member(at, NEED) {
+            Found::Member | Found::Waits => {}
+            Found::Nobody { .. } => {
+                let (_, why) = self.ends.why_nobody(at);
+                self.truncate(at, why);
+            }
+        }
+    }
+
+    /// The connection to its member is open: both ends are there.
+    pub fn connected(&mut self, at: &mut impl Edge) {
+        let clock = at.turn().clock;
+        let ends = &mut self.ends;
+        ends.attempt.connected_us = clock.now_us();
+        if let Some(member) = ends.attempt.member() {
+            let live = &ends.tries.pool.members[member as usize].live;
+            if ends.tries.pool.is_timed() {
+                let elapsed_us = clock.now_us().saturating_sub(ends.attempt.try_us);
+                live.note_response_time(clock.now_ms(), elapsed_us, false);
+            }
+            live.mark_success(clock.now_ms());
+            let kept = ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+            let counters = ends.server.live.counters.of(at.turn().worker);
+            match kept.and_then(|kept| kept.known) {
+                Some(known) if known == member => counters.persistence_kept.add(1),
+                Some(_) => counters.persistence_moved.add(1),
+                None => {}
+            }
+        }
+        ends.over = Some(After::Tunnel { has_member_ended: false });
+    }
+
+    /// The connection to its member could not be opened. Nothing has been taken from its client: another member can
+    /// be tried.
+    pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
+        let (ends, reason) = (&mut self.ends, loss.reason);
+        ends.attempt.connection = None;
+        ends.tries.failure = Some(reason);
+        let may_repeat = !matches!(reason, MemberFailure::Timeout | MemberFailure::Malformed)
+            && ends.tries.left() > 0
+            && ends.tries.pool.may_retry(at.turn().now_ms());
+        ends.leave_member(at, (!loss.is_counted).then_some(reason));
+        if !may_repeat {
+            return self.truncate(at, reason.termination());
+        }
+        ends.account.retries += 1;
+        ends.tries.pool.live.counters.of(at.turn().worker).retries.add(1);
+        self.find_member(at);
+    }
+
+    /// The client sends nothing more. Whether that is all that it wants.
+    pub fn gives_up(&self) -> bool {
+        self.ends.gives_up_its_place()
+    }
+
+    /// Ends with a reset: it must not look whole.
+    pub fn truncate(&mut self, at: &mut impl Edge, why: Termination) {
+        self.end(at, why, After::Broken { must_reset: true });
+    }
+
+    /// Ends because its client is gone; the client connection is the caller's to close.
+    pub fn abandon(&mut self, at: &mut impl Edge, why: Termination) {
+        self.end(at, why, After::Nothing);
+    }
+
+    fn end(&mut self, at: &mut impl Edge, why: Termination, after: After) {
+        at.release(&mut self.ends, Release::Reset { is_told: false });
+        self.ends.leave_member(at, None);
+        if self.ends.over.is_none() {
+            count_relay(self.ends.server.live.counters.of(at.turn().worker), why);
+            self.ends.end(at, why, StreamEnd::of_tunnel(why));
+            self.ends.over = Some(after);
+        }
+    }
+}
+
+/// Counts how a relayed connection ended, or why it did not begin.
+pub fn count_relay(counters: &VirtualServerCounters, termination: Termination) {
+    let counter = match termination {
+        Termination::Complete => &counters.relays_complete,
+        Termination::ClientAbort | Termination::ClientTimeout => &counters.relays_client_abort,
+        Termination::MemberAbort | Termination::MemberTimeout => &counters.relays_member_abort,
+        Termination::IdleTimeout => &counters.relays_idle_timeout,
+        Termination::NoMember => &counters.relays_no_member,
+        Termination::MemberConnect => &counters.relays_member_connect,
+        Termination::QueueTimeout => &counters.relays_queue_timeout,
+        Termination::HelloTimeout => &counters.relays_hello_timeout,
+        Termination::ClientMalformed => &counters.relays_client_malformed,
+        Termination::UnknownServerName => &counters.relays_unknown_server_name,
+        Termination::Stopped => &counters.relays_stopped,
+        // Counted as what they are: connections refused and limited, handshakes.
+        _ => return,
+    };
+    counter.add(1);
+}

@@ -1,0 +1,221 @@
+//! A response on its way from a member to a client, whichever versions they speak.
+
+use weir_http::edits::FieldEdits;
+use weir_http::h1::{Persistence, ResponseForward};
+use weir_http::h2::SendKind;
+use weir_http::message::{Framing, ResponseHead, Version};
+
+use crate::edge::end::End;
+use crate::edge::messages::{Message, OutHead, Sending};
+use crate::edge::{Edge, Release};
+use crate::pieces::Pieces;
+use crate::shared::counters::count_status;
+use crate::termination::Termination;
+use crate::transaction::encoding::Encoded;
+use crate::transaction::ends::LetOut;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::pace::Pace;
+
+/// What became of some of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Passed {
+    /// It was passed on.
+    On,
+    /// So it was, and the rest is not worth waiting for.
+    Enough,
+    /// It could not be, and the exchange is over.
+    #[default]
+    Over,
+}
+
+impl Exchange {
+    /// Passes an interim response on, which the member has made.
+    pub fn forward_interim(&mut self, at: &mut impl Edge, head: &ResponseHead, input: &[u8]) {
+        if let Some(member) = &self.ends.account.last_member {
+            count_status!(member.live.counters.of(at.turn().worker), head.status);
+        }
+        if self.request.version == Version::Http10 {
+            return;
+        }
+        count_status!(self.ends.server.live.counters.of(at.turn().worker), head.status);
+        let forward = ResponseForward {
+            framing: Framing::None,
+            client_version: self.request.version,
+            persistence: Persistence::KeepAlive,
+            date: None,
+        };
+        let edits = &FieldEdits::NONE;
+        let out = OutHead { head, input, edits, forward, is_dated: false };
+        let message = at.head(&mut self.ends, &out, SendKind::Interim, false);
+        self.ends.send_head_alone(at, message);
+        if self.ends.is_client_behind(at) {
+            self.await_client(at);
+            self.ends.pause_member(at);
+            self.ends.clear_member_deadline(at);
+        }
+    }
+
+    /// Begins a response. Of HTTP/1 the head for the client is returned, to go out with the first bytes of the body. `input`
+    /// is the head, `body` what there is behind it.
+    pub fn begin_response(
+        &mut self,
+        at: &mut impl Edge,
+        head: &mut ResponseHead,
+        (input, body): (&[u8], &[u8]),
+    ) -> Message {
+        self.leave_out_known(head, input);
+        self.response_began(at, head.status);
+        let draining = at.turn().is_draining;
+        let mut edits = std::mem::take(&mut at.tools().response_edits);
+        edits.clear();
+        if self.ends.extras.is_some() {
+            self.edit_response(at, head, input, &mut edits);
+        }
+        self.time_response(&mut edits);
+        let mut framing = head.framing.toward(self.request.version);
+        if self.ends.server.settings().compression.is_some() {
+            let bytes = (input, body);
+            framing = self.begin_compression(at, head, bytes, &mut edits, framing);
+        }
+        // An answer to a request that is still coming in may leave part of it unread.
+        self.keep_alive &= self.request.is_whole && !draining && framing != Framing::UntilClose;
+        self.phase = Phase::Respond;
+        self.pace = self.pace.with_response(head, input);
+        self.response_framing = framing;
+        let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        let client_version = self.request.version;
+        let forward = ResponseForward { framing, client_version, persistence, date: None };
+        let out = OutHead { head, input, edits: &edits, forward, is_dated: !head.has_date };
+        let is_end = framing.is_empty();
+        let message = at.head(&mut self.ends, &out, SendKind::Response, is_end);
+        at.tools().response_edits = edits;
+        message
+    }
+
+    /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.
+    pub fn send_response(
+        &mut self,
+        at: &mut impl Edge,
+        head: Message,
+        (input, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) -> Passed {
+        if self.encoding.is_none() {
+            self.send_pieces(at, head, (input, pieces), end);
+            return Passed::On;
+        }
+        let is_end = !matches!(end, End::No);
+        let mut compressed = at.tools().scratch.take();
+        let encoded = self.compress(at, (input, pieces), is_end, &mut compressed);
+        if encoded == Encoded::Broken {
+            // What has gone out cannot be made whole.
+            at.tools().scratch.give(compressed);
+            self.ends.send_head_alone(at, head);
+            self.truncate(at, Termination::EncodingFailed);
+            return Passed::Over;
+        }
+        let whole = Pieces::whole(compressed.len());
+        self.send_pieces(at, head, (&compressed, &whole), end);
+        at.tools().scratch.give(compressed);
+        if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
+    }
+
+    fn send_pieces(
+        &mut self,
+        at: &mut impl Edge,
+        head: Message,
+        (input, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) {
+        let is_last = !matches!(end, End::No) && !self.keep_alive;
+        let framing = self.response_framing;
+        at.send(&mut self.ends, head, &Sending { input, pieces, framing, end, is_last });
+    }
+
+    /// The member sends as fast as the client takes.
+    pub fn pace_response(&mut self, at: &mut impl Edge) {
+        let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
+        if self.ends.is_client_behind(at) {
+            self.ends.pause_member(at);
+            self.ends.clear_member_deadline(at);
+            self.await_client(at);
+        } else {
+            if self.pace == Pace::Sparse && !self.request.is_whole {
+                // What comes from either side shows that nobody is gone.
+                self.await_client(at);
+            }
+            self.ends.set_member_deadline(at, until_ms);
+        }
+    }
+
+    /// The client took everything: the member may go on.
+    pub fn client_takes_more(&mut self, at: &mut impl Edge) {
+        if self.ends.attempt.connection.is_none() {
+            return;
+        }
+        let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
+        let (is_responding, request_done) = (self.phase == Phase::Respond, self.request.is_whole);
+        if request_done {
+            self.ends.clear_client_deadline(at);
+        } else {
+            self.await_client(at);
+        }
+        self.ends.resume_member(at);
+        if is_responding {
+            self.ends.set_member_deadline(at, until_ms);
+        } else {
+            // It was interim responses that waited.
+            self.request_handed_over(at);
+        }
+    }
+
+    /// Data from a member, and its end.
+    pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
+        match self.phase {
+            Phase::Respond => {
+                let nothing = at.tools().scratch.take();
+                self.member_body(at, nothing, data, end);
+            }
+            Phase::AwaitHead | Phase::Deliver { .. } => {}
+        }
+    }
+
+    /// Data of a response on a stream behind its head, if that has not gone out yet, and its end.
+    pub fn member_body(&mut self, at: &mut impl Edge, head: Message, data: &[u8], end: End<'_>) {
+        let mut is_end = !matches!(end, End::No);
+        match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
+            Passed::On => {}
+            Passed::Enough => is_end = true,
+            Passed::Over => return,
+        }
+        if is_end {
+            return self.response_done(at, true);
+        }
+        self.pace_response(at);
+        if !self.ends.is_client_behind(at) {
+            self.ends.give_member_window(at);
+        }
+    }
+
+    /// The response is whole: the member connection is kept, if that `is_reusable`, and the exchange completed.
+    pub fn response_done(&mut self, at: &mut impl Edge, is_reusable: bool) {
+        let is_kept = is_reusable && self.request.is_whole;
+        at.release(&mut self.ends, if is_kept { Release::Keep } else { Release::Drop });
+        self.ends.leave_member(at, None);
+        self.complete(at);
+    }
+
+    /// Some of what has waited for the client's windows went out. Whether more of it may go.
+    pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
+        if sent.is_behind {
+            self.await_client(at);
+            return sent.data_bytes > 0;
+        }
+        if let Phase::Deliver { ends_as, .. } = self.phase {
+            self.end_answered(at, ends_as);
+        } else if !self.ends.is_client_behind(at) {
+            self.client_takes_more(at);
+        }
+        false
+    }
+}

@@ -1,0 +1,232 @@
+//! Where a transaction goes: which member it gets, and what becomes of it while there is none.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_core::clock::Clock;
+
+use crate::edge::Edge;
+use crate::edge::notice::Notice;
+use crate::local::pool::{LocalPool, NoMember, Wish};
+use crate::local::traffic::Kept;
+use crate::shared::sticky::Sticky;
+use crate::termination::Termination;
+use crate::transaction::ends::Ends;
+use crate::transaction::exchange::MemberFailure;
+use crate::transaction::parked::Parked;
+use crate::transaction::tries::Lease;
+
+/// What a failure counts as at least, where members are compared by the time they take.
+const FAILED_US_MIN: u64 = 100_000;
+
+/// What a transaction needs of a member's connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Need {
+    /// One that nothing was spoken on.
+    pub is_fresh: bool,
+    /// It can be asked for once more, should the connection have gone stale.
+    pub is_repeatable: bool,
+    /// It becomes a tunnel, which has a connection for itself.
+    pub is_tunnel: bool,
+    /// It has a body.
+    pub has_body: bool,
+    /// All of it is here.
+    pub is_whole: bool,
+    /// Some of it was sent to a member already.
+    pub is_sent: bool,
+    /// All that was sent of it is here to be sent again.
+    pub is_replayable: bool,
+}
+
+/// What came of looking for a member.
+pub enum Found {
+    /// It has one, and a connection to it.
+    Member,
+    /// It waits for one.
+    Waits,
+    /// There is none.
+    Nobody {
+        /// Those that are up have no room.
+        is_full: bool,
+    },
+}
+
+impl Ends {
+    /// Finds a member and a connection to it.
+    pub fn find_member(&mut self, at: &mut impl Edge, need: Need) -> Found {
+        let (mut is_full, mut has_failed) = (false, false);
+        while self.tries.left() > 0 {
+            let pool = Rc::clone(&self.tries.pool);
+            let now = at.turn().clock;
+            let is_first = self.tries.count == 0;
+            let is_behind = is_first && !matches!(self.parked, Parked::Called) && pool.must_queue();
+            let leased = |member| Lease::of(&pool, member);
+            let occupied = match self.reserved.take() {
+                Some(lease) => Ok(lease),
+                // Nobody in line waits for a member that only takes its own clients.
+                None if is_behind => {
+                    pool.occupy_drained(self.tries.wish, now).ok_or(NoMember::Full).map(leased)
+                }
+                None => pool.occupy(self.tries.tried(), now, self.tries.wish).map(leased),
+            };
+            let lease = match occupied {
+                Ok(lease) => lease,
+                Err(reason) => {
+                    is_full = reason == NoMember::Full;
+                    // What has been sent of it must be here to be sent again.
+                    let may_wait =
+                        is_first || !need.is_sent || (need.is_replayable && need.is_whole);
+                    if is_full && may_wait && at.line_up(self, need.is_sent) {
+                        return Found::Waits;
+                    }
+                    break;
+                }
+            };
+            if has_failed {
+                if !pool.may_retry(at.turn().now_ms()) {
+                    break;
+                }
+                self.account.retries += 1;
+                pool.live.counters.of(at.turn().worker).retries.add(1);
+            }
+            let member = lease.member;
+            self.note_member(member, now.now_ms());
+            if self.tries.count == 0 {
+                self.account.tried_us = now.now_us();
+            }
+            self.tries.note(member);
+            self.attempt.lease = Some(lease);
+            self.attempt.try_us = now.now_us();
+            (self.attempt.connected_us, self.attempt.asked_us) = (0, 0);
+            let local = &pool.members[member as usize];
+            self.account.last_member = Some(Rc::clone(local));
+            let live = &local.live;
+            live.counters.of(at.turn().worker).requests_active.add(1);
+            match at.connect(self, member, need, false) {
+                Ok(()) => return Found::Member,
+                Err(reason) => {
+                    self.leave_member(at, Some(reason));
+                    self.tries.failure = Some(reason);
+                    if reason == MemberFailure::NoSocket {
+                        break;
+                    }
+                    has_failed = true;
+                }
+            }
+        }
+        Found::Nobody { is_full }
+    }
+
+    /// How it ends that has found nobody: with a status, where it is a request.
+    pub fn why_nobody(&self, at: &impl Edge) -> (u16, Termination) {
+        match self.tries.failure {
+            Some(reason) => (reason.status(), reason.termination()),
+            None => {
+                self.tries.pool.live.counters.of(at.turn().worker).no_member.add(1);
+                (503, Termination::NoMember)
+            }
+        }
+    }
+
+    /// Ends the occupation of the member that an exchange has, if it has one.
+    pub fn leave_member(&mut self, at: &mut impl Edge, failure: Option<MemberFailure>) {
+        let Some(lease) = self.attempt.lease.take() else {
+            return;
+        };
+        let (pool, member) = (Rc::clone(&lease.pool), lease.member);
+        drop(lease);
+        let now_ms = at.turn().now_ms();
+        let live = &pool.members[member as usize].live;
+        let counters = live.counters.of(at.turn().worker);
+        counters.requests_active.subtract(1);
+        let is_blamed = failure
+            .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
+        if is_blamed && pool.is_timed() {
+            // However quick it was: it must not attract requests.
+            let elapsed_us =
+                (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
+            live.note_response_time(now_ms, elapsed_us, true);
+        }
+        match failure {
+            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
+                counters.connect_failures.add(1);
+            }
+            Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
+            Some(_) => counters.response_failures.add(1),
+        }
+        mark_failure(at, &pool, member);
+    }
+
+    /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
+    /// client at a member was numbered by the table before, and is only known further if nothing changed.
+    pub fn move_to(&mut self, pool: &Rc<LocalPool>, is_sent: bool) {
+        let labels = |pool: &LocalPool| {
+            pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
+        };
+        if !self.may_go_to(pool, is_sent) {
+            return;
+        }
+        let (old, new) = (labels(&self.tries.pool), labels(pool));
+        self.tries.pool = Rc::clone(pool);
+        if old == new {
+            return;
+        }
+        let moved = |member: u32| pool.member(&old[member as usize]);
+        self.tries.renumber(moved);
+        if let Some(extras) = &mut self.extras {
+            extras.kept = None;
+        }
+    }
+
+    /// What was sent of it is kept as the members of its pool are asked: it can go to others that are asked alike.
+    fn may_go_to(&self, pool: &LocalPool, is_sent: bool) -> bool {
+        !is_sent || self.tries.pool.settings().http2 == pool.settings().http2
+    }
+
+    /// Nobody in its pool is up: it goes to the pool behind that, if there is one. Nothing of it was sent yet.
+    pub fn go_elsewhere(&mut self, now: Clock) {
+        let traffic = self.server.traffic.as_ref();
+        let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
+        if let Some(pool) = pool {
+            self.tries.pool = Rc::clone(pool);
+            self.tries.wish = Wish::Any;
+            if let Some(extras) = &mut self.extras {
+                extras.kept = None;
+            }
+        }
+    }
+
+    /// Whether it waits in line where that is not for those whose clients have ended their sending.
+    pub fn gives_up_its_place(&self) -> bool {
+        let queue = self.tries.pool.settings().queue;
+        self.parked.is_in_queue() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
+    }
+
+    /// A member was picked: a table that remembers clients learns of it at once, so that the client's
+    /// next request, on whichever worker, goes there too.
+    #[inline]
+    pub fn note_member(&self, member: u32, now_ms: u64) {
+        let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+        if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
+            && let Sticky::Source(source) = &**sticky
+            && *known != Some(member)
+        {
+            source.table.remember(*client, member, now_ms);
+        }
+    }
+}
+
+/// Passive marking: the member failed a request.
+pub fn mark_failure(at: &mut impl Edge, pool: &LocalPool, member: u32) {
+    let Some(settings) = &pool.settings().passive else {
+        return;
+    };
+    let turn = at.turn();
+    let member_now = &pool.members[member as usize];
+    let bounds = pool.ejection_bounds(member, turn.now_ms());
+    if let Some(until_ms) = member_now.live.mark_failure(turn.now_ms(), &settings.counting, bounds)
+    {
+        member_now.live.counters.of(turn.worker).ejections.add(1);
+        at.tell(Notice::Ejected { pool, member: member_now, until_ms });
+    }
+}

@@ -1,0 +1,170 @@
+//! The stages of a request, from its head to its member, in their order. What becomes of its response stands in
+//! [`Exchange::begin_response`].
+//!
+//! | stage | what may come of it |
+//! |---|---|
+//! | limits and policies ([`consider`]) | an answer, a time to wait for, another pool, edits; persistence wishes for a member |
+//! | coding ([`compress::note_codings`]) | which compression its client takes |
+//! | edits | the head that its member gets |
+//! | size | 413 |
+//! | hops | an answer of weir's own |
+//! | time | it waits, where a limit says so |
+//! | balance and member ([`Exchange::dispatch`]) | a member and a connection; a line; 502, 503, 504 |
+
+use std::rc::Rc;
+
+use weir_core::policy::Decision;
+use weir_http::h1::write_request_head;
+use weir_http::message::{Framing, Method, RequestHead};
+
+use crate::edge::Edge;
+use crate::edge::arrival::{Arrival, Registration};
+use crate::local::pool::{LocalPool, Wish};
+use crate::termination::Termination;
+use crate::transaction::account::Account;
+use crate::transaction::attempt::Attempt;
+use crate::transaction::considered::{Considered, Ending};
+use crate::transaction::ends::Ends;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::extras::Extras;
+use crate::transaction::pace::Pace;
+use crate::transaction::parked::Parked;
+use crate::transaction::policy::consider;
+use crate::transaction::request::Request;
+use crate::transaction::tries::Tries;
+use crate::transaction::{compress, early_data, trailers, websocket};
+
+/// What was decided about a request before it became an exchange.
+pub struct Verdict {
+    decision: Box<Decision>,
+    ending: Option<Ending>,
+    not_before_us: u64,
+}
+
+/// Where a request goes.
+struct Route {
+    pool: Rc<LocalPool>,
+    wish: Wish,
+    not_before_us: u64,
+    extras: Option<Box<Extras>>,
+    ending: Option<Ending>,
+}
+
+impl Exchange {
+    /// Takes a request up; `text` is an empty buffer for the head that its member gets.
+    pub fn begin(
+        at: &mut impl Edge,
+        arrival: &Arrival<'_>,
+        registration: Registration,
+        mut text: Vec<u8>,
+    ) -> (Self, Verdict) {
+        let Arrival { head, input, server, .. } = *arrival;
+        let mut decision = at.tools().decision.take().unwrap_or_default();
+        let route = find_route(at, arrival, &mut decision);
+        let codings = compress::note_codings(at, server, head, input, &mut decision);
+        if head.extended_connect {
+            // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
+            let mut random = [0; websocket::KEY_BYTES];
+            (at.tools().fill_randomly)(&mut random);
+            decision
+                .request
+                .fields
+                .add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
+        }
+        early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
+        trailers::announce(server, head, &mut decision.request);
+        write_request_head(head, input, &decision.request, &mut text);
+        let edits = &decision.request;
+        let extras = trailers::keep_edits(at.tools(), server, head, edits, route.extras);
+        let turn = at.turn();
+        let counters = server.live.counters.of(turn.worker);
+        counters.requests.add(1);
+        counters.requests_active.add(1);
+        route.pool.note_request(turn.now_ms());
+        let Registration { key, client, stream, log_format, log_request } = registration;
+        let exchange = Self {
+            ends: Ends {
+                key,
+                over: None,
+                client,
+                stream,
+                is_member_stopped: false,
+                tries: Tries::new(route.pool, route.wish),
+                parked: Parked::No,
+                reserved: None,
+                attempt: Attempt::default(),
+                server: Rc::clone(server),
+                extras,
+                account: Account::begin(turn.now_us(), log_format, log_request),
+            },
+            codings,
+            encoding: None,
+            keep_alive: head.keep_alive && arrival.may_go_on,
+            client_closes: !head.keep_alive,
+            phase: Phase::AwaitHead,
+            pace: Pace::of_request(head, input),
+            request: Request::new(text, head, input),
+            response_framing: Framing::None,
+            client_ended: false,
+        };
+        let (ending, not_before_us) = (route.ending, route.not_before_us);
+        (exchange, Verdict { decision, ending, not_before_us })
+    }
+
+    /// Goes through the stages that are left: the exchange can be found by its key now.
+    pub fn enter(&mut self, at: &mut impl Edge, head: &RequestHead, verdict: Verdict) {
+        let Verdict { mut decision, ending, not_before_us } = verdict;
+        let has_to_wait = not_before_us > at.turn().now_us();
+        if let Some(ending) = ending {
+            if has_to_wait {
+                self.ends.parked = Parked::Until(Some((ending, decision)));
+                return self.hold_back(at, not_before_us);
+            }
+            self.end_early(at, ending, &mut decision);
+        }
+        decision.clear();
+        at.tools().decision = Some(decision);
+        if ending.is_some() {
+            return;
+        }
+        if let (Framing::Length(length), Some(max)) =
+            (head.framing, self.ends.server.http.body_size_max)
+            && length > max
+        {
+            return self.respond(at, 413, Termination::ClientLimit);
+        }
+        if head.max_forwards == Some(0) {
+            // Weir is the final recipient: it knows no methods to list, and reflects no request.
+            let status = if head.method == Method::Trace { 501 } else { 204 };
+            return self.respond(at, status, Termination::Complete);
+        }
+        let has_body = !head.framing.is_empty();
+        if has_body {
+            self.await_client(at);
+        } else {
+            self.ends.clear_client_deadline(at);
+        }
+        if has_to_wait {
+            return self.hold_back(at, not_before_us);
+        }
+        // A head with a body waits for the first bytes of it, which are often here already.
+        if self.dispatch(at) && !has_body {
+            self.send_request_head(at);
+        }
+    }
+}
+
+/// Limits, policies and persistence say where a request goes, where the virtual server has such.
+fn find_route(at: &mut impl Edge, arrival: &Arrival<'_>, decision: &mut Decision) -> Route {
+    let server = arrival.server;
+    let Some(traffic) = &server.traffic else {
+        // Where there are rules, it is judged with them.
+        let ending = arrival.is_misdirected.then_some(Ending::Misdirected);
+        let pool = Rc::clone(&server.pool);
+        return Route { pool, wish: Wish::Any, not_before_us: 0, extras: None, ending };
+    };
+    let Considered { pool, wish, not_before_us, extras, ending } =
+        consider(at, arrival, traffic, decision);
+    // As its own snapshot numbers it: the table in force may have another by now.
+    Route { pool: Rc::clone(traffic.pool(pool)), wish, not_before_us, extras, ending }
+}

@@ -1,0 +1,78 @@
+//! What comes behind a body obeys what rules did to the head before it.
+//!
+//! Request trailers end at weir unless `request_trailers: forward` asks for them: `TE: trailers` speaks of the
+//! response, a gRPC request has none, and members that merge them into the head would take them for fields
+//! which were judged with it.
+
+use weir_config::snapshot::RequestTrailers;
+use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
+use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
+
+use crate::edge::tools::Tools;
+use crate::local::table::LocalServer;
+use crate::transaction::exchange::Exchange;
+use crate::transaction::extras::Extras;
+
+/// Whether trailers may follow a body: of HTTP/1 behind chunks alone.
+fn may_follow(framing: Framing, version: Version) -> bool {
+    match framing {
+        Framing::Chunked => true,
+        Framing::Length(_) => version == Version::Http2,
+        Framing::None | Framing::UntilClose => false,
+    }
+}
+
+/// A member that gets no trailers is not told of any.
+pub fn announce(server: &LocalServer, head: &RequestHead, edits: &mut RequestEdits) {
+    if head.announces_trailers && server.http.request_trailers == RequestTrailers::Drop {
+        edits.fields.remove(b"Trailer");
+    }
+}
+
+/// Keeps what was done to a request's head, all of it, for its trailers.
+pub fn keep_edits(
+    tools: &mut Tools,
+    server: &LocalServer,
+    head: &RequestHead,
+    edits: &RequestEdits,
+    extras: Option<Box<Extras>>,
+) -> Option<Box<Extras>> {
+    let may_come = server.http.request_trailers == RequestTrailers::Forward
+        && may_follow(head.framing, head.version);
+    if !may_come || !edits.fields.hold_for_trailers() {
+        return extras;
+    }
+    let mut extras = extras.unwrap_or_else(|| tools.take_extras());
+    extras.request_names.note(&edits.fields);
+    Some(extras)
+}
+
+impl Extras {
+    /// Keeps what was done to a response's head for its trailers.
+    pub fn note_response_edits(&mut self, head: &ResponseHead, edits: &FieldEdits) {
+        if may_follow(head.framing, head.version) {
+            self.response_names.note(edits);
+        }
+    }
+}
+
+impl Exchange {
+    /// Which trailers of its request travel on.
+    pub fn request_trailers(&self) -> TrailerEdits<'_> {
+        match (self.ends.server.http.request_trailers, &self.ends.extras) {
+            (RequestTrailers::Drop, _) => TrailerEdits::Drop,
+            (RequestTrailers::Forward, Some(extras)) => {
+                TrailerEdits::KeepBut(&extras.request_names)
+            }
+            (RequestTrailers::Forward, None) => TrailerEdits::Keep,
+        }
+    }
+
+    /// Which trailers of its response travel on.
+    pub fn response_trailers(&self) -> TrailerEdits<'_> {
+        match &self.ends.extras {
+            Some(extras) => TrailerEdits::KeepBut(&extras.response_names),
+            None => TrailerEdits::Keep,
+        }
+    }
+}

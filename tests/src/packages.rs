@@ -1,0 +1,92 @@
+//! The packages of the repository, as cargo knows them: of its workspace, of the simulation and of the fuzz targets.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::repository;
+
+/// Manifests of the workspaces.
+const WORKSPACES: [&str; 3] = ["Cargo.toml", "simulation/Cargo.toml", "fuzz/Cargo.toml"];
+
+/// A package.
+#[derive(Debug, Clone)]
+pub struct Package {
+    /// Its folder, from the repository's root.
+    pub folder: String,
+    /// What its manifest names.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// What a manifest names.
+#[derive(Debug, Clone)]
+pub struct Dependency {
+    /// As its registry knows it.
+    pub name: String,
+    /// Its folder from the repository's root, if it is one of ours.
+    pub folder: Option<String>,
+    /// When it is one.
+    pub scope: Scope,
+}
+
+/// When something is a dependency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// In every build.
+    Always,
+    /// With a feature.
+    Feature,
+    /// In tests and benchmarks.
+    Tests,
+}
+
+/// All packages.
+pub fn all() -> Vec<Package> {
+    WORKSPACES.iter().flat_map(|manifest| of_workspace(manifest)).collect()
+}
+
+fn of_workspace(manifest: &str) -> Vec<Package> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path"])
+        .arg(repository::root().join(manifest))
+        .output()
+        .unwrap_or_else(|error| panic!("cargo metadata: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata of {manifest}: {stderr}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON of cargo metadata");
+    list(&metadata["packages"]).iter().map(package).collect()
+}
+
+fn package(package: &Value) -> Package {
+    let manifest = text(&package["manifest_path"]);
+    let folder = manifest.strip_suffix("/Cargo.toml").expect("a manifest's path");
+    let dependencies = list(&package["dependencies"]).iter().map(dependency).collect();
+    Package { folder: from_root(folder), dependencies }
+}
+
+fn dependency(dependency: &Value) -> Dependency {
+    let scope = match dependency["kind"].as_str() {
+        Some("dev") => Scope::Tests,
+        _ if dependency["optional"] == true => Scope::Feature,
+        _ => Scope::Always,
+    };
+    Dependency {
+        name: text(&dependency["name"]).to_owned(),
+        folder: dependency["path"].as_str().map(from_root),
+        scope,
+    }
+}
+
+fn from_root(path: &str) -> String {
+    let path = Path::new(path).strip_prefix(repository::root()).expect("below the root");
+    path.to_string_lossy().into_owned()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text of cargo metadata")
+}

@@ -1,0 +1,142 @@
+//! What the repository's Rust files define, read by a parser: functions, types, their members, and `unsafe`.
+
+mod reader;
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use crate::repository;
+pub use reader::read;
+
+/// A Rust file.
+#[derive(Debug)]
+pub struct File {
+    /// From the repository's root.
+    pub path: String,
+    /// How many lines it has.
+    pub lines: usize,
+    /// It is compiled for tests and benchmarks only.
+    pub is_test: bool,
+    /// Lines with the word `unsafe` in code.
+    pub unsafe_lines: Vec<usize>,
+    /// Whether it forbids unsafe code.
+    pub forbids_unsafe: bool,
+    /// What it defines.
+    pub items: Vec<Item>,
+    /// Files that it declares as modules for tests only, each without its extension.
+    pub test_modules: Vec<String>,
+    /// Every identifier, and the words of every text; comments are left out.
+    pub words: BTreeSet<String>,
+}
+
+/// Something that has a name.
+#[derive(Debug)]
+pub struct Item {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// The type or trait that it belongs to.
+    pub of: Option<String>,
+    /// What a field is: the last word of its type's path, or nothing for a type without one. Not of other items.
+    pub field_type: Option<String>,
+    /// Where it begins; counted from 1.
+    pub line: usize,
+    /// Its last line.
+    pub last_line: usize,
+    /// It is compiled for tests only.
+    pub is_test: bool,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A function with a body.
+    Function,
+    /// A function of a type, outside of traits.
+    Method,
+    /// A function of a trait, or a type's implementation of one.
+    TraitMethod,
+    /// A struct with so many fields.
+    Struct(usize),
+    /// An enum, a union, a trait, or another name of a type.
+    Type,
+    /// A field, or a variant of an enum.
+    Part,
+    /// A constant, a static, or an associated type.
+    Other,
+    /// A module within the file.
+    Module,
+}
+
+impl Item {
+    /// Whether it is a function of any kind.
+    pub fn is_function(&self) -> bool {
+        matches!(self.kind, Kind::Function | Kind::Method | Kind::TraitMethod)
+    }
+
+    /// Whether it is a type or a trait.
+    pub fn is_type(&self) -> bool {
+        matches!(self.kind, Kind::Struct(_) | Kind::Type)
+    }
+
+    /// Lines from its first to its last.
+    pub fn lines(&self) -> usize {
+        self.last_line + 1 - self.line
+    }
+}
+
+impl File {
+    /// The crate's folder: what stands before `src`, `tests`, `benches` or a target's name.
+    pub fn package(&self) -> &str {
+        let parts = ["/src/", "/tests/", "/benches/", "/fuzz_targets/", "/soak/", "/build.rs"];
+        let ends = parts.iter().filter_map(|part| self.path.find(part));
+        ends.min().map_or("", |end| &self.path[..end])
+    }
+
+    /// Its path without the extension; that of the folder for `mod.rs`.
+    pub fn module(&self) -> &str {
+        let path = self.path.trim_end_matches(".rs");
+        path.strip_suffix("/mod").unwrap_or(path)
+    }
+}
+
+/// All Rust files of the repository.
+pub fn files() -> &'static [File] {
+    static FILES: LazyLock<Vec<File>> = LazyLock::new(read_all);
+    &FILES
+}
+
+fn read_all() -> Vec<File> {
+    let paths = repository::files("rs");
+    // Two threads: parsing is most of what tests on these files do.
+    let (one, other) = paths.split_at(paths.len() / 2);
+    let all = |paths: &[String]| -> Vec<File> {
+        paths.iter().map(|path| read(path, &repository::read(path))).collect()
+    };
+    let mut files = std::thread::scope(|scope| {
+        let other = scope.spawn(|| all(other));
+        let mut files = all(one);
+        files.extend(other.join().expect("the other half"));
+        files
+    });
+    mark_test_modules(&mut files);
+    files
+}
+
+/// Files that other files declare as modules for tests only are test code, with all below them.
+fn mark_test_modules(files: &mut [File]) {
+    let modules: BTreeSet<String> =
+        files.iter().flat_map(|file| file.test_modules.iter().cloned()).collect();
+    for file in files {
+        let is_below = |module: &String| {
+            file.module()
+                .strip_prefix(module.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if modules.iter().any(is_below) {
+            file.is_test = true;
+            file.items.iter_mut().for_each(|item| item.is_test = true);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The project's documents name things that are there: files, headings, functions, dependencies.
+
+mod dependencies;
+mod links;
+mod names;
+
+/// What stands between backquotes on one line, with the number of the line.
+fn quoted(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines());
+    lines.flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |it| (number, it)))
+}

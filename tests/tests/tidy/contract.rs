@@ -1,0 +1,18 @@
+//! What transactions ask of the world around them stays small: a feature that needs one thing more finds it among these.
+
+use weir_tests::repository;
+
+const METHODS_MAX: usize = 24;
+
+#[test]
+fn the_contract_of_transactions_stays_small() {
+    let text = repository::read("crates/exchange/src/edge/mod.rs");
+    let (_, rest) = text.split_once("pub trait Edge {").expect("the contract");
+    let (body, _) = rest.split_once("\n}\n").expect("its end");
+    let methods = body.lines().filter(|line| line.starts_with("    fn ")).count();
+    assert!(methods > 0, "none was found");
+    assert!(
+        methods <= METHODS_MAX,
+        "`Edge` has {methods} methods, at most {METHODS_MAX}: a value or a state that one of them takes says the same"
+    );
+}
