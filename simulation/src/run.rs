@@ -15,6 +15,7 @@ use weir_tagged::profile::Profile;
 use weir_tagged::world::{Kind, Tally, World};
 use weir_testing::Random;
 
+use crate::members;
 use crate::memory::{self, Counted};
 use crate::network::{self, Connection, sleep};
 use crate::scene::{SERVERS, Scene, client_address, weather};
@@ -132,7 +133,8 @@ impl<'a> Run<'a> {
                 while world.begun() < exchanges && !world.is_over() {
                     let place = Place::draw(&mut random, &SERVERS, true);
                     let Some(address) = scene.addresses.server(place.server) else { continue };
-                    let Some(peer) = network.dial(address, client_address(&mut random)) else {
+                    let Some(peer) = network.dial(address, client_address(thread, &mut random))
+                    else {
                         break; // The worker has left.
                     };
                     let stream = Box::new(Connection::new(peer, task, waits.clone()));
@@ -154,7 +156,12 @@ impl<'a> Run<'a> {
         let ended = self.serve() && self.quiet_down();
         if ended {
             self.look_for_remains();
+            if !self.world.is_draining() {
+                // What is still on its way to members when the worker ends is lost.
+                self.world.convict();
+            }
         }
+        self.count_weirs_own();
         let mut counts = self.worker.counts();
         self.worker.take_log(&mut self.log);
         counts.push_str(&String::from_utf8_lossy(&self.log));
@@ -278,6 +285,9 @@ impl<'a> Run<'a> {
                 let address = rough[self.random.below(rough.len())];
                 self.network.set_reach(address, REACHES[self.random.below(REACHES.len())]);
             }
+            40..240 => {
+                members::change(&self.worker, &self.scene.addresses, self.world, &mut self.random);
+            }
             30..40 => self.panics_after = Some(self.random.below(PANIC_CALLS_MAX)),
             _ => {}
         }
@@ -292,6 +302,25 @@ impl<'a> Run<'a> {
         }
         self.world.crash();
         self.world.count(Kind::Recoveries);
+    }
+
+    /// What nobody but weir sees.
+    fn count_weirs_own(&self) {
+        let (table, tally) = (self.worker.table(), &self.world.tally);
+        for server in &table.virtual_servers {
+            let totals = server.counters.totals();
+            tally.count_many(Kind::ManyConnections, totals.connections_refused);
+            tally.count_many(Kind::Delayed, totals.requests_delayed);
+            tally.count_many(Kind::RequestsLimited, totals.requests_limited);
+        }
+        for pool in &table.pools {
+            let totals = pool.pool.counters.totals();
+            tally.count_many(Kind::QueueTimeouts, totals.queue_timeouts);
+            tally.count_many(Kind::Retries, totals.retries);
+            for member in &pool.members {
+                tally.count_many(Kind::Ejections, member.counters.totals().ejections);
+            }
+        }
     }
 
     fn look_for_remains(&mut self) {

@@ -9,13 +9,16 @@ use weir_tagged::settings::{Addresses, Settings};
 use weir_testing::Random;
 
 /// Virtual servers of a run. What stands behind TLS is left out: handshakes are not the seed's.
-pub const SERVERS: [Server; 6] = [
+pub const SERVERS: [Server; 9] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
     Server::Compressed,
     Server::Queue,
     Server::Rough,
+    Server::Kept,
+    Server::Sourced,
+    Server::Limits,
 ];
 
 /// The configuration and its small changes.
@@ -33,9 +36,9 @@ fn address(net: u8, host: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, net, host)), 8_000 + u16::from(host))
 }
 
-/// Where a client is.
-pub fn client_address(random: &mut Random) -> SocketAddr {
-    SocketAddr::new(address(3, 1).ip(), 1_024 + random.below(60_000) as u16)
+/// Where a client is: each has an address of its own.
+pub fn client_address(client: usize, random: &mut Random) -> SocketAddr {
+    SocketAddr::new(address(3, 1 + client as u8).ip(), 1_024 + random.below(60_000) as u16)
 }
 
 impl Scene {
@@ -50,6 +53,7 @@ impl Scene {
             rough: members(5),
             relay: address(2, 7),
             refusing: address(2, 8),
+            spare: address(2, 9),
             inner: None,
         };
         let snapshots = (0..CHANGES).map(|change| snapshot(&addresses, change)).collect();

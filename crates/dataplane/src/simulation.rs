@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use weir_config::snapshot::{Address, Snapshot};
+use weir_core::monitor::Health;
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
-use weir_event_loop::{Descriptor, EventLoop, Token, clock, random};
+use weir_event_loop::{Descriptor, EventLoop, Token, random};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
-use weir_exchange::shared::live::LiveTable;
+use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use crate::access_log::AccessLog;
 use crate::outside;
@@ -82,7 +83,13 @@ impl SimulatedWorker {
     }
 
     fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[SocketAddr]) {
-        table.enter_into_force(memory::now_us() / 1_000);
+        let now_ms = memory::now_us() / 1_000;
+        table.enter_into_force(now_ms);
+        // The first probe of a member that is monitored passes at once.
+        let members = table.pools.iter().flat_map(|pool| &pool.members);
+        for member in members.filter(|member| member.health() == Health::Pending) {
+            member.set_health(Health::Up, now_ms);
+        }
         let new = addresses(&table.snapshot);
         let added: Vec<SocketAddr> = new.iter().filter(|it| !old.contains(it)).copied().collect();
         let kept: HashSet<SocketAddr> = new.into_iter().collect();
@@ -96,6 +103,12 @@ impl SimulatedWorker {
         self.worker.obey_in_simulation(&mut self.io, command, listeners);
         // What follows from it has its turn at once.
         self.wanted_at_us = Some(0);
+    }
+
+    /// A member of a pool in force.
+    pub fn member(&self, pool: &str, address: SocketAddr) -> Option<&Arc<LiveMember>> {
+        let pool = self.table.pools.iter().find(|it| *it.pool.name == *pool)?;
+        pool.members.iter().find(|it| it.address == Address::Socket(address))
     }
 
     /// Lets the worker end.

@@ -1,6 +1,7 @@
 //! Whether what a client receives for its request is what it may receive: its member's response, byte for byte, or one
 //! of weir's own in exactly the form that those have.
 
+use crate::keeping::take_cookie;
 use crate::message::{
     Fields, answer_bytes, check_agreement, check_answer, check_trailers, compare, hint_fields,
     host, is_date, is_of_member, target,
@@ -45,6 +46,9 @@ pub struct Response<'a> {
 /// Longest response of weir's own.
 const OWN_BYTES_MAX: usize = 4_096;
 
+/// A request of this length is kept until it is answered.
+const REPLAYED_BYTES_MAX: usize = 15_000;
+
 impl<'a> Response<'a> {
     /// Nothing has come.
     pub fn new(world: &'a World, plan: Plan) -> Self {
@@ -67,7 +71,7 @@ impl<'a> Response<'a> {
     pub fn head(
         &mut self,
         status: u16,
-        fields: Fields,
+        mut fields: Fields,
         length: Option<usize>,
     ) -> Result<Came, String> {
         let key = self.world.key;
@@ -86,6 +90,10 @@ impl<'a> Response<'a> {
                 false => Err("one interim response too many".to_owned()),
             };
         }
+        if is_of_member(&fields) {
+            let cookie = take_cookie(&mut fields);
+            self.world.keeping.answered(&self.plan, cookie.as_deref())?;
+        }
         if self.plan.tunnel.is_some() && is_of_member(&fields) {
             let agreed = if self.plan.place.client == Version::Http1 { 101 } else { 200 };
             if status == agreed {
@@ -94,7 +102,10 @@ impl<'a> Response<'a> {
         }
         if !is_of_member(&fields) {
             self.origin = Origin::Own { status, fields, bytes: Vec::new() };
-            return match self.allowed.own.contains(&status) {
+            if status == 503 {
+                self.world.keeping.refused(&self.world.tally, &self.plan)?;
+            }
+            return match self.allowed.own.contains(&status) || self.is_given_up(status) {
                 true => Ok(Came::Final),
                 false => Err(format!("a response of weir's own with {status}")),
             };
@@ -112,6 +123,17 @@ impl<'a> Response<'a> {
         Ok(Came::Final)
     }
 
+    /// Whether members may have left it unread too often: it goes to another once, if weir still has all of it.
+    fn is_given_up(&self, status: u16) -> bool {
+        let may_be = status == 502 && self.plan.place.member == Version::Http2;
+        if may_be {
+            let is_kept = self.plan.body.bytes <= REPLAYED_BYTES_MAX;
+            let what = format!("a response of weir's own with {status}");
+            self.world.suspect(self.plan.id, what, 1 + u32::from(is_kept));
+        }
+        may_be
+    }
+
     /// All interim responses have to come before the final one. A client of HTTP/1.0 gets none.
     fn check_hints(&self) -> Result<(), String> {
         let sent = if self.plan.is_old { 0 } else { self.plan.answer.interim };
@@ -126,6 +148,9 @@ impl<'a> Response<'a> {
         let body = &self.plan.answer.body;
         // What is compressed has a length of its own, or none; so has the answer to HEAD where that would be.
         if is_compressed || self.plan.place.server == Server::Compressed {
+            if !is_compressed && self.plan.accepts.is_some() {
+                self.world.count(Kind::Uncompressed);
+            }
             return Ok(());
         }
         let expected = match body.framing {

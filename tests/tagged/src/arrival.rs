@@ -19,10 +19,10 @@ pub struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    /// A head has come to a member that speaks this version.
+    /// A head has come to the member with this number, which speaks this version.
     pub fn begin(
         world: &'a World,
-        version: Version,
+        (version, number): (Version, usize),
         request: &Request,
         length: Option<usize>,
     ) -> Result<Self, Finding> {
@@ -59,6 +59,9 @@ impl<'a> Arrival<'a> {
                 return Err(found(format!("for the {arrivals}th time")));
             }
         }
+        if let Some(what) = world.keeping.arrived(&world.tally, &plan, number).map_err(found)? {
+            world.suspect(id, what, 1);
+        }
         let body = Checker::new(world.key, id, Part::RequestBody);
         Ok(Self { world, plan, body, arrivals })
     }
@@ -79,7 +82,10 @@ impl<'a> Arrival<'a> {
 
     /// The request is whole, by its framing.
     pub fn end(&mut self, trailers: &crate::message::Fields) -> Result<(), Finding> {
-        if self.body.offset() != self.plan.body.bytes || self.plan.flaw.is_some() {
+        if self.body.offset() != self.plan.body.bytes
+            || self.plan.flaw.is_some()
+            || self.plan.is_too_large()
+        {
             return Err(self.found("they are called the whole body"));
         }
         let (planned, part) = (self.plan.body.has_trailers, Part::RequestTrailer);

@@ -7,10 +7,10 @@ use weir_testing::Random;
 use crate::answer::{Came, Response};
 use crate::http1::{BodyReader, Step, framing_field, take_head, write_body, write_head};
 use crate::link::{END_TOLD_MAX, End, Link};
-use crate::message::{Fields, request, trailers, wants_trailers};
+use crate::message::{Fields, add_cookie, request, trailers, wants_trailers};
 use crate::paced::{Paced, Wait};
-use crate::place::Place;
-use crate::plan::{At, Break, Flaw, Method, Plan, Rule};
+use crate::place::{Place, Server};
+use crate::plan::{At, Break, Flaw, Method, Plan};
 use crate::tag::Part;
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
@@ -55,7 +55,9 @@ async fn requests(
         let plans = plans(world, thread, random, place);
         let Some(plan) = plans.last().cloned() else { break };
         let is_stray = link.fill() && !link.input().is_empty();
-        if is_stray {
+        // A connection that is one too many is told so at once.
+        let may_be_refused = place.server == Server::Limits && last.is_none();
+        if is_stray && !may_be_refused {
             return Err(Finding::new("bytes without a request", plan.id).with(link.recent()));
         }
         if link.has_ended() {
@@ -95,7 +97,7 @@ fn plans(world: &World, thread: usize, random: &mut Random, place: Place) -> Vec
             || plan.flaw.is_some()
             || plan.tunnel.is_some()
             || plan.abort.is_some()
-            || matches!(plan.rule, Rule::Close | Rule::Reset);
+            || plan.may_end_connection();
         plans.push(plan);
         if is_last {
             break;
@@ -398,6 +400,7 @@ fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random:
     let request = request(key, plan);
     let mut fields = vec![("host".into(), request.host)];
     fields.extend(request.fields);
+    add_cookie(world.keeping.ask(plan, world.now()), &mut fields, random);
     let mut connection = Vec::new();
     if wants_trailers(plan) && !plan.is_old {
         fields.push(("te".into(), "trailers".to_owned()));

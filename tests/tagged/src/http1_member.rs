@@ -28,7 +28,12 @@ enum Then {
 }
 
 /// Serves one connection of weir's to its end.
-pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<(), Finding> {
+pub async fn serve(
+    world: &World,
+    number: usize,
+    mut random: Random,
+    mut link: Link,
+) -> Result<(), Finding> {
     let random = &mut random;
     loop {
         let mut head = match next_head(&mut link).await {
@@ -40,7 +45,7 @@ pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<
             Err(what) => return Err(found(&link, what)),
         };
         let request = request_of(&mut head).map_err(|what| found(&link, what))?;
-        let arrival = Arrival::begin(world, Version::Http1, &request, head.length);
+        let arrival = Arrival::begin(world, (Version::Http1, number), &request, head.length);
         let mut arrival = arrival.map_err(|finding| finding.with(link.recent()))?;
         if arrival.plan.tunnel.is_some_and(|tunnel| !tunnel.is_ignored) {
             return agree(world, &mut link, &arrival.plan, &request, random).await;

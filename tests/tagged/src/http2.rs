@@ -6,6 +6,7 @@ use weir_testing::Random;
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 use weir_testing::hpack::{Decoder, write_indexed_line, write_line};
 
+use crate::http2_terms::{Change, Terms};
 use crate::link::Link;
 use crate::message::{Fields, Name};
 
@@ -17,17 +18,18 @@ const FRAME_BYTES_MAX: usize = 16_384;
 const BLOCK_BYTES_USUAL: usize = 1_024;
 /// Streams that this side has left, and on which something may still come.
 const LEFT_MAX: usize = 1_000;
+/// Streams that anybody takes at a time until something else is said.
+const STREAMS_MAX: usize = 100;
 /// What a connection's window is raised to.
 const CONNECTION_WINDOW: i64 = 1 << 20;
 
 /// A client wants another priority for a response (RFC 9218).
-const PRIORITY_UPDATE: u8 = 0x10;
+pub const PRIORITY_UPDATE: u8 = 0x10;
 /// Nobody knows what it means, and nobody has to (RFC 9113 section 5.5).
 const UNKNOWN: u8 = 0xbf;
 
-/// Frames about nothing that a side sends at most, and further SETTINGS.
+/// Frames about nothing that a side sends at most.
 const CHATS_MAX: usize = 48;
-const SETTINGS_MAX: usize = 5;
 
 /// What has come.
 #[derive(Debug)]
@@ -74,6 +76,8 @@ struct Windows {
     receive: i64,
     /// The other side has ended it.
     is_ended: bool,
+    /// This side has.
+    has_ended: bool,
 }
 
 /// One end of a connection.
@@ -89,26 +93,32 @@ pub struct Http2 {
     last_stream: u32,
     send: i64,
     receive: i64,
-    /// What the windows of streams are at first: that of the other side, and this one's.
+    /// What the windows of streams of the other side are at first.
     peer_initial: i64,
-    own_initial: i64,
-    /// What this side has said since, and the other has not confirmed.
-    unconfirmed: VecDeque<i64>,
+    /// What this side has said of its own.
+    own: Terms,
     /// Streams that the other side takes at a time.
     pub streams_max: usize,
     /// The other side has said what it takes.
     pub has_settings: bool,
+    /// Frames of data, either way, and messages that were dropped as they came on streams that this side had left.
+    pub useful: usize,
+    /// A window of this side has become a negative one.
+    pub has_overdrawn: bool,
     block: Option<(u32, bool, Vec<u8>)>,
     goaway: bool,
+    /// The connection may be one too many, which is said before anybody knows which version this side speaks.
+    pub may_be_refused: bool,
+    /// It is.
+    pub is_refused: bool,
     /// Who talks more than that is taken for a flood.
     chats_left: usize,
-    settings_left: usize,
 }
 
 impl Http2 {
     /// A client, which says first what it takes.
     pub fn client(link: Link, initial: u32) -> Self {
-        let mut http2 = Self::new(link, false, initial);
+        let mut http2 = Self::new(link, false, (initial, STREAMS_MAX as u32));
         http2.link.out().extend_from_slice(PREFACE);
         http2.greet(&[(setting::INITIAL_WINDOW_SIZE, initial)]);
         http2
@@ -116,7 +126,7 @@ impl Http2 {
 
     /// A member, which takes so many streams at a time.
     pub fn member(link: Link, initial: u32, streams_max: u32) -> Self {
-        let mut http2 = Self::new(link, true, initial);
+        let mut http2 = Self::new(link, true, (initial, streams_max));
         http2.greet(&[
             (setting::INITIAL_WINDOW_SIZE, initial),
             (setting::MAX_CONCURRENT_STREAMS, streams_max),
@@ -125,7 +135,7 @@ impl Http2 {
         http2
     }
 
-    fn new(link: Link, is_server: bool, initial: u32) -> Self {
+    fn new(link: Link, is_server: bool, said: (u32, u32)) -> Self {
         Self {
             link,
             decoder: Decoder::default(),
@@ -137,14 +147,16 @@ impl Http2 {
             send: WINDOW_DEFAULT,
             receive: CONNECTION_WINDOW,
             peer_initial: WINDOW_DEFAULT,
-            own_initial: WINDOW_DEFAULT,
-            unconfirmed: VecDeque::from([i64::from(initial)]),
-            streams_max: 100,
+            own: Terms::new((WINDOW_DEFAULT, STREAMS_MAX), said),
+            streams_max: STREAMS_MAX,
             has_settings: false,
+            useful: 0,
+            has_overdrawn: false,
             block: None,
             goaway: false,
+            may_be_refused: false,
+            is_refused: false,
             chats_left: CHATS_MAX,
-            settings_left: SETTINGS_MAX,
         }
     }
 
@@ -156,17 +168,14 @@ impl Http2 {
 
     /// Says nothing that is of no importance: what is at the other end does not expect it.
     pub fn keep_quiet(&mut self) {
-        (self.chats_left, self.settings_left) = (0, 0);
+        self.chats_left = 0;
+        self.own.keep();
     }
 
-    /// Says that streams have other windows from now on.
-    pub fn set_initial(&mut self, initial: u32) {
-        if self.settings_left == 0 {
-            return;
-        }
-        self.settings_left -= 1;
-        self.unconfirmed.push_back(i64::from(initial));
-        self.write(&Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, initial)]));
+    /// Says that something else holds from now on; whether it has.
+    pub fn settle(&mut self, change: Change) -> bool {
+        let frame = self.own.change(change);
+        frame.inspect(|frame| self.write(frame)).is_some()
     }
 
     /// Sends a frame that says nothing about any exchange; `stream`: one that is open, or was.
@@ -222,8 +231,12 @@ impl Http2 {
     }
 
     fn begin(&mut self, stream: u32) {
-        let windows =
-            Windows { send: self.peer_initial, receive: self.own_initial, is_ended: false };
+        let windows = Windows {
+            send: self.peer_initial,
+            receive: self.own.initial(),
+            is_ended: false,
+            has_ended: false,
+        };
         self.streams.insert(stream, windows);
     }
 
@@ -267,6 +280,7 @@ impl Http2 {
 
     /// Sends a block as it is.
     pub fn block(&mut self, stream: u32, block: &[u8], end: bool, random: &mut Random) {
+        self.note_end(stream, end);
         let end_stream = if end { flag::END_STREAM } else { 0 };
         let parts = if random.percent(10) { 2 } else { 1 };
         let length = block.len().div_ceil(parts).clamp(1, FRAME_BYTES_MAX - 300);
@@ -286,6 +300,12 @@ impl Http2 {
         }
     }
 
+    fn note_end(&mut self, stream: u32, end: bool) {
+        if let Some(windows) = self.streams.get_mut(&stream) {
+            windows.has_ended |= end;
+        }
+    }
+
     /// How much may be sent on a stream.
     pub fn allowance(&self, stream: u32) -> usize {
         let of_stream = self.streams.get(&stream).map_or(0, |windows| windows.send);
@@ -295,12 +315,14 @@ impl Http2 {
     /// Sends data, no more than is allowed and fits into a frame.
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool, random: &mut Random) {
         let allowed = self.allowance(stream);
+        self.note_end(stream, end);
         let flags = if end { flag::END_STREAM } else { 0 };
         let room = FRAME_BYTES_MAX.min(allowed);
         let is_padded = random.percent(5) && data.len() + 60 < room;
         let padding = is_padded.then(|| random.below(50) as u8);
         let length = data.len() as i64 + padding.map_or(0, |padding| 1 + i64::from(padding));
         self.send -= length;
+        self.useful += 1;
         if let Some(windows) = self.streams.get_mut(&stream) {
             windows.send -= length;
         }
@@ -332,7 +354,16 @@ impl Http2 {
             }
         }
         let input = self.link.input();
-        let Some(header) = input.get(..9) else { return Ok(None) };
+        let is_first = self.may_be_refused && !self.has_settings;
+        if self.is_refused || (is_first && input.starts_with(b"HTTP/1.1 503 ")) {
+            self.is_refused = true;
+            self.link.take(self.link.input().len());
+            return Ok(None);
+        }
+        let Some(header) = input.get(..9).filter(|it| !(is_first && it.starts_with(b"HTTP/")))
+        else {
+            return Ok(None);
+        };
         let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
         if length > FRAME_BYTES_MAX {
             return Err(format!("a frame of {length} bytes"));
@@ -369,9 +400,9 @@ impl Http2 {
             }
             (kind::SETTINGS, 0) if frame.flags & flag::ACK == 0 => self.heed_settings(&frame),
             (kind::SETTINGS, 0) => {
-                let initial = self.unconfirmed.pop_front().ok_or("a confirmation of nothing")?;
-                let more = initial - std::mem::replace(&mut self.own_initial, initial);
+                let more = self.own.confirm()?;
                 self.streams.values_mut().for_each(|windows| windows.receive += more);
+                self.has_overdrawn |= self.streams.values().any(|windows| windows.receive < 0);
                 Ok(None)
             }
             (kind::PING, 0) if frame.payload.len() == 8 => {
@@ -436,6 +467,11 @@ impl Http2 {
         let Some((stream, end, block)) = self.block.take() else { return Ok(None) };
         let lines = self.decoder.try_read(&block)?;
         if self.is_server && stream > self.last_stream && stream % 2 == 1 {
+            let is_open = |it: &&Windows| !(it.is_ended && it.has_ended);
+            let open = self.streams.values().filter(is_open).count();
+            if open >= self.own.streams_max() {
+                return Err(format!("one stream more than {open}, of {}", self.own.streams_max()));
+            }
             self.last_stream = stream;
             self.begin(stream);
         }
@@ -466,7 +502,10 @@ impl Http2 {
                 windows.is_ended = end;
                 Ok(true)
             }
-            None if self.left.contains(&stream) => Ok(false),
+            None if self.left.contains(&stream) => {
+                self.useful += usize::from(end);
+                Ok(false)
+            }
             None => Err(format!("something on stream {stream}, which is not open")),
         }
     }
@@ -474,6 +513,7 @@ impl Http2 {
     fn heed_data(&mut self, frame: Frame) -> Result<Option<Event>, String> {
         let length = frame.payload.len() as i64;
         self.receive -= length;
+        self.useful += 1;
         if self.receive < 0 {
             return Err("more than the connection's window".to_owned());
         }
@@ -487,7 +527,7 @@ impl Http2 {
             windows.receive -= length;
             // An end alone takes none of a window, which may have become a negative one.
             if length > 0 && windows.receive < 0 {
-                let (left, of) = (windows.receive, self.own_initial);
+                let (left, of) = (windows.receive, self.own.initial());
                 return Err(format!("{left} bytes of the window of stream {stream}, of {of}"));
             }
         }

@@ -8,10 +8,12 @@ use weir_testing::frame::{Frame, code, kind};
 
 use crate::answer::{Came, Response};
 use crate::clock::Moment;
+use crate::flood::Flood;
 use crate::http2::{Event, Http2};
+use crate::http2_terms::Change;
 use crate::link::{END_TOLD_MAX, Link, UNTIL_EVENT};
-use crate::message::{Fields, request, trailers, wants_trailers};
-use crate::place::Place;
+use crate::message::{Fields, add_cookie, request, trailers, wants_trailers};
+use crate::place::{Place, Server};
 use crate::plan::{At, Break, Flaw, Framing, Plan};
 use crate::script::{Progress, Script, Step};
 use crate::tag::{Checker, Id, Part};
@@ -22,6 +24,8 @@ use crate::world::{Finding, Kind, World};
 const LARGE_BODY_BYTES: usize = 1 << 30;
 /// More than any head may have.
 const LARGE_HEAD_BYTES: usize = 40_000;
+/// With more answers than that, or frames of data, there need not be a flood.
+const USEFUL_MAX: usize = 100;
 /// Longest wait of a turn, where a tunnel has to end at its member.
 const ENDING_TURN: Duration = Duration::from_millis(5);
 
@@ -34,6 +38,7 @@ pub async fn session(world: &World, thread: usize, mut random: Random, place: Pl
     if world.profile.is_direct {
         http2.keep_quiet();
     }
+    http2.may_be_refused = place.server == Server::Limits;
     let (left, width) = (1 + random.below(40), 1 + random.below(10));
     let is_late = random.percent(20);
     let mut session = Session {
@@ -46,6 +51,8 @@ pub async fn session(world: &World, thread: usize, mut random: Random, place: Pl
         width,
         is_late,
         unreleased: BTreeMap::new(),
+        flood: None,
+        is_calmed: false,
         ending: Vec::new(),
     };
     loop {
@@ -58,6 +65,7 @@ pub async fn session(world: &World, thread: usize, mut random: Random, place: Pl
             Ok(Then::GoOn) => {}
             Ok(Then::Over) => return,
             Ok(Then::Reset) => return session.http2.link.reset(),
+            Ok(Then::Refused) => return,
             Err(finding) => {
                 world.found(&finding);
                 return world.spoil(thread, since);
@@ -70,6 +78,8 @@ enum Then {
     GoOn,
     Over,
     Reset,
+    /// The connection is one too many.
+    Refused,
 }
 
 /// A request under way.
@@ -98,6 +108,10 @@ struct Session<'a> {
     /// Windows are opened late.
     is_late: bool,
     unreleased: BTreeMap<u32, usize>,
+    /// It sends more of something than it may, in this exchange.
+    flood: Option<(Flood, Id)>,
+    /// It was told so.
+    is_calmed: bool,
     /// Tunnels that have ended for the client, but maybe not for their members.
     ending: Vec<Id>,
 }
@@ -118,6 +132,9 @@ impl Session<'_> {
                 self.http2.write(&Frame::new(kind::DATA, 0, stream, *b"garbage"));
                 self.left = 0;
                 return;
+            }
+            if self.begins_flood(&plan, random) {
+                continue;
             }
             let part = if plan.tunnel.is_some() { Part::Up } else { Part::RequestBody };
             let mut script = Script::new(self.world, id, part);
@@ -142,6 +159,54 @@ impl Session<'_> {
         }
     }
 
+    /// Whether a request is made for a flood instead of an answer; one on each connection, at most.
+    fn begins_flood(&mut self, plan: &Plan, random: &mut Random) -> bool {
+        // Rules may end the connection of other requests. Streams have to begin in order.
+        let is_alone = self.place.is_fragile
+            && self.place.server != Server::Policies
+            && self.streams.values().all(|stream| stream.script.has_begun);
+        if !is_alone || self.flood.is_some() || !Flood::is_for(plan) || !random.percent(5) {
+            return false;
+        }
+        let flood = Flood::draw(random);
+        let lines = head_lines(self.world, plan, random);
+        flood.write(&mut self.http2, &lines, random);
+        self.flood = Some((flood, plan.id));
+        if flood.is_too_much() {
+            self.left = 0;
+        } else {
+            self.world.count(Kind::RapidResets);
+        }
+        true
+    }
+
+    /// Whether the connection may be told to end with this code, and whether it was to.
+    fn check_code(&mut self, code: u32) -> Result<(), Finding> {
+        let too_much = self.flood.filter(|(flood, _)| flood.is_too_much());
+        let is_calm = code == code::ENHANCE_YOUR_CALM;
+        match too_much {
+            Some(_) if is_calm => {
+                self.world.count(Kind::Floods);
+                self.is_calmed = true;
+                Ok(())
+            }
+            None if is_calm => Err(self.found(0, format!("a flood is seen in {:?}", self.flood))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A connection has ended on which there was too much of something: it was told so.
+    fn check_calmed(&self) -> Result<(), Finding> {
+        let too_much = self.flood.filter(|(flood, _)| flood.is_too_much() && !self.is_calmed);
+        // A request that was answered before its reset has cost nothing in vain, and useful work allows for more.
+        let is_useful = self.http2.useful > USEFUL_MAX;
+        let ends_anyway = is_useful || self.world.is_draining() || self.http2.is_refused;
+        match too_much.filter(|_| !ends_anyway) {
+            Some((flood, id)) => Err(Finding::new(format!("{flood:?} is not seen as a flood"), id)),
+            None => Ok(()),
+        }
+    }
+
     fn found(&self, stream: u32, what: String) -> Finding {
         let id = self.streams.get(&stream).map(|it| it.response.plan.id);
         let what = format!("a client of HTTP/2: {what}");
@@ -153,6 +218,13 @@ impl Session<'_> {
             if let Then::Reset = self.heed(event, random)? {
                 return Ok(Then::Reset);
             }
+        }
+        if self.http2.is_refused {
+            self.world.count(Kind::ConnectionRefused);
+            return Ok(Then::Refused);
+        }
+        if std::mem::take(&mut self.http2.has_overdrawn) {
+            self.world.count(Kind::NegativeWindows);
         }
         if random.percent(2) {
             self.http2.link.hold(self.world.profile.pause(random, 10_000));
@@ -232,7 +304,8 @@ impl Session<'_> {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
             self.http2.chat(stream, random);
         } else if random.percent(1) {
-            self.http2.set_initial([2_000, 65_535, 200_000][random.below(3)]);
+            let initial = [2_000, 65_535, 200_000][random.below(3)];
+            self.http2.settle(Change::Initial(initial));
         }
     }
 
@@ -249,13 +322,14 @@ impl Session<'_> {
         self.http2.link.finish();
         while !self.http2.link.has_ended() && self.http2.link.still() < self.world.profile.stuck {
             while let Some(event) = self.http2.next_event().map_err(|what| self.found(0, what))? {
-                if !matches!(event, Event::Goaway { .. }) {
-                    return Err(self.found(0, format!("{event:?} after all responses")));
+                match event {
+                    Event::Goaway { code, .. } => self.check_code(code)?,
+                    _ => return Err(self.found(0, format!("{event:?} after all responses"))),
                 }
             }
             self.http2.link.turn(UNTIL_EVENT).await;
         }
-        Ok(())
+        self.check_calmed()
     }
 
     fn send(&mut self, stream: u32, random: &mut Random) -> Progress {
@@ -284,6 +358,7 @@ impl Session<'_> {
 
     /// weir has ended the connection.
     fn ended(&mut self) -> Result<Then, Finding> {
+        self.check_calmed()?;
         let streams: Vec<u32> = self.streams.keys().copied().collect();
         for stream in streams {
             if let Some(it) = self.streams.get_mut(&stream)
@@ -309,6 +384,7 @@ impl Session<'_> {
             Event::Reset { stream, code } => (stream, self.heed_reset(stream, code)),
             Event::Goaway { last, code, text } => {
                 self.left = 0;
+                self.check_code(code)?;
                 let is_allowed = code == code::NO_ERROR || self.place.is_fragile;
                 if !is_allowed {
                     return Err(self.found(0, format!("GOAWAY with {code}: {text}")));
@@ -476,10 +552,11 @@ fn ahead(plan: &Plan) -> usize {
     tunnel.map_or(0, |tunnel| tunnel.up / 3)
 }
 
-/// Writes what is to be sent on the stream of a request.
-fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut Random) {
+/// The head of a request, but for what frames it.
+fn head_lines(world: &World, plan: &Plan, random: &mut Random) -> Fields {
     let key = world.key;
-    let request = request(key, plan);
+    let mut request = request(key, plan);
+    add_cookie(world.keeping.ask(plan, world.now()), &mut request.fields, random);
     let mut lines = Fields::with_capacity(request.fields.len() + 8);
     lines.extend([
         (":method".into(), request.method),
@@ -498,6 +575,13 @@ fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut R
             _ => lines.push((name, value)),
         }
     }
+    lines
+}
+
+/// Writes what is to be sent on the stream of a request.
+fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut Random) {
+    let key = world.key;
+    let mut lines = head_lines(world, plan, random);
     let mut line = |name: &'static str, value: &str| lines.push((name.into(), value.to_owned()));
     if wants_trailers(plan) {
         line("te", "trailers");

@@ -10,6 +10,7 @@ use weir_testing::hpack::write_line;
 use crate::arrival::Arrival;
 use crate::clock::Moment;
 use crate::http2::{Event, Http2};
+use crate::http2_terms::Change;
 use crate::link::{Link, UNTIL_EVENT};
 use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
 use crate::place::Version;
@@ -21,23 +22,31 @@ use crate::world::{Finding, Kind, World};
 
 /// A member that breaks connections does so once in so many turns.
 const ROUGH_TURNS: usize = 400;
+/// Any member takes no more requests on a connection once in so many turns.
+const RETIRING_TURNS: usize = 150;
 
 /// Serves one connection of weir's to its end.
 pub async fn serve(
     world: &World,
+    (number, is_rough): (usize, bool),
     mut random: Random,
-    link: Link,
-    is_rough: bool,
+    mut link: Link,
 ) -> Result<(), Finding> {
     let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
+    // Requests may come before it has said what it takes.
+    if random.percent(15) && !world.profile.is_direct {
+        world.count(Kind::LateSettings);
+        link.pause(world.profile.pause(random, 300_000)).await;
+    }
     let mut http2 = Http2::member(link, initial, streams_max);
     if world.profile.is_direct {
         http2.keep_quiet();
     }
     let (streams, unreleased) = (BTreeMap::new(), BTreeMap::new());
-    let mut member = Member { world, http2, streams, unreleased, leaves: false };
+    let leaves = false;
+    let mut member = Member { world, number, http2, streams, unreleased, leaves, last: None };
     loop {
         while let Some(event) = member.http2.next_event().map_err(|what| member.found(what))? {
             member.heed(event, random);
@@ -46,6 +55,13 @@ pub async fn serve(
         if member.http2.link.has_ended() {
             member.ended();
             return Ok(());
+        }
+        let is_done = member.last.is_some() && member.streams.is_empty();
+        if is_done && member.http2.link.still() > world.profile.stuck && !world.is_draining() {
+            return Err(member.found("no more requests, and keeps the connection".to_owned()));
+        }
+        if random.below(RETIRING_TURNS) == 0 && !world.profile.is_direct && !member.leaves {
+            member.retire(random).await;
         }
         if is_rough && random.below(ROUGH_TURNS) == 0 {
             return member.go(random).await;
@@ -78,12 +94,15 @@ struct Served<'a> {
 
 struct Member<'a> {
     world: &'a World,
+    number: usize,
     http2: Http2,
     streams: BTreeMap<u32, Served<'a>>,
     /// What came on streams, and whose windows are still to be opened for as much.
     unreleased: BTreeMap<u32, usize>,
     /// It has ended its half of a tunnel, and ends the connection.
     leaves: bool,
+    /// The last stream that it serves, if it has said so.
+    last: Option<u32>,
 }
 
 impl Member<'_> {
@@ -93,7 +112,16 @@ impl Member<'_> {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
             self.http2.chat(stream, random);
         } else if random.percent(1) {
-            self.http2.set_initial([3_000, 65_535, 300_000][random.below(3)]);
+            let initial = [3_000, 65_535, 300_000][random.below(3)];
+            self.http2.settle(Change::Initial(initial));
+        } else if random.percent(1) {
+            let streams_max = [0, 1, 4, 100][random.below(4)];
+            if self.http2.settle(Change::StreamsMax(streams_max)) {
+                self.world.count(Kind::OtherStreamsMax);
+            }
+        }
+        if std::mem::take(&mut self.http2.has_overdrawn) {
+            self.world.count(Kind::NegativeWindows);
         }
     }
 
@@ -109,6 +137,31 @@ impl Member<'_> {
                 self.world.found(&finding);
             }
         }
+    }
+
+    /// Says which requests are the last here. Those that are on their way are not read.
+    async fn retire(&mut self, random: &mut Random) {
+        if self.last.is_some() {
+            return;
+        }
+        if random.percent(30) {
+            // It says that it is about to, and leaves some time for it.
+            self.http2.write(&Frame::goaway(u32::MAX >> 1, code::NO_ERROR));
+        }
+        self.http2.link.flush();
+        self.http2.link.pause(self.world.profile.pause(random, 1_000)).await;
+        let last = self.http2.last_stream();
+        self.http2.write(&Frame::goaway(last, code::NO_ERROR));
+        self.last = Some(last);
+        self.world.count(Kind::Retiring);
+    }
+
+    /// A request that is not served, since its stream is above the last.
+    fn leave_unread(&mut self, stream: u32, lines: Fields) -> Result<(), Finding> {
+        let (request, _) = request_of(lines).map_err(|what| self.found(what))?;
+        self.world.leave_unread(&request).map_err(|what| self.found(what))?;
+        self.http2.leave(stream);
+        Ok(())
     }
 
     /// Breaks the connection, or says that it is to end.
@@ -135,7 +188,9 @@ impl Member<'_> {
     fn heed(&mut self, event: Event, random: &mut Random) {
         let (stream, heeded) = match event {
             Event::Headers { stream, lines, end } => {
+                let is_unread = self.last.is_some_and(|last| stream > last);
                 let heeded = match self.streams.get_mut(&stream) {
+                    _ if is_unread => self.leave_unread(stream, lines),
                     Some(served) if end => served.end(&lines),
                     Some(served) => Err(served.found("trailers that are not the end")),
                     None => self.begin(stream, lines, end, random),
@@ -178,7 +233,7 @@ impl Member<'_> {
         random: &mut Random,
     ) -> Result<(), Finding> {
         let (request, length) = request_of(lines).map_err(|what| self.found(what))?;
-        let arrival = Arrival::begin(self.world, Version::Http2, &request, length)?;
+        let arrival = Arrival::begin(self.world, (Version::Http2, self.number), &request, length)?;
         let (key, id) = (self.world.key, arrival.plan.id);
         let is_tunnel = arrival.plan.tunnel.is_some();
         let part = if is_tunnel { Part::Down } else { Part::ResponseBody };

@@ -9,10 +9,10 @@ use crate::{http1_member, http2_member, relay};
 /// A kind of member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It speaks HTTP/1.
-    Http1,
+    /// It speaks HTTP/1, and is the one with this number in its pool.
+    Http1(usize),
     /// It speaks HTTP/2.
-    Http2,
+    Http2(usize),
     /// It speaks HTTP/2, and ends connections when it likes.
     RoughHttp2,
     /// It speaks what relayed connections speak.
@@ -22,9 +22,9 @@ pub enum Role {
 /// Serves one connection of weir's to its end. What is wrong is noted in the world.
 pub async fn serve(world: &World, role: Role, random: Random, link: Link) {
     let served = match role {
-        Role::Http1 => http1_member::serve(world, random, link).await,
-        Role::Http2 => http2_member::serve(world, random, link, false).await,
-        Role::RoughHttp2 => http2_member::serve(world, random, link, true).await,
+        Role::Http1(number) => http1_member::serve(world, number, random, link).await,
+        Role::Http2(number) => http2_member::serve(world, (number, false), random, link).await,
+        Role::RoughHttp2 => http2_member::serve(world, (0, true), random, link).await,
         Role::Relay => relay::serve(world, random, link).await,
     };
     if let Err(finding) = served {

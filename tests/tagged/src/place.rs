@@ -5,7 +5,7 @@ use weir_testing::Random;
 use crate::tag::Id;
 
 /// Bits of a number for the place, and for the thread that begins the exchange.
-const PLACE_BITS: u32 = 6;
+const PLACE_BITS: u32 = 7;
 const THREAD_BITS: u32 = 7;
 /// Threads that may begin exchanges.
 pub const THREADS_MAX: usize = 1 << THREAD_BITS;
@@ -38,6 +38,12 @@ pub enum Server {
     Relay,
     /// Members are spoken to over TLS: another virtual server, which has the members of the plain ones.
     Chain,
+    /// Clients are kept at members by a cookie; members go and come back.
+    Kept,
+    /// The same by the address of the client.
+    Sourced,
+    /// Few connections, few requests at a time, and small bodies.
+    Limits,
 }
 
 /// All virtual servers that speak HTTP.
@@ -52,7 +58,7 @@ pub const HTTP_SERVERS: [Server; 7] = [
 ];
 
 /// All virtual servers that clients reach.
-pub const SERVERS: [Server; 8] = [
+pub const SERVERS: [Server; 11] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -61,6 +67,9 @@ pub const SERVERS: [Server; 8] = [
     Server::Rough,
     Server::Relay,
     Server::Chain,
+    Server::Kept,
+    Server::Sourced,
+    Server::Limits,
 ];
 
 /// Where an exchange takes place.
@@ -79,7 +88,7 @@ pub struct Place {
 /// What members speak that a virtual server's requests may go to.
 pub fn members_of(server: Server) -> &'static [Version] {
     match server {
-        Server::Http1 | Server::Relay => &[Version::Http1],
+        Server::Http1 | Server::Relay | Server::Sourced => &[Version::Http1],
         Server::Http2 => &[Version::Http2],
         _ => &[Version::Http1, Version::Http2],
     }

@@ -61,6 +61,9 @@ pub struct Body {
     pub has_trailers: bool,
 }
 
+/// Above this a body is refused where limits are tried.
+pub const SMALL_BODY_BYTES_MAX: usize = 1_024;
+
 const EMPTY: Body = Body { framing: Framing::Empty, bytes: 0, has_trailers: false };
 
 /// What rules of the virtual server do with a request; the second segment of its path.
@@ -80,6 +83,10 @@ pub enum Rule {
     Rewrite,
     /// 429 above a rate.
     Limited,
+    /// Held back above a rate, and 429 if that took too long.
+    Delayed,
+    /// The connection closes above a rate.
+    Shut,
 }
 
 impl Rule {
@@ -93,6 +100,8 @@ impl Rule {
             Self::Reset => "reset",
             Self::Rewrite => "rewrite",
             Self::Limited => "limited",
+            Self::Delayed => "delayed",
+            Self::Shut => "shut",
         }
     }
 }
@@ -210,8 +219,29 @@ pub struct Tunnel {
     pub has_trailers: bool,
 }
 
-/// A coding that a client takes.
-pub const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
+/// What clients say of the codings that they take.
+pub const ACCEPTS: [&str; 10] = [
+    "gzip",
+    "br",
+    "zstd",
+    "gzip, br, zstd",
+    "deflate, gzip;q=0.5, br;q=0.9",
+    "gzip;q=0, br;q=0, zstd",
+    "zstd;q=0, *",
+    "identity",
+    "*;q=0, gzip",
+    "gzip;q=0, br;q=0.0, zstd;q=0.000",
+];
+
+/// Whether a client that says so takes a coding (RFC 9110 section 12.5.3).
+pub fn takes(accepts: &str, coding: &str) -> bool {
+    let of = |name: &str| {
+        let parts = accepts.split(", ").map(|part| part.split_once(";q=").unwrap_or((part, "1")));
+        parts.filter(|(it, _)| *it == name).map(|(_, weight)| weight).next()
+    };
+    let weight = of(coding).or_else(|| of("*"));
+    weight.is_some_and(|weight| weight.bytes().any(|digit| matches!(digit, b'1'..=b'9')))
+}
 
 /// All of an exchange.
 #[derive(Debug, Clone)]
@@ -353,14 +383,17 @@ impl Plan {
             20..28 if ends_connection => Rule::Close,
             28..32 if ends_connection => Rule::Reset,
             32..60 => Rule::Rewrite,
-            60..70 => Rule::Limited,
+            60..65 => Rule::Limited,
+            65..72 => Rule::Delayed,
+            72..78 if ends_connection => Rule::Shut,
             _ => Rule::Plain,
         };
     }
 
     fn draw_tunnel(&mut self, profile: &Profile, random: &mut Random) {
         let breaks = random.percent(30);
-        let client_breaks = breaks && random.percent(50);
+        // A member that breaks off may not seem to have answered, and then another is asked.
+        let client_breaks = breaks && (random.percent(50) || self.place.server == Server::Sourced);
         let member = (self.place.server != Server::Relay).then_some(self.place.member);
         let is_ignored = member == Some(Version::Http1) && random.percent(15);
         // Now and then more than the windows of streams.
@@ -390,7 +423,8 @@ impl Plan {
         self.closes = is_http1 && (self.is_old || random.percent(4));
         self.method = match random.below(100) {
             0..40 => Method::Get,
-            40..45 => Method::Head,
+            // Who is told that its connection is one too many is not known to have meant HEAD.
+            40..45 if self.place.server != Server::Limits => Method::Head,
             45..65 => Method::Put,
             65..70 => Method::Delete,
             _ => Method::Post,
@@ -407,7 +441,7 @@ impl Plan {
             self.expects = !self.is_old && self.body.bytes > 0 && random.percent(share);
         }
         if self.place.server == Server::Compressed && random.percent(85) {
-            self.accepts = Some(pick(random, &CODINGS));
+            self.accepts = Some(pick(random, &ACCEPTS));
         }
     }
 
@@ -444,6 +478,8 @@ impl Plan {
         let is_rough = self.place.server == Server::Rough;
         self.deed = match random.below(100) {
             0..6 if self.body.framing != Framing::Empty => Deed::Early,
+            // Who is asked once more is at another member then.
+            6..16 if self.place.server == Server::Sourced => Deed::Answer,
             6..9 => Deed::Silent { is_once: true, by },
             9..11 => Deed::Silent { is_once: false, by },
             11..16 => {
@@ -539,15 +575,28 @@ impl Plan {
 
     /// Whether the request may reach a member in part alone.
     pub fn may_be_cut(&self) -> bool {
-        let is_flawed = matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody));
+        let is_flawed =
+            matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody)) || self.is_too_large();
         !self.place.is_calm() || is_flawed || self.deed != Deed::Answer
+    }
+
+    /// Whether its body is above the limit of its virtual server.
+    pub fn is_too_large(&self) -> bool {
+        self.place.server == Server::Limits && self.body.bytes > SMALL_BODY_BYTES_MAX
+    }
+
+    /// Whether it may be the last of its connection, by what becomes of it.
+    pub fn may_end_connection(&self) -> bool {
+        matches!(self.rule, Rule::Close | Rule::Reset | Rule::Shut)
     }
 
     /// Whether the request may reach a member at all.
     pub fn may_reach_member(&self) -> bool {
         let is_sound = matches!(self.flaw, None | Some(Flaw::Data));
-        let is_passed_on = matches!(self.rule, Rule::Plain | Rule::Rewrite | Rule::Limited);
-        is_sound && is_passed_on
+        let is_answered =
+            matches!(self.rule, Rule::Redirect | Rule::Respond | Rule::Close | Rule::Reset);
+        let is_announced = self.is_too_large() && self.body.framing == Framing::Length;
+        is_sound && !is_answered && !is_announced
     }
 
     /// What may come of it.
@@ -560,7 +609,8 @@ impl Plan {
             Rule::Close | Rule::Reset => {
                 allowed = Allowed { silence: true, ..Allowed::default() };
             }
-            Rule::Limited => allowed.own.push(429),
+            Rule::Limited | Rule::Delayed => allowed.own.push(429),
+            Rule::Shut => allowed.silence = true,
         }
         if let Some(flaw) = self.flaw {
             allowed = self.allowed_with(flaw);
@@ -599,7 +649,23 @@ impl Plan {
             allowed.own.push(502);
         }
         match self.place.server {
-            Server::Queue => allowed.own.push(503),
+            Server::Queue => {
+                allowed.own.push(503);
+                // Whose client has ended its sending gives up its place there.
+                let is_half_closed = matches!(self.abort, Some((_, Break::Half)));
+                allowed.silence |= is_half_closed && self.place.member == Version::Http2;
+            }
+            Server::Kept | Server::Sourced => allowed.own.push(503),
+            Server::Limits => {
+                allowed.own.extend([429, 503]);
+                if self.is_too_large() {
+                    // A member that has answered early may be followed by 413, or not.
+                    let may_come =
+                        self.body.framing == Framing::Chunked && self.deed == Deed::Early;
+                    allowed.own.push(413);
+                    (allowed.whole, allowed.cut) = (may_come, may_come);
+                }
+            }
             Server::Rough => {
                 allowed.own.extend([408, 502, 503, 504]);
                 (allowed.cut, allowed.silence) = (true, true);

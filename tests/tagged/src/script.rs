@@ -56,6 +56,8 @@ pub struct Script {
     part: Part,
     steps: VecDeque<Step>,
     since: Option<Moment>,
+    /// The first step is done.
+    pub has_begun: bool,
     /// What [`Step::Continue`] waits for has come.
     pub continued: bool,
 }
@@ -64,7 +66,7 @@ impl Script {
     /// Nothing is to be sent; data is of this part.
     pub fn new(world: &World, id: Id, part: Part) -> Self {
         let (key, profile, steps) = (world.key, world.profile, VecDeque::new());
-        Self { key, profile, id, part, steps, since: None, continued: false }
+        Self { key, profile, id, part, steps, since: None, has_begun: false, continued: false }
     }
 
     /// Adds a step.
@@ -179,6 +181,7 @@ impl Script {
                 }
             }
             self.steps.pop_front();
+            self.has_begun = true;
         }
     }
 }

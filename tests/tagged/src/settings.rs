@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
+use crate::keeping::SPARE;
 use crate::member::Role;
 use crate::place::Server;
 
@@ -19,6 +20,8 @@ pub struct Addresses {
     pub rough: [SocketAddr; 2],
     /// The member of relayed connections.
     pub relay: SocketAddr,
+    /// A member of HTTP/1 that serves while nobody else does.
+    pub spare: SocketAddr,
     /// Where nobody listens.
     pub refusing: SocketAddr,
     /// What is behind [`Server::Chain`], if that is one of the servers.
@@ -37,13 +40,12 @@ pub struct Inner {
 impl Addresses {
     /// What listens where, but for virtual servers.
     pub fn roles(&self) -> Vec<(SocketAddr, Role)> {
-        let pair = |pair: [SocketAddr; 2], role| pair.map(|address| (address, role));
         let [rough1, rough2] = self.rough;
         let mut roles = Vec::new();
-        roles.extend(pair(self.http1, Role::Http1));
-        roles.extend(pair(self.http2, Role::Http2));
-        roles.extend([(rough1, Role::Http1), (rough2, Role::RoughHttp2)]);
-        roles.push((self.relay, Role::Relay));
+        roles.extend((0..).zip(self.http1).map(|(number, it)| (it, Role::Http1(number))));
+        roles.extend((0..).zip(self.http2).map(|(number, it)| (it, Role::Http2(number))));
+        roles.extend([(rough1, Role::Http1(0)), (rough2, Role::RoughHttp2)]);
+        roles.extend([(self.relay, Role::Relay), (self.spare, Role::Http1(SPARE))]);
         roles
     }
 
@@ -68,6 +70,12 @@ const POLICIES: &str = r#"policies:
   queue2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: queue2 } ] }
+  kept2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: kept2 } ] }
+  limits2:
+    rules:
+      - { when: 'request.path.startsWith("/2/")', then: [ { pool: limits2 } ] }
   rough2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: rough2 } ] }
@@ -96,10 +104,35 @@ const POLICIES: &str = r#"policies:
           - remove_response_header: X-Tag-1
       - when: 'request.path.startsWithAny(["/1/limited/", "/2/limited/"])'
         then: [ { rate_limit: { requests_per_second: 5 } } ]
+      - when: 'request.path.startsWithAny(["/1/delayed/", "/2/delayed/"])'
+        then: [ { rate_limit: { prefix_v4: 0, requests_per_second: 10, exceed: delay, delay_max: 500ms, entries_max: 99 } } ]
+      - when: 'request.path.startsWithAny(["/1/shut/", "/2/shut/"])'
+        then: [ { rate_limit: { requests_per_second: 2, exceed: close, entries_max: 99 } } ]
 "#;
 
 /// Whatever can be tried again is.
 const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }";
+
+/// Of a virtual server where few are served.
+const LIMITS: &str = "limits: { connections: 1, requests: 4, requests_per_second: 200, burst: 50, \
+    per_key: [ { requests_per_second: 10, exceed: delay, delay_max: 400ms, entries_max: 99 }, \
+    { requests: 3, entries_max: 99 } ] }";
+/// Of its members.
+const NARROW: &str = "connections_max: 2, requests_per_second_max: 50";
+
+/// How members are picked.
+const BALANCES: [&str; 7] = [
+    "round_robin",
+    "least_connections",
+    "least_response_time",
+    "random_two",
+    "source_address",
+    "{ hash: \"${request.path}\" }",
+    "round_robin",
+];
+
+/// Members come and go as monitors say.
+const MONITORED: &str = "slow_start: 5s, monitors: [ { type: tcp, interval: 1h } ]";
 
 const CHAIN_POLICY: &str = r#"  chain2:
     rules:
@@ -162,6 +195,20 @@ impl Settings<'_> {
                 }
                 Server::Relay => ("relay", "type: tcp, pool: relay".to_owned()),
                 Server::Chain => ("chain", format!("pool: chain1, policies: [ chain2 ], {http}")),
+                Server::Kept => {
+                    let persistence = "persistence: { type: cookie }";
+                    ("kept", format!("pool: kept1, policies: [ kept2 ], {persistence}, {http}"))
+                }
+                Server::Limits => {
+                    let small = http.replace("16MiB", "1KiB");
+                    let rest = format!("pool: limits1, policies: [ limits2 ], {LIMITS}, {small}");
+                    ("limits", rest)
+                }
+                Server::Sourced => {
+                    let persistence =
+                        "persistence: { type: source_address, timeout: 24h, entries_max: 99 }";
+                    ("sourced", format!("pool: sourced, {persistence}, {http}"))
+                }
             };
             lines.push(format!("{name}: {{ listen: \"{listen}\", {rest} }}"));
         }
@@ -178,8 +225,14 @@ impl Settings<'_> {
         let limited = |pair: [SocketAddr; 2]| {
             pair.map(|it| format!("{{ address: \"{it}\", connections_max: 2 }}")).join(", ")
         };
-        let Addresses { http1, http2, rough, relay, refusing, .. } = self.addresses;
+        let Addresses { http1, http2, rough, relay, spare, refusing, .. } = self.addresses;
+        let narrow = |pair: [SocketAddr; 2]| {
+            pair.map(|it| format!("{{ address: \"{it}\", {NARROW} }}")).join(", ")
+        };
+        let (narrow1, narrow2) = (narrow(*http1), narrow(*http2));
         let (queue1, queue2) = (limited(*http1), limited(*http2));
+        let both = |[one, other]: [SocketAddr; 2]| format!("\"{one}\", \"{other}\"");
+        let (kept1, kept2) = (both(*http1), both(*http2));
         let ([one, other], [rough1, rough2]) = (http2, rough);
         let http2 = match self.change % 5 {
             // Now and then a member is gone, or one cannot be reached.
@@ -189,17 +242,33 @@ impl Settings<'_> {
         };
         let reuse = ["", "reuse: { requests_max: 5 }, ", "reuse: { idle_per_worker: 0 }, "];
         let reuse = reuse[self.change % 3];
-        let queue = "queue: { timeout: 5s, length_max: 6 }, retries: 2";
-        let timeouts = "connect_timeout: 1s, response_timeout: 1s";
+        let balance = BALANCES[self.change % BALANCES.len()];
+        let timeout = ["5s", "20ms"][self.change % 2];
+        let queue = |half_closed| {
+            let queue = format!("timeout: {timeout}, length_max: 6, half_closed: {half_closed}");
+            format!("queue: {{ {queue} }}, retries: 2, balance: {balance}")
+        };
+        let (stays, leaves) = (queue("wait"), queue("leave"));
+        let passive = "passive: { failures: 3, eject: 300ms }";
+        let budget = "retry_budget: { share: 50%, per_second_min: 10 }";
+        let timeouts = format!(
+            "connect_timeout: 1s, response_timeout: 1s, {passive}, {budget}, balance: {balance}"
+        );
         let mut pools = vec![
             format!("http2: {{ http2: true, {reuse}{TRIED_AGAIN}, members: [ {http2} ] }}"),
-            format!("queue1: {{ {queue}, members: [ {queue1} ] }}"),
-            format!("queue2: {{ http2: true, {queue}, members: [ {queue2} ] }}"),
+            format!("queue1: {{ {stays}, members: [ {queue1} ] }}"),
+            format!("queue2: {{ http2: true, {leaves}, members: [ {queue2} ] }}"),
             format!("rough1: {{ {timeouts}, members: [ \"{refusing}\", \"{rough1}\" ] }}"),
             format!(
                 "rough2: {{ http2: true, {timeouts}, members: [ \"{refusing}\", \"{rough2}\" ] }}"
             ),
             format!("relay: {{ members: [ \"{relay}\" ] }}"),
+            format!("kept1: {{ {MONITORED}, fallback: spare, members: [ {kept1} ] }}"),
+            format!("spare: {{ members: [ \"{spare}\" ] }}"),
+            format!("kept2: {{ http2: true, {MONITORED}, members: [ {kept2} ] }}"),
+            format!("limits1: {{ members: [ {narrow1} ] }}"),
+            format!("limits2: {{ http2: true, members: [ {narrow2} ] }}"),
+            format!("sourced: {{ {MONITORED}, members: [ {kept1} ] }}"),
         ];
         if let Some(Inner { listen, .. }) = &self.addresses.inner {
             let tls = "tls: { verify: false }";

@@ -38,8 +38,12 @@ impl Side {
 
 /// Whether a break of one end has to be one for the other, too, and no orderly end.
 pub fn shows_breaks(plan: &Plan) -> bool {
-    // Who half-closes before it has begun has ended in order.
-    let is_ended = matches!(plan.abort, Some((_, Break::Half)));
+    // Who half-closes before it has begun has ended in order, and who closes then looks the same.
+    let is_ended = match plan.abort {
+        Some((_, Break::Half)) => true,
+        Some((_, Break::Close)) => plan.place.client == Version::Http1,
+        _ => false,
+    };
     (plan.place.server == Server::Relay || plan.place.member == Version::Http2) && !is_ended
 }
 

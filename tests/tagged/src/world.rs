@@ -1,11 +1,13 @@
 //! What all threads share: the key, the counts, what was found.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, Moment};
+use crate::keeping::Keeping;
+use crate::message::{Request, path_block};
 use crate::place::{Place, THREADS_MAX, Version, origin};
 use crate::plan::Plan;
 use crate::profile::Profile;
@@ -46,6 +48,7 @@ kinds! {
     Gzip: "gzip",
     Brotli: "br",
     Zstd: "zstd",
+    Uncompressed: "compression not wanted, or not worth it",
     Uploads: "uploads with a length",
     ChunkedUploads: "uploads in chunks",
     CutUploads: "uploads cut",
@@ -69,6 +72,27 @@ kinds! {
     TunnelBroken: "WebSockets broken off",
     Relayed: "relayed connections, whole",
     RelayBroken: "relayed connections broken off",
+    Kept: "clients kept by a cookie",
+    KeptSource: "clients kept by their address",
+    KeptDrained: "clients kept at members that take nobody else",
+    Moved: "clients whose member takes them no more",
+    Nobody: "503 as no member takes requests",
+    ConnectionRefused: "connections of HTTP/2 above the limit",
+    ManyConnections: "connections above the limit",
+    Delayed: "requests held back",
+    RequestsLimited: "requests above a limit",
+    QueueTimeouts: "requests that waited in vain",
+    RapidResets: "requests reset as soon as they were made",
+    Floods: "floods of HTTP/2 that end their connection",
+    NegativeWindows: "windows that became negative",
+    LateSettings: "members of HTTP/2 that say late what they take",
+    OtherStreamsMax: "members of HTTP/2 that take another number of streams",
+    Retiring: "members of HTTP/2 that take no more on a connection",
+    Unread: "requests behind the last that a member takes",
+    Spare: "requests that a spare serves",
+    Ejections: "members ejected",
+    Retries: "further members tried",
+    MemberStates: "members that go or come back",
     Reloads: "reloads",
     Recoveries: "recoveries from a panic",
     Drains: "ends in order",
@@ -92,6 +116,11 @@ impl Tally {
 
     fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         TEXTS.iter().zip(&self.0).map(|(text, count)| (*text, count.load(Ordering::Relaxed)))
+    }
+
+    /// It has happened so often.
+    pub fn count_many(&self, kind: Kind, count: u64) {
+        self.0[kind as usize].fetch_add(count, Ordering::Relaxed);
     }
 
     /// How often it has happened.
@@ -158,10 +187,16 @@ pub struct World {
     pub clock: Clock,
     /// Counts.
     pub tally: Tally,
+    /// Who takes what, and which clients are kept where.
+    pub keeping: Keeping,
     /// Exchanges that each thread has begun.
     begun: [AtomicU64; THREADS_MAX],
     /// Number of a request, and how often members have seen it; lossy, for it is for those under way alone.
     seen: Vec<AtomicU64>,
+    /// How often members have said of a request that they did not read it.
+    unread: Mutex<HashMap<Id, u32>>,
+    /// What was seen that is right if that was so often enough.
+    suspects: Mutex<Vec<(Id, String, u32)>>,
     /// Tunnels of clients of HTTP/2 that have ended for their members.
     ended: Mutex<HashSet<Id>>,
     /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
@@ -198,8 +233,11 @@ impl World {
             profile,
             clock,
             tally: Tally::default(),
+            keeping: Keeping::default(),
             begun: std::array::from_fn(|_| AtomicU64::new(0)),
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
+            unread: Mutex::default(),
+            suspects: Mutex::default(),
             ended: Mutex::default(),
             spoilt: std::array::from_fn(|_| [0, 0].map(AtomicU64::new)),
             broken_off: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -268,6 +306,35 @@ impl World {
         let count = if is_same { (before & ((1 << ARRIVALS_BITS) - 1)) + 1 } else { 1 };
         place.store(id.0 << ARRIVALS_BITS | count, Ordering::Release);
         count
+    }
+
+    /// A request has come to a member that says that it has not read it.
+    pub fn leave_unread(&self, request: &Request) -> Result<(), String> {
+        let block = path_block(&request.target).unwrap_or_default();
+        let named = self.key.read(block).and_then(|(id, ..)| self.plan(id));
+        let plan = named.ok_or_else(|| format!("a request of no exchange: {request:?}"))?;
+        self.count(Kind::Unread);
+        self.keeping.left_unread(&plan);
+        *self.unread.lock().unwrap_or_else(PoisonError::into_inner).entry(plan.id).or_default() +=
+            1;
+        Ok(())
+    }
+
+    /// What has become of a request is right if so many members have left it unread, which they may be yet to see.
+    pub fn suspect(&self, id: Id, what: String, unread: u32) {
+        let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        suspects.push((id, what, unread));
+    }
+
+    /// All members have seen what has come: what they have not left unread is found.
+    pub fn convict(&self) {
+        let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, what, needed) in suspects.drain(..) {
+            if unread.get(&id).is_none_or(|count| *count < needed) {
+                self.found(&Finding::new(what, id));
+            }
+        }
     }
 
     /// A member has got all of a tunnel.

@@ -29,7 +29,24 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Clients at a time.
 const CLIENTS: usize = 24;
 /// What is not done to a real weir here.
-const IMPOSSIBLE: [Happening; 2] = [Happening::Recoveries, Happening::Drains];
+const IMPOSSIBLE: [Happening; 16] = [
+    Happening::Recoveries,
+    Happening::Drains,
+    Happening::ConnectionRefused,
+    Happening::ManyConnections,
+    Happening::Delayed,
+    Happening::RequestsLimited,
+    Happening::QueueTimeouts,
+    Happening::Spare,
+    Happening::Ejections,
+    Happening::Retries,
+    Happening::MemberStates,
+    Happening::Nobody,
+    Happening::Kept,
+    Happening::KeptSource,
+    Happening::KeptDrained,
+    Happening::Moved,
+];
 /// How often the configuration changes.
 const RELOAD_EVERY: Duration = Duration::from_millis(700);
 /// How often something is told of a long run.

@@ -24,6 +24,7 @@ pub struct Members {
     http2: [SocketAddr; 2],
     rough: [SocketAddr; 2],
     relay: SocketAddr,
+    spare: SocketAddr,
     /// Where nobody listens.
     refusing: Lease,
     is_over: Arc<AtomicBool>,
@@ -36,10 +37,11 @@ impl Members {
         let start = |role| listen(role, Buffer::Usual, world, &is_over);
         let start_narrow = |role| listen(role, Buffer::Narrow, world, &is_over);
         Self {
-            http1: [start(Role::Http1), start_narrow(Role::Http1)],
-            http2: [start(Role::Http2), start_narrow(Role::Http2)],
-            rough: [start(Role::Http1), start(Role::RoughHttp2)],
+            http1: [start(Role::Http1(0)), start_narrow(Role::Http1(1))],
+            http2: [start(Role::Http2(0)), start_narrow(Role::Http2(1))],
+            rough: [start(Role::Http1(0)), start(Role::RoughHttp2)],
             relay: start(Role::Relay),
+            spare: start(Role::Http1(2)),
             refusing: Lease::new(),
             is_over,
         }
@@ -54,6 +56,7 @@ impl Members {
             http2: self.http2,
             rough: self.rough,
             relay: self.relay,
+            spare: self.spare,
             refusing: self.refusing.address(),
             inner: Some(Inner { listen: listeners.inner(), certificates }),
         }
@@ -63,7 +66,7 @@ impl Members {
 impl Drop for Members {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        let all = [&self.http1[..], &self.http2, &self.rough, &[self.relay]].concat();
+        let all = [&self.http1[..], &self.http2, &self.rough, &[self.relay, self.spare]].concat();
         for address in all {
             // Wakes the acceptor.
             let _ = TcpStream::connect(address);

@@ -32,8 +32,8 @@ fn client<'a>(world: &'a World, thread: usize, place: Place, end: End) -> Task<'
 
 fn member<'a>(world: &'a World, version: Version, end: End) -> Task<'a> {
     let role = match version {
-        Version::Http1 => Role::Http1,
-        Version::Http2 => Role::Http2,
+        Version::Http1 => Role::Http1(0),
+        Version::Http2 => Role::Http2(0),
     };
     let random = Random::new(world.seed ^ world.begun());
     Box::pin(serve(world, role, random, Link::over(Box::new(end), world)))

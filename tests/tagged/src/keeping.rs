@@ -1,0 +1,318 @@
+//! What members take at present, as the control plane has said, and at which of them weir has to keep a client.
+//!
+//! A request is held against what was so all the time since its client wrote it: whatever changed meanwhile may have
+//! come before weir looked, or after.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Moment;
+use crate::place::{Place, Server, Version, origin};
+use crate::plan::Plan;
+use crate::tag::Id;
+use crate::world::{Kind, Tally};
+
+/// Pools whose clients are kept, by name.
+pub const POOLS: [&str; 3] = ["kept1", "kept2", "sourced"];
+/// Length of what stands for a member in a cookie.
+const TOKEN_BYTES: usize = 30;
+/// Members of each of them.
+pub const MEMBERS: usize = 2;
+/// The number of the member behind the first of these pools, in a pool of its own: it serves while nobody there does.
+pub const SPARE: usize = 2;
+/// What the cookie is called.
+const COOKIE: &str = "WEIR";
+
+fn pool_of(place: Place) -> Option<usize> {
+    match (place.server, place.member) {
+        (Server::Kept, Version::Http1) => Some(0),
+        (Server::Kept, Version::Http2) => Some(1),
+        (Server::Sourced, _) => Some(2),
+        _ => None,
+    }
+}
+
+/// What a member takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// Requests of clients that are kept at it.
+    Kept,
+    /// Any request.
+    #[default]
+    All,
+}
+
+#[derive(Debug, Default)]
+struct Member {
+    takes: Takes,
+    since: Moment,
+}
+
+impl Member {
+    /// It has taken at least this since before then.
+    fn took(&self, takes: Takes, then: Moment) -> bool {
+        self.takes >= takes && self.since < then
+    }
+
+    /// It has taken no more than this since before then.
+    fn took_only(&self, takes: Takes, then: Moment) -> bool {
+        self.takes <= takes && self.since < then
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+struct Asked {
+    begun: Moment,
+    pool: usize,
+    /// Where its cookie belongs, and whether it is known at the spare.
+    cookie: Option<usize>,
+    knows_spare: bool,
+    /// Where it came last.
+    came_to: Option<usize>,
+    /// A member has left it unread.
+    is_unread: bool,
+}
+
+impl Asked {
+    /// Whether it may go to the spare: nobody takes just any request, and its own member does not take it.
+    fn check_spare(
+        &self,
+        is_first: bool,
+        members: &[Member],
+        had_nobody: Moment,
+    ) -> Result<Option<String>, String> {
+        let keeps = self.cookie.is_some_and(|home| members[home].took(Takes::Kept, self.begun));
+        let had_nobody = has_nobody(members) || had_nobody >= self.begun;
+        match (keeps && is_first, had_nobody) {
+            (false, true) => Ok(None),
+            _ => Err(format!("at the spare; its own member takes it: {keeps}")),
+        }
+    }
+}
+
+/// A client's cookie, and the members that it stands for.
+#[derive(Debug, Clone)]
+struct Cookie {
+    value: String,
+    member: Option<usize>,
+    knows_spare: bool,
+}
+
+/// Where a client was seen by its address; what it asked for before then shows nothing.
+#[derive(Debug)]
+struct Source {
+    member: Option<usize>,
+    since: Moment,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    members: [[Member; MEMBERS]; POOLS.len()],
+    /// When a pool had nobody for the last time who takes any request.
+    had_nobody: [Moment; POOLS.len()],
+    asked: HashMap<Id, Asked>,
+    /// By client and pool.
+    cookies: HashMap<(usize, usize), Cookie>,
+    sources: HashMap<usize, Source>,
+    /// When a member took nothing any more for the last time, at which clients are kept by their address.
+    moved: Moment,
+    /// Tokens of cookies, and what they stand for: each for one member alone.
+    values: HashMap<String, (usize, usize)>,
+}
+
+/// Members and what is kept at them; shared by all clients and members.
+#[derive(Debug, Default)]
+pub struct Keeping(Mutex<State>);
+
+impl Keeping {
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A member takes this from now on.
+    pub fn set(&self, pool: usize, member: usize, takes: Takes, now: Moment) {
+        let state = &mut *self.locked();
+        if has_nobody(&state.members[pool]) {
+            state.had_nobody[pool] = now;
+        }
+        state.members[pool][member] = Member { takes, since: now };
+        if pool_of_sources(pool) && takes == Takes::Nothing {
+            // Whoever was not seen elsewhere may have been there.
+            let is_moved = |source: &&mut Source| source.member.is_none_or(|it| it == member);
+            let moved = state.sources.values_mut().filter(is_moved);
+            moved.for_each(|source| *source = Source { member: None, since: now });
+            state.moved = now;
+        }
+    }
+
+    /// A client writes a request; the value of its cookie, if it has one.
+    pub fn ask(&self, plan: &Plan, now: Moment) -> Option<String> {
+        let pool = pool_of(plan.place)?;
+        let state = &mut *self.locked();
+        let cookie = state.cookies.get(&(origin(plan.id).0, pool)).cloned();
+        let asked = Asked {
+            begun: now,
+            pool,
+            cookie: cookie.as_ref().and_then(|cookie| cookie.member),
+            knows_spare: cookie.as_ref().is_some_and(|cookie| cookie.knows_spare),
+            came_to: None,
+            is_unread: false,
+        };
+        state.asked.insert(plan.id, asked);
+        cookie.map(|cookie| format!("{COOKIE}={}", cookie.value))
+    }
+
+    /// A request has come to a member. An error: it does not belong there; a text: unless its own has left it unread.
+    pub fn arrived(
+        &self,
+        tally: &Tally,
+        plan: &Plan,
+        member: usize,
+    ) -> Result<Option<String>, String> {
+        let state = &mut *self.locked();
+        let Some(asked) = state.asked.get_mut(&plan.id) else { return Ok(None) };
+        let is_first = asked.came_to.replace(member).is_none();
+        let (begun, members) = (asked.begun, &state.members[asked.pool]);
+        if member == SPARE {
+            tally.count(Kind::Spare);
+            return asked.check_spare(is_first, members, state.had_nobody[asked.pool]);
+        }
+        let here = &members[member];
+        let mut home = asked.cookie;
+        if pool_of_sources(asked.pool) {
+            let source = state.sources.entry(origin(plan.id).0);
+            let source = source.or_insert(Source { member: None, since: state.moved });
+            if source.since < begun {
+                home = source.member;
+                source.member = Some(member);
+            }
+        }
+        if here.took_only(Takes::Nothing, begun) {
+            return Err(format!("at member {member}, which takes nothing"));
+        }
+        // Of a source it may be known from a request that never came.
+        let is_new = home.is_none() && !pool_of_sources(asked.pool);
+        if here.took_only(Takes::Kept, begun) && (is_new || home.is_some_and(|it| it != member)) {
+            return Err(format!("at member {member}, which takes nobody new"));
+        }
+        let Some(home) = home else { return Ok(None) };
+        if home != member {
+            tally.count(Kind::Moved);
+            let is_over = !is_first || asked.is_unread;
+            if is_over || !members[home].took(Takes::Kept, begun) {
+                return Ok(None);
+            }
+            let what = format!("at member {member} instead of {home}");
+            return if plan.place.member == Version::Http1 { Err(what) } else { Ok(Some(what)) };
+        }
+        tally.count(if pool_of_sources(asked.pool) { Kind::KeptSource } else { Kind::Kept });
+        if here.took_only(Takes::Kept, begun) {
+            tally.count(Kind::KeptDrained);
+        }
+        Ok(None)
+    }
+
+    /// A request has come to a member which had said that it reads no more. It may have gone to another already.
+    pub fn left_unread(&self, plan: &Plan) {
+        let state = &mut *self.locked();
+        if let Some(asked) = state.asked.get_mut(&plan.id) {
+            asked.is_unread = true;
+        }
+    }
+
+    /// A member's response has come to the client, with this cookie of weir's.
+    pub fn answered(&self, plan: &Plan, field: Option<&str>) -> Result<(), String> {
+        let Some(pool) = pool_of(plan.place) else { return Ok(()) };
+        let state = &mut *self.locked();
+        let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };
+        let Some(member) = asked.came_to else { return Err("of no member".to_owned()) };
+        let is_known =
+            if member == SPARE { asked.knows_spare } else { asked.cookie == Some(member) };
+        let is_news = plan.place.server == Server::Kept && !is_known;
+        let Some(field) = field.filter(|_| is_news) else {
+            return match (is_news, field) {
+                (false, None) => Ok(()),
+                _ => Err(format!("{field:?} from {member} for a client of {:?}", asked.cookie)),
+            };
+        };
+        let others =
+            if member == SPARE { asked.cookie } else { asked.knows_spare.then_some(SPARE) };
+        let value = state.check_value(field, pool, [Some(member), others])?;
+        let is_spare = |it: &usize| *it == SPARE;
+        let cookie = Cookie {
+            value,
+            member: if is_spare(&member) { asked.cookie } else { Some(member) },
+            knows_spare: asked.knows_spare || is_spare(&member),
+        };
+        state.cookies.insert((origin(plan.id).0, pool), cookie);
+        Ok(())
+    }
+
+    /// weir has said that no member takes a request.
+    pub fn refused(&self, tally: &Tally, plan: &Plan) -> Result<(), String> {
+        let state = &mut *self.locked();
+        let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };
+        let members = &state.members[asked.pool];
+        if asked.cookie.is_some_and(|home| members[home].took(Takes::Kept, asked.begun)) {
+            return Err(format!("503 though member {:?} takes it", asked.cookie));
+        }
+        tally.count(Kind::Nobody);
+        if asked.pool == 0 {
+            return Err("503 though there is a spare".to_owned());
+        }
+        match has_nobody(members) || state.had_nobody[asked.pool] >= asked.begun {
+            true => Ok(()),
+            false => Err("503 though there are members".to_owned()),
+        }
+    }
+}
+
+fn has_nobody(members: &[Member]) -> bool {
+    members.iter().all(|member| member.takes != Takes::All)
+}
+
+impl State {
+    /// The value of a cookie that is set: a token for each of these members, the one that has answered first.
+    fn check_value(
+        &mut self,
+        field: &str,
+        pool: usize,
+        members: [Option<usize>; 2],
+    ) -> Result<String, String> {
+        let value =
+            field.strip_prefix("WEIR=").and_then(|it| it.strip_suffix("; Path=/; HttpOnly"));
+        let value = value.ok_or_else(|| format!("the cookie {field:?}"))?;
+        let is_token =
+            |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
+        let mut tokens = value.split('.');
+        for member in members.into_iter().flatten() {
+            let token = tokens.next().filter(|it| it.len() == TOKEN_BYTES && is_token(it));
+            let token = token.ok_or_else(|| format!("{field:?} for {members:?}"))?;
+            let stands_for = *self.values.entry(token.to_owned()).or_insert((pool, member));
+            if stands_for != (pool, member) {
+                return Err(format!("{token} for {member} of {pool}, and {stands_for:?}"));
+            }
+        }
+        match tokens.next() {
+            None => Ok(value.to_owned()),
+            Some(_) => Err(format!("{field:?} for {members:?} alone")),
+        }
+    }
+}
+
+/// Whether clients of the pool are told apart by their addresses.
+fn pool_of_sources(pool: usize) -> bool {
+    pool == 2
+}
+
+/// The cookie of weir's among the fields of a response, which is taken out.
+pub fn take_cookie(fields: &mut crate::message::Fields) -> Option<String> {
+    let is_own = |(name, value): &(crate::message::Name, String)| {
+        name == "set-cookie" && value.starts_with("WEIR=")
+    };
+    let place = fields.iter().position(is_own)?;
+    Some(fields.remove(place).1)
+}
