@@ -74,7 +74,7 @@ impl Worker {
                 Err(Errno::INTR) => {}
                 Err(error) => {
                     let error = format!("control socket: {error}");
-                    return self.world.tell_of_socket(io.now_ms(), &error);
+                    return self.world.notices.tell_of_socket(io.now_ms(), &error);
                 }
             }
         }
@@ -127,9 +127,10 @@ impl Worker {
         for address in added {
             match self.handed_over.pop_front().flatten() {
                 Some(socket) => self.desk(io).add_listener(socket, address),
-                None => {
-                    self.world.tell_of_socket(io.now_ms(), &format!("listener {address} was lost"))
-                }
+                None => self
+                    .world
+                    .notices
+                    .tell_of_socket(io.now_ms(), &format!("listener {address} was lost")),
             }
         }
         self.close_idle_clients(io);
@@ -187,9 +188,10 @@ impl Desk<'_> {
                 let (address, server) = (Rc::new(address), Rc::clone(server));
                 self.world.listeners.insert(Listener { token, address, server });
             }
-            Err(error) => {
-                self.world.tell_of_socket(self.io.now_ms(), &format!("listener {address}: {error}"))
-            }
+            Err(error) => self
+                .world
+                .notices
+                .tell_of_socket(self.io.now_ms(), &format!("listener {address}: {error}")),
         }
     }
 

@@ -154,8 +154,7 @@ impl Edge for Desk<'_> {
     }
 
     fn tell(&mut self, notice: Notice<'_>) {
-        let counters = &self.world.counted;
-        self.world.notices.tell(notice, self.io.now_ms(), counters);
+        self.world.notices.tell(notice, self.io.now_ms());
     }
 
     #[inline]

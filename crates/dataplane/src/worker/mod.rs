@@ -291,12 +291,12 @@ impl Handler for Worker {
     ) {
         let Some(listener) = key_of(listener) else { return };
         if let Err(error) = self.accept_client(io, listener, socket, peer) {
-            self.world.tell_of_socket(io.now_ms(), &error.to_string());
+            self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
         }
     }
 
     fn accept_failed(&mut self, io: &mut EventLoop, _listener: OwnerKey, error: Errno) {
-        self.world.tell_of_socket(io.now_ms(), &error.to_string());
+        self.world.notices.tell_of_socket(io.now_ms(), &error.to_string());
     }
 
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>) {

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use weir_exchange::edge::notice::Notice;
 use weir_exchange::local::pool::LocalMember;
-use weir_exchange::shared::counters::WorkerCounters;
+use weir_exchange::shared::counters::{Own, WorkerCounters};
 use weir_tls::TlsError;
 
 use crate::reports::Event;
@@ -32,6 +32,7 @@ impl Throttle {
 
 /// What a worker tells people.
 pub struct Notices {
+    counters: Own<WorkerCounters>,
     events: SyncSender<Event>,
     policy_lines: SyncSender<Event>,
     of_sockets: Throttle,
@@ -42,8 +43,13 @@ pub struct Notices {
 
 impl Notices {
     /// Over these channels.
-    pub fn new(events: SyncSender<Event>, policy_lines: SyncSender<Event>) -> Self {
+    pub fn new(
+        events: SyncSender<Event>,
+        policy_lines: SyncSender<Event>,
+        counters: Own<WorkerCounters>,
+    ) -> Self {
         Self {
+            counters,
             events,
             policy_lines,
             of_sockets: Throttle::default(),
@@ -54,12 +60,12 @@ impl Notices {
     }
 
     /// Tells of a transaction.
-    pub fn tell(&mut self, notice: Notice<'_>, now_ms: u64, counters: &WorkerCounters) {
+    pub fn tell(&mut self, notice: Notice<'_>, now_ms: u64) {
         let event = match notice {
             Notice::PolicyLine(line) => {
                 let text = String::from_utf8_lossy(line).into_owned();
                 if self.policy_lines.try_send(Event::Policy { text }).is_err() {
-                    counters.policy_lines_dropped.add(1);
+                    self.counters.policy_lines_dropped.add(1);
                 }
                 return;
             }
@@ -85,8 +91,8 @@ impl Notices {
     }
 
     /// This host could not provide a socket.
-    pub fn tell_of_socket(&mut self, error: &str, now_ms: u64, counters: &WorkerCounters) {
-        counters.socket_failures.add(1);
+    pub fn tell_of_socket(&mut self, now_ms: u64, error: &str) {
+        self.counters.socket_failures.add(1);
         if self.of_sockets.is_due(now_ms) {
             self.send(Event::SocketFailed { error: error.to_owned() });
         }

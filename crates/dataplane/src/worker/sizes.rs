@@ -22,8 +22,8 @@ fn nothing_is_larger_than_today() {
     check::<MemberConnection>(200);
     check::<MemberHttp2>(1_128);
     check::<MemberStream>(192);
-    check::<Transaction>(520);
-    check::<Exchange>(520);
+    check::<Transaction>(456);
+    check::<Exchange>(456);
     check::<Extras>(664);
 }
 

@@ -1,9 +1,7 @@
 //! What a worker's exchanges act upon: connections, lines, buffers, the log.
 
-use crate::worker::notices::Notices;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use weir_exchange::shared::counters::Own;
 
 use weir_event_loop::wall_clock::WallClock;
 use weir_event_loop::{clock, random};
@@ -12,7 +10,7 @@ use weir_exchange::arena::{
 };
 use weir_exchange::edge::tools::Tools;
 use weir_exchange::local::table::LocalTable;
-use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::transaction::ends::Ends;
 use weir_http::h2::hpack::HeaderBlock;
@@ -27,6 +25,7 @@ use crate::worker::client::connection::Client;
 use crate::worker::client::pending::PendingRequests;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::lost_streams::LostStream;
+use crate::worker::notices::Notices;
 
 /// What is being read: it is borrowed while what it says is acted upon.
 #[derive(Default)]
@@ -107,10 +106,10 @@ impl World {
             clients: Arena::default(),
             members: Arena::default(),
             listeners: Arena::default(),
+            notices: Notices::new(events, policy_lines, counters.own(id)),
             counted: counters.own(id),
             counters,
             log,
-            notices: Notices::new(events, policy_lines),
             leave_by_ms: None,
             drain_until_ms: None,
             wall: WallClock::default(),
@@ -146,12 +145,6 @@ impl World {
     pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<&mut MemberStream> {
         let http2 = self.members.get_mut(ends.attempt.connection?)?.http2.as_mut()?;
         http2.streams.get_mut(ends.attempt.member_stream?)
-    }
-
-    /// This host could not provide a socket.
-    pub fn tell_of_socket(&mut self, now_ms: u64, error: &str) {
-        let counters = &self.counted;
-        self.notices.tell_of_socket(error, now_ms, counters);
     }
 
     /// Whether the process is stopping.

@@ -10,6 +10,7 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::local::traffic::HeldByConnection;
 use weir_http::h1::{BodyDecoder, HeadScan};
+use weir_http::h2::frame::PREFACE;
 
 use crate::worker::client::handshake::HandshakePlace;
 use crate::worker::client::http2::Http2;
@@ -91,6 +92,21 @@ impl Client {
         self.scan = scan;
         self.scan.scan(input, &self.server.limits);
         self.collecting = true;
+    }
+
+    /// Whether a connection that may begin with the preface of HTTP/2 (RFC 9113 section 3.4) does; `None`: so far.
+    pub fn speaks_http2(&mut self, input: &[u8]) -> Option<bool> {
+        let length = input.len().min(PREFACE.len());
+        if input[..length] != PREFACE[..length] {
+            self.may_be_http2 = false;
+            return Some(false);
+        }
+        if length < PREFACE.len() {
+            self.stage = Stage::Head;
+            return None;
+        }
+        self.may_be_http2 = false;
+        Some(true)
     }
 
     /// Whether it waits for the next request, of which nothing has come.

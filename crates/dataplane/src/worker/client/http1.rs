@@ -8,7 +8,6 @@ use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::Outcome;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
-use weir_http::h2::frame::PREFACE;
 
 use crate::worker::Worker;
 use crate::worker::client::connection::Client;
@@ -102,18 +101,11 @@ impl Worker {
                     break;
                 }
                 Stage::Idle | Stage::Head if client.may_be_http2 && !rest.is_empty() => {
-                    let length = rest.len().min(PREFACE.len());
-                    client.may_be_http2 = false;
-                    if rest[..length] != PREFACE[..length] {
-                        continue;
+                    match client.speaks_http2(rest) {
+                        Some(true) => self.desk(io).begin_http2(key),
+                        Some(false) => {}
+                        None => break,
                     }
-                    if length == PREFACE.len() {
-                        self.desk(io).begin_http2(key);
-                        continue;
-                    }
-                    client.may_be_http2 = true;
-                    client.stage = Stage::Head;
-                    break;
                 }
                 Stage::Idle | Stage::Head => {
                     if rest.is_empty() {

@@ -123,7 +123,9 @@ impl Desk<'_> {
         if !ours.contains(&error) {
             return MemberFailure::Connect;
         }
-        self.world.tell_of_socket(self.io.now_ms(), &format!("connection to a member: {error}"));
+        self.world
+            .notices
+            .tell_of_socket(self.io.now_ms(), &format!("connection to a member: {error}"));
         MemberFailure::NoSocket
     }
 

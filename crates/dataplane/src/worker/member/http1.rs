@@ -72,7 +72,7 @@ impl Worker {
                     let step = self.with(io, exchange, |it, at| {
                         // Its head is out.
                         let nothing = at.world.tools.scratch.take();
-                        at.pass_body(it, key, nothing, rest, &mut fields)
+                        pass_body(at, it, key, nothing, rest, &mut fields)
                     });
                     self.inbox.trailers = fields;
                     step
@@ -145,7 +145,7 @@ impl Worker {
                 let mut fields = std::mem::take(&mut self.inbox.trailers);
                 let step = self.with(io, exchange_key, |it, at| {
                     let (text, body) = (text(length), &input[length..]);
-                    at.begin_response(it, key, (&mut head, text), body, &mut fields)
+                    begin_response(at, it, key, (&mut head, text), body, &mut fields)
                 });
                 self.inbox.trailers = fields;
                 step.behind(length)
@@ -215,87 +215,85 @@ impl Worker {
     }
 }
 
-impl Desk<'_> {
-    /// Begins a response with this head, and passes on what there is of its body.
-    fn begin_response(
-        &mut self,
-        it: &mut Exchange,
-        key: ConnectionKey,
-        (head, text): (&mut ResponseHead, &[u8]),
-        body: &[u8],
-        fields: &mut Vec<Field>,
-    ) -> Step {
-        let taken = it.ends.tries.pool.settings().lenient;
-        let Some(connection) = self.world.members.get_mut(key) else { return Step::Over };
-        connection.body = BodyDecoder::of_member(head.framing, taken);
-        connection.body.note_flaws(head.flaws);
-        connection.keep = head.keep_alive;
-        let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
-        connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
-        let message = it.begin_response(self, head, (text, body));
-        self.pass_body(it, key, message, body, fields)
-    }
+/// Begins a response with this head, and passes on what there is of its body.
+fn begin_response(
+    at: &mut Desk<'_>,
+    it: &mut Exchange,
+    key: ConnectionKey,
+    (head, text): (&mut ResponseHead, &[u8]),
+    body: &[u8],
+    fields: &mut Vec<Field>,
+) -> Step {
+    let taken = it.ends.tries.pool.settings().lenient;
+    let Some(connection) = at.world.members.get_mut(key) else { return Step::Over };
+    connection.body = BodyDecoder::of_member(head.framing, taken);
+    connection.body.note_flaws(head.flaws);
+    connection.keep = head.keep_alive;
+    let keep_ms = |seconds: u32| u64::from(seconds) * 1_000;
+    connection.keep_ms = head.keep_alive_timeout_s.map(keep_ms);
+    let message = it.begin_response(at, head, (text, body));
+    pass_body(at, it, key, message, body, fields)
+}
 
-    /// Passes on what `input` has of a response body, behind its head where that has not gone out yet.
-    fn pass_body(
-        &mut self,
-        it: &mut Exchange,
-        key: ConnectionKey,
-        head: Message,
-        input: &[u8],
-        fields: &mut Vec<Field>,
-    ) -> Step {
-        let Some(connection) = self.world.members.get_mut(key) else {
-            self.world.tools.scratch.give(head);
-            return Step::Over;
-        };
-        let mut pieces = Pieces::none();
-        if pieces::gather(&mut connection.body, input, &mut pieces).is_err() {
-            it.ends.send_head_alone(self, head);
-            return Step::Malformed;
-        };
-        let mut consumed = pieces.consumed;
-        let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
-        let mut is_sound = true;
-        let mut repaired = Vec::new();
-        if pieces.next == Next::Trailers {
-            let section = &input[consumed..];
-            let (limits, edits) = (&it.ends.server.limits, it.response_trailers());
-            let mut flaws = Flaws::NONE;
-            let by_member = (it.ends.tries.pool.settings().lenient, &mut flaws);
-            let trailers = (&mut repaired, &mut *fields);
-            match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
-                Ok(Parsed::Complete { length }) => {
-                    let text = if repaired.is_empty() { section } else { &repaired };
-                    end = End::Trailers(fields, text);
-                    connection.body.note_flaws(flaws);
-                    connection.body.trailers_done();
-                    consumed += length;
-                }
-                Ok(Parsed::Partial) => {}
-                Err(_) => is_sound = false,
+/// Passes on what `input` has of a response body, behind its head where that has not gone out yet.
+fn pass_body(
+    at: &mut Desk<'_>,
+    it: &mut Exchange,
+    key: ConnectionKey,
+    head: Message,
+    input: &[u8],
+    fields: &mut Vec<Field>,
+) -> Step {
+    let Some(connection) = at.world.members.get_mut(key) else {
+        at.world.tools.scratch.give(head);
+        return Step::Over;
+    };
+    let mut pieces = Pieces::none();
+    if pieces::gather(&mut connection.body, input, &mut pieces).is_err() {
+        it.ends.send_head_alone(at, head);
+        return Step::Malformed;
+    };
+    let mut consumed = pieces.consumed;
+    let mut end = if pieces.next == Next::Done { End::Data } else { End::No };
+    let mut is_sound = true;
+    let mut repaired = Vec::new();
+    if pieces.next == Next::Trailers {
+        let section = &input[consumed..];
+        let (limits, edits) = (&it.ends.server.limits, it.response_trailers());
+        let mut flaws = Flaws::NONE;
+        let by_member = (it.ends.tries.pool.settings().lenient, &mut flaws);
+        let trailers = (&mut repaired, &mut *fields);
+        match parse_trailers_of_member(section, limits, edits, by_member, trailers) {
+            Ok(Parsed::Complete { length }) => {
+                let text = if repaired.is_empty() { section } else { &repaired };
+                end = End::Trailers(fields, text);
+                connection.body.note_flaws(flaws);
+                connection.body.trailers_done();
+                consumed += length;
             }
+            Ok(Parsed::Partial) => {}
+            Err(_) => is_sound = false,
         }
-        let flaws = connection.body.new_flaws();
-        connection.count_flaws(flaws);
-        if !is_sound {
-            it.ends.send_head_alone(self, head);
-            return Step::Malformed;
-        }
-        let mut done = !matches!(end, End::No);
-        let mut is_left = consumed < input.len();
-        match it.send_response(self, head, (input, &pieces), end) {
-            Passed::On => {}
-            Passed::Enough => (done, is_left) = (true, true),
-            Passed::Over => return Step::Over,
-        }
-        if done {
-            it.response_done(self, !is_left);
-            return Step::Over;
-        }
-        it.pace_response(self);
-        if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
     }
+    let flaws = connection.body.new_flaws();
+    connection.count_flaws(flaws);
+    if !is_sound {
+        it.ends.send_head_alone(at, head);
+        return Step::Malformed;
+    }
+    let mut done = !matches!(end, End::No);
+    let mut is_left = consumed < input.len();
+    match it.send_response(at, head, (input, &pieces), end) {
+        Passed::On => {}
+        Passed::Enough => (done, is_left) = (true, true),
+        Passed::Over => return Step::Over,
+    }
+    if done {
+        it.response_done(at, !is_left);
+        return Step::Over;
+    }
+    it.pace_response(at);
+    if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
 }
 
 /// What came of looking at some input.
