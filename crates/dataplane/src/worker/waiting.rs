@@ -92,7 +92,7 @@ impl Desk<'_> {
     /// Lets it wait for a member. False: there is no queue, no room in it, or nobody who would wait.
     pub fn join_line(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
         if let Some(newer) = newer_pool(&self.world.table, &ends.tries.pool) {
-            ends.move_to(newer, is_sent);
+            ends.move_to(newer);
         }
         let pool = Rc::clone(&ends.tries.pool);
         let Some(queue) = pool.settings().queue else {
@@ -281,8 +281,7 @@ impl Worker {
                 continue;
             }
             if let Some(newer) = newer_pool(next, &transaction.ends().tries.pool) {
-                let is_sent = transaction.http().is_some_and(|it| it.request.is_sent());
-                transaction.ends_mut().move_to(newer, is_sent);
+                transaction.ends_mut().move_to(newer);
             }
         }
     }

@@ -32,6 +32,8 @@ pub struct LocalPool {
     pub live: Arc<LivePool>,
     /// What this worker counts.
     pub counters: Own<PoolCounters>,
+    /// As what the heads of its requests are written, and those of the pools behind it.
+    pub forms: Forms,
     /// Parallel to the snapshot's members.
     pub members: Vec<Rc<LocalMember>>,
     settings: Arc<snapshot::Pool>,
@@ -39,6 +41,34 @@ pub struct LocalPool {
     maglev: Option<Arc<MaglevTable>>,
     budget: RefCell<RetryBudget>,
     choice: RefCell<Choice>,
+}
+
+/// As what the head of a request is written for members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forms {
+    /// As HTTP/1 sends it.
+    Text,
+    /// As lines, for streams of HTTP/2.
+    Lines,
+    /// As both: a pool behind this one is asked otherwise.
+    Both,
+}
+
+impl Forms {
+    /// Those of this pool of a snapshot.
+    fn of(snapshot: &Snapshot, index: usize) -> Self {
+        let is_http2 = snapshot.pools[index].http2;
+        let mut seen = vec![index];
+        while let Some(next) = snapshot.pools[seen[seen.len() - 1]].fallback
+            && !seen.contains(&next)
+        {
+            if snapshot.pools[next].http2 != is_http2 {
+                return Self::Both;
+            }
+            seen.push(next);
+        }
+        if is_http2 { Self::Lines } else { Self::Text }
+    }
 }
 
 /// One member of one worker; outlives snapshots as long as they all have it.
@@ -169,6 +199,7 @@ impl LocalPool {
         Self {
             live: Arc::clone(&live.pool),
             counters: live.pool.counters.own(worker),
+            forms: Forms::of(snapshot, index),
             members: members.collect(),
             by_label: labels.zip(0..).collect(),
             maglev: live.maglev.clone(),

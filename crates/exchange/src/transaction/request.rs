@@ -1,8 +1,13 @@
 //! A request on its way to a member, and what of it could be sent once more.
 
+use weir_http::edits::RequestEdits;
+use weir_http::h1::write_request_head;
 use weir_http::h2::Answer;
-use weir_http::message::{Framing, Method, RequestHead, Version};
+use weir_http::h2::message::{Lines, LinesWriter, RequestForward, write_request};
+use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
+use crate::edge::tools::Tools;
+use crate::local::pool::Forms;
 use crate::transaction::seeking::Need;
 use crate::transaction::websocket::{self, Handshake};
 
@@ -29,8 +34,11 @@ pub struct Request {
     pub is_extended_connect: bool,
     /// It asks for a WebSocket, which a member of HTTP/2 can be asked for, too.
     pub websocket: Option<Handshake>,
-    /// As HTTP/1 sends it, as much of it as is kept. On a stream the body behind the head is bare.
+    /// Its head as members of its pool are asked, and behind it as much of its body as is kept: as HTTP/1 sends it, on a
+    /// stream bare.
     pub bytes: Vec<u8>,
+    /// The head as lines, where pools that it may go to are asked in both ways.
+    other_lines: Option<Box<[u8]>>,
     /// Length of its head.
     pub head_bytes: usize,
     kept: Kept,
@@ -43,21 +51,54 @@ pub struct Request {
 }
 
 impl Request {
-    /// One of which nothing was sent yet. `text` is the head as HTTP/1 sends it, `head` what the client has sent.
-    pub fn new(text: Vec<u8>, head: &RequestHead, input: &[u8]) -> Self {
+    /// One of which nothing was sent yet: its head is written to `buffer`, which is empty, as members are asked.
+    pub fn of(
+        tools: &Tools,
+        (head, input): (&RequestHead, &[u8]),
+        forms: Forms,
+        edits: &mut RequestEdits,
+        buffer: Vec<u8>,
+    ) -> Self {
+        let mut bytes = buffer;
+        let mut other_lines = None;
+        let websocket = Handshake::of(head, input);
+        match forms {
+            Forms::Text => {}
+            Forms::Lines => write_lines(head, input, edits, websocket.as_ref(), &mut bytes),
+            Forms::Both => {
+                let mut lines = Vec::new();
+                write_lines(head, input, edits, websocket.as_ref(), &mut lines);
+                other_lines = Some(lines.into_boxed_slice());
+            }
+        }
+        if forms != Forms::Lines {
+            if head.extended_connect {
+                // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
+                let mut random = [0; websocket::KEY_BYTES];
+                (tools.fill_randomly)(&mut random);
+                edits.fields.add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
+            }
+            write_request_head(head, input, edits, &mut bytes);
+        }
         Self {
             method: head.method,
             version: head.version,
             upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
             is_extended_connect: head.extended_connect,
-            websocket: Handshake::of(head, input),
-            head_bytes: text.len(),
-            bytes: text,
+            websocket,
+            head_bytes: bytes.len(),
+            bytes,
+            other_lines,
             kept: Kept::Unsent,
             framing: head.framing,
             is_whole: head.framing.is_empty(),
             is_cut: false,
         }
+    }
+
+    /// Its head as lines; see [`LocalPool::forms`](crate::local::pool::LocalPool).
+    pub fn lines(&self) -> Lines<'_> {
+        Lines(self.other_lines.as_deref().unwrap_or(&self.bytes[..self.head_bytes]))
     }
 
     /// The protocols that the client offers to change to.
@@ -116,4 +157,17 @@ impl Request {
     pub fn let_go(&mut self) {
         self.kept = Kept::Gone;
     }
+}
+
+/// Writes the head as members of HTTP/2 are asked. The scheme is that of the connection that it will go on.
+fn write_lines(
+    head: &RequestHead,
+    input: &[u8],
+    edits: &RequestEdits,
+    websocket: Option<&Handshake>,
+    out: &mut Vec<u8>,
+) {
+    let protocol = websocket.map(|_| websocket::PROTOCOL);
+    let forward = RequestForward { scheme: Scheme::Http, protocol };
+    write_request(head, input, edits, &forward, &mut LinesWriter::new(out));
 }

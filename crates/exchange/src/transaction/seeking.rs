@@ -160,11 +160,11 @@ impl Ends {
 
     /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
     /// client at a member was numbered by the table before, and is only known further if nothing changed.
-    pub fn move_to(&mut self, pool: &Rc<LocalPool>, is_sent: bool) {
+    pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
         let labels = |pool: &LocalPool| {
             pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
         };
-        if !self.may_go_to(pool, is_sent) {
+        if !self.may_go_to(pool) {
             return;
         }
         let (old, new) = (labels(&self.tries.pool), labels(pool));
@@ -179,9 +179,10 @@ impl Ends {
         }
     }
 
-    /// What was sent of it is kept as the members of its pool are asked: it can go to others that are asked alike.
-    fn may_go_to(&self, pool: &LocalPool, is_sent: bool) -> bool {
-        !is_sent || self.tries.pool.settings().http2 == pool.settings().http2
+    /// It is kept as the members of its pool are asked: it can go to others that are asked alike.
+    fn may_go_to(&self, pool: &LocalPool) -> bool {
+        self.tries.pool.forms == pool.forms
+            && self.tries.pool.settings().http2 == pool.settings().http2
     }
 
     /// Nobody in its pool is up: it goes to the pool behind that, if there is one. Nothing of it was sent yet.

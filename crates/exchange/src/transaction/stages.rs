@@ -14,7 +14,6 @@
 use std::rc::Rc;
 
 use weir_core::policy::Decision;
-use weir_http::h1::write_request_head;
 use weir_http::message::{Framing, Method, RequestHead};
 
 use crate::arena::{Arena, OfExchange};
@@ -33,7 +32,7 @@ use crate::transaction::parked::Parked;
 use crate::transaction::policy::consider;
 use crate::transaction::request::Request;
 use crate::transaction::tries::Tries;
-use crate::transaction::{Transaction, compress, early_data, trailers, websocket};
+use crate::transaction::{Transaction, compress, early_data, trailers};
 
 /// What was decided about a request before it became an exchange.
 pub struct Verdict {
@@ -52,31 +51,23 @@ struct Route {
 }
 
 impl Exchange {
-    /// Takes a request up; `text` is an empty buffer for the head that its member gets. The exchange is among the
+    /// Takes a request up; `buffer` is an empty one for the head that its member gets. The exchange is among the
     /// `transactions` then, under the key that was the next.
     pub fn begin(
         at: &mut impl Edge,
         transactions: &mut Arena<OfExchange, Transaction>,
         arrival: &Arrival<'_>,
         registration: Registration,
-        mut text: Vec<u8>,
+        buffer: Vec<u8>,
     ) -> Verdict {
         let Arrival { head, input, server, .. } = *arrival;
         let mut decision = at.tools().decision.take().unwrap_or_default();
         let route = find_route(at, arrival, &mut decision);
         let codings = compress::note_codings(at, server, head, input, &mut decision);
-        if head.extended_connect {
-            // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
-            let mut random = [0; websocket::KEY_BYTES];
-            (at.tools().fill_randomly)(&mut random);
-            decision
-                .request
-                .fields
-                .add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
-        }
         early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
         trailers::announce(server, head, &mut decision.request);
-        write_request_head(head, input, &decision.request, &mut text);
+        let forms = route.pool.forms;
+        let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
         let edits = &decision.request;
         let extras = trailers::keep_edits(at.tools(), server, head, edits, route.extras);
         let turn = at.turn();
@@ -106,7 +97,7 @@ impl Exchange {
             client_closes: !head.keep_alive,
             phase: Phase::AwaitHead,
             pace: Pace::of_request(head, input),
-            request: Request::new(text, head, input),
+            request,
             response_framing: Framing::None,
             client_ended: false,
         }));

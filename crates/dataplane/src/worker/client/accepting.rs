@@ -135,7 +135,7 @@ impl Worker {
                 Some(length)
             }
             Err(_) => {
-                if client.server.settings().service.is_tcp() {
+                if client.server.is_tcp {
                     self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }
@@ -155,7 +155,7 @@ impl Desk<'_> {
     fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
         server.counters.connections_refused.add(1);
         server.live.connection_closed(self.world.id);
-        match server.settings().service.is_tcp() {
+        match server.is_tcp {
             true => self.refuse_relay(key, Termination::ConnectionLimit),
             false => self.refuse(key, 503, Termination::ConnectionLimit),
         }

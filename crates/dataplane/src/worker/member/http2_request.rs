@@ -1,5 +1,4 @@
-//! A request on its way to a member that speaks HTTP/2: its head on a new stream, made from the one that HTTP/1 would send,
-//! and its body as it comes.
+//! A request on its way to a member that speaks HTTP/2: its head on a new stream, and its body as it comes.
 
 use std::rc::Rc;
 
@@ -8,34 +7,20 @@ use weir_exchange::pieces::Pieces;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 use weir_exchange::transaction::request::Request;
-use weir_http::edits::RequestEdits;
-use weir_http::h1::{HeadLimits, Parsed, parse_request};
-use weir_http::h2::message::{RequestForward, write_request};
 use weir_http::message::Scheme;
-use weir_http::path::PathForm;
 
 use crate::worker::desk::Desk;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::streams::MemberStream;
 
-/// The head of a request was within the limits of its virtual server; edits may have made it larger.
-const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
-
 impl Desk<'_> {
     /// Writes the head of an exchange's request on a new stream.
     pub fn open_member_stream(&mut self, ends: &mut Ends, request: &mut Request, is_end: bool) {
-        let mut head = self.world.member_request_head.take().unwrap_or_default();
         let is_open = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
             return;
         }
-        let protocol = request.tunnel_protocol();
-        let answer = request.answer();
-        let text = &request.bytes[..request.head_bytes];
-        let parsed = parse_request(text, &ANY_HEAD, PathForm::Keep, &mut head);
-        // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
-        let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
         let (Some(connection_key), Some(stream)) =
             (ends.attempt.connection, ends.attempt.member_stream)
         else {
@@ -44,29 +29,22 @@ impl Desk<'_> {
         let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
-        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
-        let forward = RequestForward { scheme, protocol };
         http2.frames.have_buffer(self.io);
+        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        // It is counted down already.
-        head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
-        let opened = is_sound.then(|| {
-            frames.open_stream(answer, is_end, out, |lines| {
-                write_request(&head, text, &RequestEdits::NONE, &forward, lines);
-            })
+        let opened = frames.open_stream(request.answer(), is_end, out, |lines| {
+            request.lines().encode(scheme, lines);
         });
         match opened {
-            Some(Ok(id)) => {
+            Ok(id) => {
                 frames.set_tag(id, ends.key.to_bits());
                 if let Some(stream) = http2.streams.get_mut(stream) {
                     stream.out.id = id;
                 }
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lose_stream(ends, LostStream::Full),
-            None => self.lose_stream(ends, LostStream::Unsendable),
+            Err(_) => self.lose_stream(ends, LostStream::Full),
         }
-        self.world.member_request_head = Some(head);
         self.world.list_member_for_flush(connection_key);
     }
 
