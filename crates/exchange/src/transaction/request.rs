@@ -22,6 +22,11 @@ enum Kept {
     Gone,
 }
 
+/// The head of a request in its second form.
+struct OtherForm {
+    lines: Vec<u8>,
+}
+
 /// A request on its way to a member.
 pub struct Request {
     /// The client's method.
@@ -29,7 +34,7 @@ pub struct Request {
     /// The client's version.
     pub version: Version,
     /// Length of the protocols offered for a change, which end its head; 0: none.
-    pub upgrade_bytes: usize,
+    pub upgrade_bytes: u32,
     /// It is an extended CONNECT: its client sends data for the tunnel before that is agreed to.
     pub is_extended_connect: bool,
     /// It asks for a WebSocket, which a member of HTTP/2 can be asked for, too.
@@ -38,9 +43,9 @@ pub struct Request {
     /// stream bare.
     pub bytes: Vec<u8>,
     /// The head as lines, where pools that it may go to are asked in both ways.
-    other_lines: Option<Box<[u8]>>,
+    other: Option<Box<OtherForm>>,
     /// Length of its head.
-    pub head_bytes: usize,
+    pub head_bytes: u32,
     kept: Kept,
     /// How the body is framed towards the member.
     pub framing: Framing,
@@ -60,7 +65,7 @@ impl Request {
         buffer: Vec<u8>,
     ) -> Self {
         let mut bytes = buffer;
-        let mut other_lines = None;
+        let mut other = None;
         let websocket = Handshake::of(head, input);
         match forms {
             Forms::Text => {}
@@ -68,7 +73,7 @@ impl Request {
             Forms::Both => {
                 let mut lines = Vec::new();
                 write_lines(head, input, edits, websocket.as_ref(), &mut lines);
-                other_lines = Some(lines.into_boxed_slice());
+                other = Some(Box::new(OtherForm { lines }));
             }
         }
         if forms != Forms::Lines {
@@ -83,12 +88,12 @@ impl Request {
         Self {
             method: head.method,
             version: head.version,
-            upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
+            upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len() as u32),
             is_extended_connect: head.extended_connect,
             websocket,
-            head_bytes: bytes.len(),
+            head_bytes: bytes.len() as u32,
             bytes,
-            other_lines,
+            other,
             kept: Kept::Unsent,
             framing: head.framing,
             is_whole: head.framing.is_empty(),
@@ -98,13 +103,14 @@ impl Request {
 
     /// Its head as lines; see [`LocalPool::forms`](crate::local::pool::LocalPool).
     pub fn lines(&self) -> Lines<'_> {
-        Lines(self.other_lines.as_deref().unwrap_or(&self.bytes[..self.head_bytes]))
+        let first = &self.bytes[..self.head_bytes as usize];
+        Lines(self.other.as_ref().map_or(first, |other| &other.lines))
     }
 
     /// The protocols that the client offers to change to.
     pub fn upgrade_offer(&self) -> &[u8] {
         let end = self.bytes.len().saturating_sub(b"\r\n\r\n".len());
-        &self.bytes[end.saturating_sub(self.upgrade_bytes)..end]
+        &self.bytes[end.saturating_sub(self.upgrade_bytes as usize)..end]
     }
 
     /// The protocol that an extended CONNECT asks for, if it becomes a tunnel.

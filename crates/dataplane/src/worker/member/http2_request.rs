@@ -142,7 +142,7 @@ impl Desk<'_> {
         if request.websocket.is_some() {
             return self.ask_for_tunnel(ends, request);
         }
-        let head_bytes = request.head_bytes;
+        let head_bytes = request.head_bytes as usize;
         let is_bare = request.framing.is_empty();
         if !is_bare && self.wait_for_window(ends) {
             return;
