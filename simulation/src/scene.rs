@@ -16,7 +16,7 @@ pub const SERVERS: [Server; 9] = [
     Server::Compressed,
     Server::Queue,
     Server::Rough,
-    Server::Kept,
+    Server::Stickiness,
     Server::Sourced,
     Server::Limits,
 ];

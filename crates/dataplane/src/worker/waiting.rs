@@ -211,7 +211,7 @@ impl Worker {
             // Every so often a place goes to another worker whose first waits as long.
             let (next, after) = places.next(live.waiting_words(), self.world.id);
             let member = match next {
-                Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.wish).map(Some),
+                Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.preference).map(Some),
                 _ => ends.tries.pool.outlook(now).map(|()| None),
             };
             match member {
@@ -255,7 +255,7 @@ impl Worker {
                 line.note_left(self.world.id);
                 continue;
             };
-            match ends.tries.pool.occupy(ends.tries.tried(), now, ends.tries.wish) {
+            match ends.tries.pool.occupy(ends.tries.tried(), now, ends.tries.preference) {
                 Ok(member) => {
                     ends.parked = Parked::Called(Some(Lease::of(&ends.tries.pool, member)));
                 }

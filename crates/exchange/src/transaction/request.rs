@@ -13,7 +13,7 @@ use crate::transaction::websocket::{self, Handshake};
 
 /// What could be sent once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum Replay {
     /// All of it; nothing was handed to a member connection yet.
     Unsent,
     /// All that was handed to one.
@@ -46,7 +46,7 @@ pub struct Request {
     other: Option<Box<OtherForm>>,
     /// Length of its head.
     pub head_bytes: u32,
-    kept: Kept,
+    replay: Replay,
     /// How the body is framed towards the member.
     pub framing: Framing,
     /// All of it has come from the client.
@@ -94,7 +94,7 @@ impl Request {
             head_bytes: bytes.len() as u32,
             bytes,
             other,
-            kept: Kept::Unsent,
+            replay: Replay::Unsent,
             framing: head.framing,
             is_whole: head.framing.is_empty(),
             is_cut: false,
@@ -142,26 +142,26 @@ impl Request {
 
     /// Whether something of it was handed to a member connection.
     pub fn is_sent(&self) -> bool {
-        self.kept != Kept::Unsent
+        self.replay != Replay::Unsent
     }
 
     /// Notes that something of it is handed to a member connection; whether it is the first of it.
     pub fn send(&mut self) -> bool {
-        let is_first = self.kept == Kept::Unsent;
+        let is_first = self.replay == Replay::Unsent;
         if is_first {
-            self.kept = Kept::Sent;
+            self.replay = Replay::Sent;
         }
         is_first
     }
 
     /// Whether all that was sent is kept.
     pub fn is_replayable(&self) -> bool {
-        self.kept != Kept::Gone
+        self.replay != Replay::Gone
     }
 
     /// Notes that not all of it is kept any more.
     pub fn let_go(&mut self) {
-        self.kept = Kept::Gone;
+        self.replay = Replay::Gone;
     }
 }
 

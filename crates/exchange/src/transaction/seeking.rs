@@ -7,8 +7,8 @@ use weir_core::clock::Clock;
 
 use crate::edge::Edge;
 use crate::edge::notice::Notice;
-use crate::local::pool::{LocalMember, LocalPool, NoMember, Wish};
-use crate::local::traffic::Kept;
+use crate::local::pool::{LocalMember, LocalPool, NoMember, Preference};
+use crate::local::traffic::Stickiness;
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
 use crate::transaction::ends::Ends;
@@ -65,10 +65,11 @@ impl Ends {
             let occupied = match self.parked.take_place() {
                 Some(lease) => Ok(lease),
                 // Nobody in line waits for a member that only takes its own clients.
-                None if is_behind => {
-                    pool.occupy_drained(self.tries.wish, now).ok_or(NoMember::Full).map(leased)
-                }
-                None => pool.occupy(self.tries.tried(), now, self.tries.wish).map(leased),
+                None if is_behind => pool
+                    .occupy_drained(self.tries.preference, now)
+                    .ok_or(NoMember::Full)
+                    .map(leased),
+                None => pool.occupy(self.tries.tried(), now, self.tries.preference).map(leased),
             };
             let lease = match occupied {
                 Ok(lease) => lease,
@@ -174,8 +175,8 @@ impl Ends {
         }
         let moved = |member: u32| pool.member(&old[member as usize]);
         self.tries.renumber(moved);
-        if let Some(extras) = &mut self.extras {
-            extras.kept = None;
+        if let Some(remembered) = &mut self.remembered {
+            remembered.kept = None;
         }
     }
 
@@ -191,9 +192,9 @@ impl Ends {
         let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
         if let Some(pool) = pool {
             self.tries.pool = Rc::clone(pool);
-            self.tries.wish = Wish::Any;
-            if let Some(extras) = &mut self.extras {
-                extras.kept = None;
+            self.tries.preference = Preference::Any;
+            if let Some(remembered) = &mut self.remembered {
+                remembered.kept = None;
             }
         }
     }
@@ -208,8 +209,8 @@ impl Ends {
     /// next request, on whichever worker, goes there too.
     #[inline]
     pub fn note_member(&self, member: u32, now_ms: u64) {
-        let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-        if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
+        let kept = self.remembered.as_ref().and_then(|remembered| remembered.kept.as_ref());
+        if let Some(Stickiness { sticky, client: Some(client), known, .. }) = kept
             && let Sticky::Source(source) = &**sticky
             && *known != Some(member)
         {

@@ -19,17 +19,17 @@ use weir_http::message::{Framing, Method, RequestHead};
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
 use crate::edge::arrival::{Arrival, Registration};
-use crate::local::pool::{LocalPool, Wish};
+use crate::local::pool::{LocalPool, Preference};
 use crate::termination::Termination;
 use crate::transaction::account::Account;
 use crate::transaction::attempt::Attempt;
 use crate::transaction::considered::{Considered, Ending};
 use crate::transaction::ends::Ends;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::extras::Extras;
 use crate::transaction::pace::Pace;
 use crate::transaction::parked::Parked;
 use crate::transaction::policy::consider;
+use crate::transaction::remembered::Remembered;
 use crate::transaction::request::Request;
 use crate::transaction::tries::Tries;
 use crate::transaction::{Transaction, compress, early_data, trailers};
@@ -44,9 +44,9 @@ pub struct Verdict {
 /// Where a request goes.
 struct Route {
     pool: Rc<LocalPool>,
-    wish: Wish,
+    preference: Preference,
     not_before_us: u64,
-    extras: Option<Box<Extras>>,
+    remembered: Option<Box<Remembered>>,
     ending: Option<Ending>,
 }
 
@@ -69,7 +69,7 @@ impl Exchange {
         let forms = route.pool.forms;
         let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
         let edits = &decision.request;
-        let extras = trailers::keep_edits(at.tools(), server, head, edits, route.extras);
+        let remembered = trailers::keep_edits(at.tools(), server, head, edits, route.remembered);
         let turn = at.turn();
         let counters = &server.counters;
         counters.requests.add(1);
@@ -84,11 +84,11 @@ impl Exchange {
                 client,
                 stream,
                 is_member_stopped: false,
-                tries: Tries::new(route.pool, route.wish),
+                tries: Tries::new(route.pool, route.preference),
                 parked: Parked::No,
                 attempt: Attempt::default(),
                 server: Rc::clone(server),
-                extras,
+                remembered,
                 account: Account::begin(turn.now_us(), log_format, log_request),
             },
             codings,
@@ -154,10 +154,16 @@ fn find_route(at: &mut impl Edge, arrival: &Arrival<'_>, decision: &mut Decision
         // Where there are rules, it is judged with them.
         let ending = arrival.is_misdirected.then_some(Ending::Misdirected);
         let pool = Rc::clone(&server.pool);
-        return Route { pool, wish: Wish::Any, not_before_us: 0, extras: None, ending };
+        return Route {
+            pool,
+            preference: Preference::Any,
+            not_before_us: 0,
+            remembered: None,
+            ending,
+        };
     };
-    let Considered { pool, wish, not_before_us, extras, ending } =
+    let Considered { pool, preference, not_before_us, remembered, ending } =
         consider(at, arrival, traffic, decision);
     // As its own snapshot numbers it: the table in force may have another by now.
-    Route { pool: Rc::clone(traffic.pool(pool)), wish, not_before_us, extras, ending }
+    Route { pool: Rc::clone(traffic.pool(pool)), preference, not_before_us, remembered, ending }
 }

@@ -8,7 +8,7 @@ use weir_core::limit::Admission;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
 use weir_exchange::arena::{ClientKey, ListenerKey};
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::local::traffic::HeldByConnection;
+use weir_exchange::local::traffic::ConnectionPlaces;
 use weir_exchange::termination::Termination;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
@@ -55,7 +55,7 @@ impl Worker {
             (Some(traffic), Some(peer)) if !refused && !is_above_rate => {
                 traffic.admit_connection(peer.ip(), io.clock())
             }
-            _ => Some(HeldByConnection::default()),
+            _ => Some(ConnectionPlaces::default()),
         };
         let is_limited = is_above_rate || held.is_none();
         let key = self.world.clients.insert(Client {
