@@ -19,8 +19,8 @@ const OTHERS: [&str; 4] = ["queue1", "queue2", "rough1", "rough2"];
 const STATES: [(Health, Option<AdminState>, Takes); 8] = [
     (Health::Up, None, Takes::All),
     (Health::Up, Some(AdminState::Enabled), Takes::All),
-    (Health::Draining, None, Takes::Stickiness),
-    (Health::Up, Some(AdminState::Drain), Takes::Stickiness),
+    (Health::Draining, None, Takes::Kept),
+    (Health::Up, Some(AdminState::Drain), Takes::Kept),
     (Health::Down, None, Takes::Nothing),
     (Health::Up, Some(AdminState::Disabled), Takes::Nothing),
     (Health::Down, Some(AdminState::Drain), Takes::Nothing),

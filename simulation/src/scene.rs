@@ -16,7 +16,7 @@ pub const SERVERS: [Server; 9] = [
     Server::Compressed,
     Server::Queue,
     Server::Rough,
-    Server::Stickiness,
+    Server::Kept,
     Server::Sourced,
     Server::Limits,
 ];
