@@ -21,9 +21,9 @@ fn nothing_is_larger_than_today() {
     check::<Stream>(224);
     check::<MemberConnection>(200);
     check::<MemberHttp2>(1_128);
-    check::<MemberStream>(192);
-    check::<Transaction>(456);
-    check::<Exchange>(456);
+    check::<MemberStream>(144);
+    check::<Transaction>(464);
+    check::<Exchange>(464);
     check::<Remembered>(664);
 }
 

@@ -6,6 +6,7 @@ use weir_http::h2::Answer;
 use weir_http::h2::message::{Lines, LinesWriter, RequestForward, write_request};
 use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
+use crate::edge::end::{End, OwnedEnd};
 use crate::edge::tools::Tools;
 use crate::local::pool::Forms;
 use crate::transaction::seeking::Need;
@@ -47,6 +48,8 @@ pub struct Request {
     /// Length of its head.
     pub head_bytes: u32,
     replay: Replay,
+    /// What ends it, where that is kept and is more than nothing.
+    trailers: Option<Box<OwnedEnd>>,
     /// How the body is framed towards the member.
     pub framing: Framing,
     /// All of it has come from the client.
@@ -95,6 +98,7 @@ impl Request {
             bytes,
             other,
             replay: Replay::Unsent,
+            trailers: None,
             framing: head.framing,
             is_whole: head.framing.is_empty(),
             is_cut: false,
@@ -137,6 +141,22 @@ impl Request {
             is_whole: self.is_whole,
             is_sent: self.is_sent(),
             is_replayable: self.is_replayable(),
+        }
+    }
+
+    /// Keeps what ends it, if that is trailers: for another try, or until it may be sent.
+    pub fn keep_trailers(&mut self, end: End<'_>) {
+        if matches!(end, End::Trailers(..)) {
+            self.trailers = Some(Box::new(OwnedEnd::of(end)));
+        }
+    }
+
+    /// What follows as much of it as is kept.
+    pub fn end(&self) -> End<'_> {
+        match &self.trailers {
+            Some(trailers) => trailers.get(),
+            None if self.is_whole => End::Data,
+            None => End::No,
         }
     }
 

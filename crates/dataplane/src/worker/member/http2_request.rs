@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::edge::end::End;
 use weir_exchange::pieces::Pieces;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
@@ -73,15 +73,15 @@ impl Desk<'_> {
         if request.is_replayable() {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
             let fits = request.bytes.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            if !(fits || cannot_be_out) || matches!(end, End::Trailers(..)) {
+            if !(fits || cannot_be_out) {
                 request.let_go();
             }
         }
         if request.is_replayable() || waits {
             pieces.of(input).for_each(|data| request.bytes.extend_from_slice(data));
+            request.keep_trailers(end);
         }
-        if let Some(stream) = self.world.member_stream_mut(ends).filter(|_| waits) {
-            stream.awaited_end = OwnedEnd::of(end);
+        if waits {
             return;
         }
         if is_first {
@@ -148,28 +148,19 @@ impl Desk<'_> {
             return;
         }
         self.open_member_stream(ends, request, is_bare);
-        let stream = self.world.member_stream_mut(ends);
-        let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
-        let end = match &awaited {
-            Some(end @ OwnedEnd::Trailers(..)) => end.get(),
-            _ if request.is_whole => End::Data,
-            _ => End::No,
-        };
-        let mut bytes = std::mem::take(&mut request.bytes);
         if !is_bare {
-            let body = &bytes[head_bytes..];
-            self.send_on_stream(ends, body, &Pieces::whole(body.len()), end);
+            let body = &request.bytes[head_bytes..];
+            self.send_on_stream(ends, body, &Pieces::whole(body.len()), request.end());
         }
         let connection =
             ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
         let is_opened = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
-        if may_be_out && bytes.len() - head_bytes > REPLAY_BYTES_MAX {
+        if may_be_out && request.bytes.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.
             request.let_go();
-            bytes.truncate(head_bytes);
-            bytes.shrink_to_fit();
+            request.bytes.truncate(head_bytes);
+            request.bytes.shrink_to_fit();
         }
-        request.bytes = bytes;
     }
 }
