@@ -2,6 +2,7 @@
 
 use weir_exchange::edge::end::End;
 use weir_exchange::edge::messages::Message;
+use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::pieces::Pieces;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
@@ -157,7 +158,7 @@ pub fn switches(router: &mut Router) {
     }
     let (head, text) = router.world.plan.response_head(101, false);
     router.with_http(|it, at| {
-        it.lift_read_limit(at);
+        at.flow(&mut it.ends, Side::Member, Flow::Bulk);
         it.begin_tunnel(at, (&head, &text), false);
     });
 }
