@@ -5,7 +5,7 @@ use weir_http::fields::values;
 use weir_http::list;
 use weir_http::message::{Framing, ResponseHead, Span, Version};
 
-use crate::eligibility::{Decision, RequestFacts};
+use crate::eligibility::{Decision, RequestTraits};
 use crate::entity_tags::weaken;
 
 /// Edits a response's head as decided; to be called behind all other edits, for it changes what they made.
@@ -21,7 +21,7 @@ use crate::entity_tags::weaken;
 /// A 304 to a client that named a weak tag has its own weakened.
 pub fn edit_response(
     decision: Decision,
-    request: &RequestFacts,
+    request: &RequestTraits,
     head: &mut ResponseHead,
     input: &[u8],
     edits: &mut FieldEdits,
@@ -141,7 +141,7 @@ mod tests {
         let received = format!("HTTP/1.1 {}\r\n\r\n", response.replace('|', "\r\n"));
         let mut head = ResponseHead::new();
         assert!(parse_response(received.as_bytes(), &limits, method, &mut head).is_ok());
-        let request = RequestFacts {
+        let request = RequestTraits {
             choice: Choice::Identity,
             is_head: method == Method::Head,
             version: Version::Http11,

@@ -1,9 +1,9 @@
 //! Compression of responses: which, with what, how hard, and by whom.
 //!
-//! 1. A request comes: [`RequestFacts::read`] notes what its client takes. If its response may be compressed,
+//! 1. A request comes: [`RequestTraits::read`] notes what its client takes. If its response may be compressed,
 //!    [`entity_tags::restore_if_match`] sees to If-Match.
 //! 2. A response head comes. [`entity_tags::is_unchanged`]: the client has its content, and [`make_unchanged`] says so.
-//!    Else [`ResponseFacts::read`], [`decide`], and [`edit_response`] changes what the head says.
+//!    Else [`ResponseTraits::read`], [`decide`], and [`edit_response`] changes what the head says.
 //! 3. [`Budget::level_for`] says how hard the encoder may try now; with no level at all the decision is
 //!    [`Decision::Identity`] instead, with `vary`.
 //! 4. A body that is there as a whole goes through [`Pool::encode_whole`], up to [`whole_bytes_max`], for which it may be
@@ -33,8 +33,8 @@ pub use budget::{Budget, BudgetCounters, WINDOW_US};
 pub use coding::{Coding, Level};
 pub use edits::{edit_response, framing, make_unchanged};
 pub use eligibility::{
-    BadPattern, DEFAULT_TYPES, Decision, FlushWhen, MediaTypes, RequestFacts, ResponseFacts, Rules,
-    decide,
+    BadPattern, DEFAULT_TYPES, Decision, FlushWhen, MediaTypes, RequestTraits, ResponseTraits,
+    Rules, decide,
 };
 pub use encoder::{
     CALL_TARGET_US, EncodeError, Encoder, Flush, memory_bytes_max, slice_bytes_max, whole_bytes_max,

@@ -10,7 +10,7 @@ use weir_config::snapshot::{Address, Balance, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
-use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, PoolLive};
+use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
 
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
@@ -340,7 +340,7 @@ pub(crate) fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
 /// One pool.
 pub(crate) fn pool(
     configured: &weir_config::snapshot::Pool,
-    live: &PoolLive,
+    live: &TablePool,
     board: &Board,
 ) -> PoolStatus {
     let totals = live.pool.counters.totals();

@@ -16,7 +16,7 @@ pub const NOMINATIONS_MAX: u32 = 32;
 
 /// Gathered from the fields once the section is whole.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Facts {
+pub(crate) struct FieldSummary {
     pub(crate) content_length: Option<u64>,
     /// The body marks its end itself; told by Transfer-Encoding, or set for a body of HTTP/2 whose length is
     /// not known.
@@ -33,7 +33,7 @@ pub(crate) struct Facts {
     pub(crate) nominations: u32,
 }
 
-impl Facts {
+impl FieldSummary {
     /// Takes in a field that is not [`FieldId::Other`].
     pub(crate) fn note(
         &mut self,

@@ -2,22 +2,22 @@
 
 use crate::authority;
 use crate::chars::{is_token_byte, is_word, list};
-use crate::facts::Facts;
+use crate::facts::FieldSummary;
 use crate::fields::withhold;
 use crate::h1::RequestError;
 use crate::message::{Field, FieldId, Method, RequestHead, Span, Version};
 
 /// What a request's fields say beyond what every message's do.
 #[derive(Default)]
-pub(crate) struct RequestFacts {
-    pub(crate) common: Facts,
+pub(crate) struct RequestSummary {
+    pub(crate) common: FieldSummary,
     pub(crate) host: Option<Span>,
     expect_seen: bool,
     te_trailers: bool,
     proxy_seen: bool,
 }
 
-impl RequestFacts {
+impl RequestSummary {
     /// Takes in a field that is not [`FieldId::Other`].
     pub(crate) fn note(
         &mut self,
@@ -56,7 +56,7 @@ impl RequestFacts {
 
 /// Everything that needs the whole head, once its version, authority and framing are settled.
 pub(crate) fn settle(
-    facts: &RequestFacts,
+    facts: &RequestSummary,
     input: &[u8],
     head: &mut RequestHead,
 ) -> Result<(), RequestError> {

@@ -11,7 +11,7 @@ use crate::negotiation::Choice;
 
 /// What counts of a request; small, to be kept until its response comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestFacts {
+pub struct RequestTraits {
     /// The coding that the client wants.
     pub choice: Choice,
     /// It asks with HEAD: its response has no content.
@@ -24,7 +24,7 @@ pub struct RequestFacts {
     pub revalidates_weak: bool,
 }
 
-impl RequestFacts {
+impl RequestTraits {
     /// What a request says, as the client sent it.
     pub fn read(rules: &Rules, head: &RequestHead, input: &[u8]) -> Self {
         let fields = &head.fields;
@@ -42,7 +42,7 @@ impl RequestFacts {
 
 /// What counts of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseFacts<'r> {
+pub struct ResponseTraits<'r> {
     /// 100 to 599.
     pub status: u16,
     /// The value of Content-Type; `None` also when there are several.
@@ -59,7 +59,7 @@ pub struct ResponseFacts<'r> {
     pub no_transform: bool,
 }
 
-impl<'r> ResponseFacts<'r> {
+impl<'r> ResponseTraits<'r> {
     /// What a response says with the changes that were made to it so far.
     pub fn read(
         head: &'r ResponseHead,
@@ -114,7 +114,7 @@ impl<'r> ResponseFacts<'r> {
     }
 }
 
-/// Whether a name may be one that [`ResponseFacts::note`] looks for, by its length.
+/// Whether a name may be one that [`ResponseTraits::note`] looks for, by its length.
 fn is_told(name: &[u8]) -> bool {
     matches!(name.len(), 6 | 7 | 11..=14 | 16)
 }

@@ -22,11 +22,11 @@ mod tests;
 
 use weir_http::message::Version;
 
-pub use facts::{RequestFacts, ResponseFacts};
-pub use media_types::{BadPattern, DEFAULT_TYPES, MediaTypes};
-
 use crate::coding::{Coding, Level};
 use crate::negotiation::{Choice, accept_encoding};
+
+pub use facts::{RequestTraits, ResponseTraits};
+pub use media_types::{BadPattern, DEFAULT_TYPES, MediaTypes};
 
 /// What is compressed, and how. What is on offer by default, and from which size on, is in
 /// [`Rules::default`].
@@ -108,7 +108,7 @@ pub enum FlushWhen {
 }
 
 /// What becomes of a response to a request.
-pub fn decide(rules: &Rules, request: &RequestFacts, response: &ResponseFacts<'_>) -> Decision {
+pub fn decide(rules: &Rules, request: &RequestTraits, response: &ResponseTraits<'_>) -> Decision {
     if rules.offered.is_empty() || !may_compress(rules, response) {
         return Decision::Identity { vary: false };
     }
@@ -129,7 +129,7 @@ pub fn decide(rules: &Rules, request: &RequestFacts, response: &ResponseFacts<'_
 
 /// Whether some client could get this response compressed, or where it has not the whole content, the one with the
 /// whole.
-fn may_compress(rules: &Rules, response: &ResponseFacts<'_>) -> bool {
+fn may_compress(rules: &Rules, response: &ResponseTraits<'_>) -> bool {
     if response.is_encoded || response.has_digest || response.no_transform {
         return false;
     }

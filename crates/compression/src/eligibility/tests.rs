@@ -31,10 +31,10 @@ fn decide_with(rules: &Rules, request: &[&str], response: &[&str], edits: &Field
     let mut head = ResponseHead::new();
     let method = request_head.method;
     assert!(parse_response(response.as_bytes(), &LIMITS, method, &mut head).is_ok(), "{response}");
-    let request = RequestFacts::read(rules, &request_head, request.as_bytes());
+    let request = RequestTraits::read(rules, &request_head, request.as_bytes());
     let is_head = method == Method::Head;
     assert_eq!(request.is_head, is_head);
-    decide(rules, &request, &ResponseFacts::read(&head, response.as_bytes(), edits, is_head))
+    decide(rules, &request, &ResponseTraits::read(&head, response.as_bytes(), edits, is_head))
 }
 
 fn lines(lines: &[&str]) -> String {

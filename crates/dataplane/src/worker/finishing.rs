@@ -61,7 +61,7 @@ impl World {
             connect_us: span(account.tried_us, attempt.connected_us),
             first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
             total_us,
-            marks: ends.extras.as_ref().map(|extras| &extras.marks),
+            marks: ends.remembered.as_ref().map(|remembered| &remembered.marks),
             termination,
         };
         self.log.write(&entry, clock, &self.counted);

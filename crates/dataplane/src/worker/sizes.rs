@@ -3,7 +3,7 @@
 use weir_exchange::arena::Slot;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_exchange::transaction::extras::Extras;
+use weir_exchange::transaction::remembered::Remembered;
 
 use crate::worker::client::connection::Client;
 use crate::worker::client::http2::Http2;
@@ -21,10 +21,10 @@ fn nothing_is_larger_than_today() {
     check::<Stream>(224);
     check::<MemberConnection>(200);
     check::<MemberHttp2>(1_128);
-    check::<MemberStream>(192);
-    check::<Transaction>(456);
-    check::<Exchange>(456);
-    check::<Extras>(664);
+    check::<MemberStream>(144);
+    check::<Transaction>(464);
+    check::<Exchange>(464);
+    check::<Remembered>(664);
 }
 
 #[track_caller]

@@ -102,8 +102,6 @@ pub struct MemberStream {
     pub joined: Vec<u8>,
     /// The request waits for the window of the connection, and nothing of it has been sent.
     pub awaits_window: bool,
-    /// The trailers of such a request, if it has some.
-    pub awaited_end: OwnedEnd,
 }
 
 impl MemberStream {
@@ -119,7 +117,6 @@ impl MemberStream {
             is_end_told: false,
             joined: Vec::new(),
             awaits_window: false,
-            awaited_end: OwnedEnd::No,
         }
     }
 

@@ -92,7 +92,7 @@ impl Desk<'_> {
     /// Lets it wait for a member. False: there is no queue, no room in it, or nobody who would wait.
     pub fn join_line(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
         if let Some(newer) = newer_pool(&self.world.table, &ends.tries.pool) {
-            ends.move_to(newer, is_sent);
+            ends.move_to(newer);
         }
         let pool = Rc::clone(&ends.tries.pool);
         let Some(queue) = pool.settings().queue else {
@@ -211,7 +211,7 @@ impl Worker {
             // Every so often a place goes to another worker whose first waits as long.
             let (next, after) = places.next(live.waiting_words(), self.world.id);
             let member = match next {
-                Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.wish).map(Some),
+                Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.preference).map(Some),
                 _ => ends.tries.pool.outlook(now).map(|()| None),
             };
             match member {
@@ -255,7 +255,7 @@ impl Worker {
                 line.note_left(self.world.id);
                 continue;
             };
-            match ends.tries.pool.occupy(ends.tries.tried(), now, ends.tries.wish) {
+            match ends.tries.pool.occupy(ends.tries.tried(), now, ends.tries.preference) {
                 Ok(member) => {
                     ends.parked = Parked::Called(Some(Lease::of(&ends.tries.pool, member)));
                 }
@@ -281,8 +281,7 @@ impl Worker {
                 continue;
             }
             if let Some(newer) = newer_pool(next, &transaction.ends().tries.pool) {
-                let is_sent = transaction.http().is_some_and(|it| it.request.is_sent());
-                transaction.ends_mut().move_to(newer, is_sent);
+                transaction.ends_mut().move_to(newer);
             }
         }
     }

@@ -88,8 +88,6 @@ pub struct World {
     pub waiting: Waiting,
     pub queues: Queues,
     pub spare: Spare,
-    // Reused for every message; each is stale between events. They leave while they are used.
-    pub member_request_head: Option<Box<RequestHead>>,
     pub tools: Tools,
 }
 
@@ -116,7 +114,6 @@ impl World {
             waiting: Waiting::default(),
             queues: Queues::default(),
             spare: Spare::default(),
-            member_request_head: None,
             tools: Tools::new(|| clock::now().now_us(), random::fill),
         };
         (world, commands)

@@ -6,9 +6,9 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
 use crate::edge::scratch::Scratch;
-use crate::local::traffic::Held;
+use crate::local::traffic::LimitPlace;
 use crate::transaction::encoding::Encoding;
-use crate::transaction::extras::{Extras, SPARE_BYTES_MAX, SPARE_MAX};
+use crate::transaction::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
 
 /// What transactions use one after another. What is an `Option` leaves while it is used.
 pub struct Tools {
@@ -23,9 +23,9 @@ pub struct Tools {
     /// The head of a response of weir's own.
     pub own_head: Option<Box<ResponseHead>>,
     /// What the request that is looked at holds under limits; empty between two.
-    pub held: Vec<Held>,
+    pub limit_places: Vec<LimitPlace>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-    spare_extras: Vec<Box<Extras>>,
+    spare_remembered: Vec<Box<Remembered>>,
     /// What compresses.
     pub encoders: Pool,
     /// How hard it tries.
@@ -45,8 +45,8 @@ impl Tools {
             response_decision: None,
             response_edits: FieldEdits::default(),
             own_head: None,
-            held: Vec::new(),
-            spare_extras: Vec::new(),
+            limit_places: Vec::new(),
+            spare_remembered: Vec::new(),
             encoders: Pool::default(),
             budget: Budget::new(time_us()),
             time_us,
@@ -55,16 +55,16 @@ impl Tools {
     }
 
     /// Room to remember something of a request.
-    pub fn take_extras(&mut self) -> Box<Extras> {
-        self.spare_extras.pop().unwrap_or_default()
+    pub fn take_remembered(&mut self) -> Box<Remembered> {
+        self.spare_remembered.pop().unwrap_or_default()
     }
 
     /// Takes back what was remembered of a request, and what it held.
-    pub fn give_extras(&mut self, extras: Option<Box<Extras>>) {
-        let Some(mut extras) = extras else { return };
-        extras.clear();
-        if self.spare_extras.len() < SPARE_MAX && extras.kept_bytes() <= SPARE_BYTES_MAX {
-            self.spare_extras.push(extras);
+    pub fn give_remembered(&mut self, remembered: Option<Box<Remembered>>) {
+        let Some(mut remembered) = remembered else { return };
+        remembered.clear();
+        if self.spare_remembered.len() < SPARE_MAX && remembered.kept_bytes() <= SPARE_BYTES_MAX {
+            self.spare_remembered.push(remembered);
         }
     }
 

@@ -21,7 +21,7 @@ use weir_core::slow_start::{self, Ramp};
 
 use crate::arena::ConnectionKey;
 use crate::shared::counters::{MemberCounters, Own, PoolCounters};
-use crate::shared::live::{LiveMember, LivePool, PoolLive};
+use crate::shared::live::{LiveMember, LivePool, TablePool};
 
 /// Members that one request may try: the first one and its retries.
 pub const TRIES_MAX: usize = 17;
@@ -32,6 +32,8 @@ pub struct LocalPool {
     pub live: Arc<LivePool>,
     /// What this worker counts.
     pub counters: Own<PoolCounters>,
+    /// As what the heads of its requests are written, and those of the pools behind it.
+    pub forms: Forms,
     /// Parallel to the snapshot's members.
     pub members: Vec<Rc<LocalMember>>,
     settings: Arc<snapshot::Pool>,
@@ -39,6 +41,34 @@ pub struct LocalPool {
     maglev: Option<Arc<MaglevTable>>,
     budget: RefCell<RetryBudget>,
     choice: RefCell<Choice>,
+}
+
+/// As what the head of a request is written for members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forms {
+    /// As HTTP/1 sends it.
+    Text,
+    /// As lines, for streams of HTTP/2.
+    Lines,
+    /// As both: a pool behind this one is asked otherwise.
+    Both,
+}
+
+impl Forms {
+    /// Those of this pool of a snapshot.
+    fn of(snapshot: &Snapshot, index: usize) -> Self {
+        let is_http2 = snapshot.pools[index].http2;
+        let mut seen = vec![index];
+        while let Some(next) = snapshot.pools[seen[seen.len() - 1]].fallback
+            && !seen.contains(&next)
+        {
+            if snapshot.pools[next].http2 != is_http2 {
+                return Self::Both;
+            }
+            seen.push(next);
+        }
+        if is_http2 { Self::Lines } else { Self::Text }
+    }
 }
 
 /// One member of one worker; outlives snapshots as long as they all have it.
@@ -59,7 +89,7 @@ pub struct LocalMember {
 
 /// Which member a request is to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum Preference {
     /// Whichever the balancing picks.
     Any,
     /// The one that this key leads to.
@@ -143,7 +173,7 @@ impl LocalPool {
     pub fn new(
         snapshot: &Snapshot,
         index: usize,
-        live: &PoolLive,
+        live: &TablePool,
         previous: Option<&Self>,
         worker: usize,
         seed: u64,
@@ -169,6 +199,7 @@ impl LocalPool {
         Self {
             live: Arc::clone(&live.pool),
             counters: live.pool.counters.own(worker),
+            forms: Forms::of(snapshot, index),
             members: members.collect(),
             by_label: labels.zip(0..).collect(),
             maglev: live.maglev.clone(),
@@ -241,9 +272,14 @@ impl LocalPool {
 
     /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,
     /// whatever other workers do at the same time.
-    pub fn occupy(&self, tried: &[u32], now: Clock, wish: Wish) -> Result<u32, NoMember> {
+    pub fn occupy(
+        &self,
+        tried: &[u32],
+        now: Clock,
+        preference: Preference,
+    ) -> Result<u32, NoMember> {
         let mut nobody = NoMember::Down;
-        if let Wish::Member(member) = wish
+        if let Preference::Member(member) = preference
             && !tried.contains(&member)
             && self.keeps(member, now)
         {
@@ -260,9 +296,9 @@ impl LocalPool {
         }
         let choice = &mut *self.look(now);
         let Choice { eligible, balancer, by_key, .. } = choice;
-        let (key, balancer) = match wish {
-            Wish::Key(key) if by_key.is_some() => (key, by_key),
-            Wish::Key(_) | Wish::Any | Wish::Member(_) => (0, balancer),
+        let (key, balancer) = match preference {
+            Preference::Key(key) if by_key.is_some() => (key, by_key),
+            Preference::Key(_) | Preference::Any | Preference::Member(_) => (0, balancer),
         };
         let Some(balancer) = balancer else {
             return Err(nobody);
@@ -304,8 +340,8 @@ impl LocalPool {
     }
 
     /// Occupies the member that a client was at, if it takes nobody but such clients.
-    pub fn occupy_drained(&self, wish: Wish, now: Clock) -> Option<u32> {
-        let Wish::Member(member) = wish else { return None };
+    pub fn occupy_drained(&self, preference: Preference, now: Clock) -> Option<u32> {
+        let Preference::Member(member) = preference else { return None };
         let takes_others =
             self.look(now).place.get(member as usize).is_some_and(|&place| place != u32::MAX);
         let is_occupied =
@@ -542,7 +578,7 @@ mod tests {
         let mut taken = Vec::new();
         for turn in 0.. {
             let view = &views[turn % 2];
-            let Ok(member) = view.occupy(&[], at(0), Wish::Any) else {
+            let Ok(member) = view.occupy(&[], at(0), Preference::Any) else {
                 break;
             };
             taken.push((view, member));
@@ -552,8 +588,8 @@ mod tests {
         assert_eq!((occupancy(0), occupancy(1)), (3, 2));
         let (view, member) = taken.pop().unwrap();
         view.release(member);
-        assert_eq!(views[0].occupy(&[], at(0), Wish::Any), Ok(member));
-        assert_eq!(views[0].occupy(&[], at(0), Wish::Any), Err(NoMember::Full));
+        assert_eq!(views[0].occupy(&[], at(0), Preference::Any), Ok(member));
+        assert_eq!(views[0].occupy(&[], at(0), Preference::Any), Err(NoMember::Full));
     }
 
     #[test]
@@ -561,11 +597,11 @@ mod tests {
         let (_, views) = views("{ members: [ 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3 ] }", 1);
         for first in 0..3 {
             for second in (0..3).filter(|&second| second != first) {
-                let third = views[0].occupy(&[first, second], at(0), Wish::Any).unwrap();
+                let third = views[0].occupy(&[first, second], at(0), Preference::Any).unwrap();
                 assert_eq!(third, 3 - first - second);
             }
         }
-        assert_eq!(views[0].occupy(&[0, 1, 2], at(0), Wish::Any), Err(NoMember::Down));
+        assert_eq!(views[0].occupy(&[0, 1, 2], at(0), Preference::Any), Err(NoMember::Down));
     }
 
     #[test]
@@ -578,8 +614,9 @@ mod tests {
         let settings = views[0].settings().passive.unwrap().counting;
         let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
         let picks = |now_ms| -> Vec<u32> {
-            let mut picks: Vec<u32> =
-                (0..10).map(|_| views[0].occupy(&[], at(now_ms), Wish::Any).unwrap()).collect();
+            let mut picks: Vec<u32> = (0..10)
+                .map(|_| views[0].occupy(&[], at(now_ms), Preference::Any).unwrap())
+                .collect();
             picks.sort_unstable();
             picks.dedup();
             picks
@@ -606,15 +643,15 @@ mod tests {
         let bounds = EjectionBounds { eject_max_ms: 10_000, allowed: true };
         let members = &table.pools[0].members;
         let picks = |now_ms| -> Vec<u32> {
-            let pick = |view: &LocalPool| view.occupy(&[], at(now_ms), Wish::Any).unwrap();
+            let pick = |view: &LocalPool| view.occupy(&[], at(now_ms), Preference::Any).unwrap();
             (0..6).map(|turn| pick(&views[turn % 2])).collect()
         };
         assert!(members[0].mark_failure(1_000, &settings, bounds).is_some());
         let tries = |picks: &[u32]| picks.iter().filter(|member| **member == 0).count();
         assert_eq!(tries(&picks(11_500)), 1);
         assert_eq!(tries(&picks(12_000)), 0, "it has not been answered yet");
-        assert_eq!(views[0].occupy(&[1], at(12_000), Wish::Any), Ok(0), "better than none");
-        assert_eq!(views[0].occupy(&[], at(12_000), Wish::Member(0)), Ok(1));
+        assert_eq!(views[0].occupy(&[1], at(12_000), Preference::Any), Ok(0), "better than none");
+        assert_eq!(views[0].occupy(&[], at(12_000), Preference::Member(0)), Ok(1));
         members[0].mark_success(12_500);
         assert!(tries(&picks(12_500)) >= 2, "it has its share again");
         // Neither is a trial without an answer for ever: the next may try.
@@ -629,7 +666,7 @@ mod tests {
         let members = &table.pools[0].members;
         let picks = |view: &LocalPool| -> Vec<u32> {
             let mut picks: Vec<u32> =
-                (0..10).filter_map(|_| view.occupy(&[], at(0), Wish::Any).ok()).collect();
+                (0..10).filter_map(|_| view.occupy(&[], at(0), Preference::Any).ok()).collect();
             picks.sort_unstable();
             picks.dedup();
             picks
@@ -664,15 +701,15 @@ mod tests {
         members[0].set_state_override(Some(AdminState::Drain));
         assert!(members[1].mark_failure(1_000, &settings, bounds).is_some());
         assert_eq!(
-            views[0].occupy(&[], at(1_000), Wish::Any),
+            views[0].occupy(&[], at(1_000), Preference::Any),
             Ok(1),
             "ejected, but the only one that is wanted"
         );
         members[1].set_state_override(Some(AdminState::Disabled));
-        assert_eq!(views[0].occupy(&[], at(1_000), Wish::Any), Err(NoMember::Down));
+        assert_eq!(views[0].occupy(&[], at(1_000), Preference::Any), Err(NoMember::Down));
         members[0].set_health(Health::Down, 1_000_000);
         members[0].set_state_override(Some(AdminState::Enabled));
-        let picked = views[0].occupy(&[], at(1_000), Wish::Any);
+        let picked = views[0].occupy(&[], at(1_000), Preference::Any);
         assert_eq!(picked, Err(NoMember::Down), "wanted, but down");
     }
 }

@@ -35,6 +35,8 @@ pub struct LocalServer {
     pub live: Arc<LiveVirtualServer>,
     /// What this worker counts.
     pub counters: Own<VirtualServerCounters>,
+    /// It relays whole connections.
+    pub is_tcp: bool,
     /// Limits and timeouts.
     pub http: HttpSettings,
     /// The same, as the codec takes them.
@@ -116,6 +118,7 @@ impl LocalTable {
                 let local = LocalServer {
                     live: Arc::clone(&table.virtual_servers[index]),
                     counters: table.virtual_servers[index].counters.own(worker),
+                    is_tcp: server.service.is_tcp(),
                     http: server.http,
                     limits,
                     http2_limits: http2_limits(&server.http),

@@ -20,7 +20,7 @@ use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
 
 use crate::local::client_address::named;
-use crate::local::pool::{LocalPool, Wish};
+use crate::local::pool::{LocalPool, Preference};
 use crate::shared::live::{LiveTable, LiveVirtualServer, RuleCount};
 use crate::shared::shared_table::KeyedLimit;
 use crate::shared::sticky::Sticky;
@@ -75,14 +75,14 @@ pub enum Verdict {
 /// A place under a limit on requests at a time. It is given back when this is dropped, so that whatever
 /// ends a request, be it a panic, gives it back.
 #[derive(Debug)]
-pub enum Held {
+pub enum LimitPlace {
     /// Of the virtual server.
     Server(Arc<LiveVirtualServer>),
     /// Of a limit per key: the hash of the key.
     Key(Arc<KeyedLimit>, u64),
 }
 
-impl Drop for Held {
+impl Drop for LimitPlace {
     fn drop(&mut self) {
         match self {
             Self::Server(live) => {
@@ -99,16 +99,16 @@ pub struct Route {
     /// Index of the pool.
     pub pool: usize,
     /// Which of its members.
-    pub wish: Wish,
+    pub preference: Preference,
     /// It is held back until then, by a limit on its rate; 0: it is not.
     pub not_before_us: u64,
     /// What keeps its client at its member.
-    pub kept: Option<Kept>,
+    pub kept: Option<Stickiness>,
 }
 
 /// How the client of a request is kept at its member.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Stickiness {
     /// By what.
     pub sticky: Arc<Sticky>,
     /// The client's address.
@@ -208,7 +208,7 @@ impl Traffic {
         live: &Arc<LiveVirtualServer>,
         now: Clock,
         decision: &mut Decision,
-        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
+        (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
     ) -> Verdict {
         let server = self.settings();
         let mut not_before_us = 0;
@@ -239,13 +239,15 @@ impl Traffic {
         let usable = self.usable(chosen, now);
         if usable != chosen {
             // Nobody there takes new clients; one that drains keeps its own.
-            let (wish, kept) = self.wish(chosen, facts, evaluation, now, decision, scratch);
-            if matches!(wish, Wish::Member(member) if self.pools[chosen].has_place(member, now)) {
-                return Verdict::Forward(Route { pool: chosen, wish, not_before_us, kept });
+            let (preference, kept) =
+                self.preference(chosen, facts, evaluation, now, decision, scratch);
+            if matches!(preference, Preference::Member(member) if self.pools[chosen].has_place(member, now))
+            {
+                return Verdict::Forward(Route { pool: chosen, preference, not_before_us, kept });
             }
         }
-        let (wish, kept) = self.wish(usable, facts, evaluation, now, decision, scratch);
-        Verdict::Forward(Route { pool: usable, wish, not_before_us, kept })
+        let (preference, kept) = self.preference(usable, facts, evaluation, now, decision, scratch);
+        Verdict::Forward(Route { pool: usable, preference, not_before_us, kept })
     }
 
     /// Counts a request against the limits of the virtual server. `Some`: it is above one of them.
@@ -256,7 +258,7 @@ impl Traffic {
         live: &Arc<LiveVirtualServer>,
         now: Clock,
         not_before_us: &mut u64,
-        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
+        (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
     ) -> Option<Verdict> {
         let server = self.settings();
         if let Some(rate) = &server.limits.requests
@@ -267,7 +269,7 @@ impl Traffic {
         }
         if let Some(max) = server.limits.requests_max {
             let before = live.used.requests_under_way.fetch_add(1, Relaxed);
-            held.push(Held::Server(Arc::clone(live)));
+            held.push(LimitPlace::Server(Arc::clone(live)));
             if before >= max {
                 return Some(Verdict::Limited { retry_after_s: RETRY_AT_A_TIME_S });
             }
@@ -301,7 +303,7 @@ impl Traffic {
         facts: &Facts<'_>,
         evaluation: &mut Evaluation<'_>,
         now: Clock,
-        (scratch, held): (&mut Vec<u8>, &mut Vec<Held>),
+        (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
     ) -> Limited {
         let limit: &KeyLimit = &self.snapshot.key_limits[index];
         let key = match &limit.key {
@@ -321,7 +323,7 @@ impl Traffic {
         let rate = match &limit.measure {
             KeyMeasure::Rate(rate) => rate,
             KeyMeasure::AtATime(max) if self.key_limits[index].enter(key, *max) => {
-                held.push(Held::Key(Arc::clone(&self.key_limits[index]), key));
+                held.push(LimitPlace::Key(Arc::clone(&self.key_limits[index]), key));
                 return Limited::Passes;
             }
             KeyMeasure::AtATime(_) if limit.exceed == Exceed::Close => {
@@ -345,8 +347,8 @@ impl Traffic {
 
     /// Whether the limits per address let a connection in, and what it holds of them then; else nothing
     /// is held.
-    pub fn admit_connection(&self, peer: IpAddr, now: Clock) -> Option<HeldByConnection> {
-        let mut held = HeldByConnection::default();
+    pub fn admit_connection(&self, peer: IpAddr, now: Clock) -> Option<ConnectionPlaces> {
+        let mut held = ConnectionPlaces::default();
         for &index in &self.settings().limits.per_key_connections {
             let limit = &self.snapshot.key_limits[index];
             let LimitKey::Address(prefix) = &limit.key else { continue };
@@ -388,7 +390,7 @@ impl Traffic {
 
     /// Which member a request is to get, and how its client is kept there. What its cookie says of other pools is
     /// left in `decision`.
-    fn wish(
+    fn preference(
         &self,
         pool: usize,
         facts: &Facts<'_>,
@@ -396,10 +398,10 @@ impl Traffic {
         now: Clock,
         decision: &mut Decision,
         scratch: &mut Vec<u8>,
-    ) -> (Wish, Option<Kept>) {
+    ) -> (Preference, Option<Stickiness>) {
         let chosen = decision.member.as_deref().and_then(|label| self.pools[pool].member(label));
         if let Some(member) = chosen {
-            return (Wish::Member(member), None);
+            return (Preference::Member(member), None);
         }
         let own = self.settings().persistence.map(|persistence| persistence as u32);
         let mut next = decision.persistence.unwrap_or(own);
@@ -412,13 +414,13 @@ impl Traffic {
             // The cookie of one that is asked later is not set.
             let mut unused = OtherTokens::default();
             let others = if kept.is_none() { &mut decision.other_tokens } else { &mut unused };
-            let (wish, found) = ask(sticky, facts, evaluation, now, (scratch, others));
+            let (preference, found) = ask(sticky, facts, evaluation, now, (scratch, others));
             kept = kept.or(found);
-            if let Some(wish) = wish {
-                if let (Wish::Member(member), Some(kept)) = (wish, &mut kept) {
+            if let Some(preference) = preference {
+                if let (Preference::Member(member), Some(kept)) = (preference, &mut kept) {
                     kept.known = Some(member);
                 }
-                return (wish, kept);
+                return (preference, kept);
             }
             next = self.snapshot.persistence[persistence as usize]
                 .fallback
@@ -439,18 +441,22 @@ impl Traffic {
         facts: &Facts<'_>,
         evaluation: &mut Evaluation<'_>,
         scratch: &mut Vec<u8>,
-    ) -> Wish {
+    ) -> Preference {
         // The same on every instance, so that all send a client to the same member.
         let hash = || KeyedHash::new([0; 16]);
         match &self.snapshot.pools[pool].balance {
-            Balance::Method(_) => Wish::Any,
-            Balance::SourceAddress => facts.client.map_or(Wish::Any, |client| {
-                Wish::Key(hash().address(client.ip(), PrefixLengths::WHOLE))
+            Balance::Method(_) => Preference::Any,
+            Balance::SourceAddress => facts.client.map_or(Preference::Any, |client| {
+                Preference::Key(hash().address(client.ip(), PrefixLengths::WHOLE))
             }),
             Balance::Hash(template) => {
                 scratch.clear();
                 evaluation.render(template, scratch);
-                if scratch.is_empty() { Wish::Any } else { Wish::Key(hash().bytes(scratch)) }
+                if scratch.is_empty() {
+                    Preference::Any
+                } else {
+                    Preference::Key(hash().bytes(scratch))
+                }
             }
         }
     }
@@ -466,9 +472,9 @@ impl Traffic {
 /// Places under limits on connections at a time; they are given back when it is dropped. A connection may
 /// outlive the table that it came in by, so it knows its limits itself.
 #[derive(Debug, Default)]
-pub struct HeldByConnection(Vec<(Arc<KeyedLimit>, u64)>);
+pub struct ConnectionPlaces(Vec<(Arc<KeyedLimit>, u64)>);
 
-impl Drop for HeldByConnection {
+impl Drop for ConnectionPlaces {
     fn drop(&mut self) {
         for (limit, key) in &self.0 {
             limit.leave(*key);
@@ -490,15 +496,15 @@ fn ask(
     evaluation: &mut Evaluation<'_>,
     now: Clock,
     (scratch, others): (&mut Vec<u8>, &mut OtherTokens),
-) -> (Option<Wish>, Option<Kept>) {
+) -> (Option<Preference>, Option<Stickiness>) {
     let client = facts.client.map(|client| client.ip());
     let kept = |is_stale| {
         let sticky = Arc::clone(sticky);
-        Some(Kept { sticky, client, known: None, is_stale })
+        Some(Stickiness { sticky, client, known: None, is_stale })
     };
     let key = |hash: &KeyedHash, value: Option<&[u8]>| {
         let value = value.filter(|value| !value.is_empty());
-        (value.map(|value| Wish::Key(hash.bytes(value))), None)
+        (value.map(|value| Preference::Key(hash.bytes(value))), None)
     };
     let (head, input) = (facts.request, facts.request_input);
     match &**sticky {
@@ -506,11 +512,11 @@ fn ask(
             let fields = named(&head.fields, input, b"cookie");
             let found = insert.tokens.read(fields, &insert.name, others);
             let is_stale = found.is_none_or(|found| found.standing != Standing::Current);
-            (found.map(|found| Wish::Member(found.member)), kept(is_stale))
+            (found.map(|found| Preference::Member(found.member)), kept(is_stale))
         }
         Sticky::Source(source) => {
             let found = client.and_then(|client| source.table.find(client, now.now_ms()));
-            (found.map(Wish::Member), kept(found.is_none()))
+            (found.map(Preference::Member), kept(found.is_none()))
         }
         Sticky::Passive { name, hash } => key(hash, cookie(facts, name.as_bytes())),
         Sticky::Hash { of, hash } => {

@@ -236,7 +236,7 @@ impl World {
         let Verdict::Forward(route) = verdict else { panic!("{verdict:?}") };
         assert_eq!(route.pool, wanted);
         let pool = Rc::clone(traffic.pool(route.pool));
-        let member = pool.occupy(&[], now, route.wish).ok()?;
+        let member = pool.occupy(&[], now, route.preference).ok()?;
         let kept = route.kept.expect("somebody keeps it");
         if kept.known != Some(member) || kept.is_stale {
             match &*kept.sticky {

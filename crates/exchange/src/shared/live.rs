@@ -54,7 +54,7 @@ pub struct LiveTable {
     /// The TLS of each of them.
     pub tls: Vec<Option<Arc<LiveTls>>>,
     /// One per `snapshot.pools`.
-    pub pools: Vec<PoolLive>,
+    pub pools: Vec<TablePool>,
     /// What keeps clients at members.
     pub stickies: Stickies,
     /// One per `snapshot.key_limits`.
@@ -72,7 +72,7 @@ pub struct LiveTable {
 
 /// One pool of a [`LiveTable`].
 #[derive(Debug, Clone)]
-pub struct PoolLive {
+pub struct TablePool {
     /// What belongs to the pool as a whole.
     pub pool: Arc<LivePool>,
     /// One per member of the pool in the snapshot.
@@ -383,7 +383,7 @@ impl LiveTable {
             .pools
             .iter()
             .zip(generation << 32..)
-            .map(|(pool, number)| PoolLive::build((number, pool), &former, is_keyed, workers))
+            .map(|(pool, number)| TablePool::build((number, pool), &former, is_keyed, workers))
             .collect();
         let clock = outside.clock;
         let old_stickies = previous.map(|table| &table.stickies);
@@ -480,7 +480,7 @@ fn own_hash(outside: &Outside) -> KeyedHash {
     KeyedHash::new(outside.random())
 }
 
-impl PoolLive {
+impl TablePool {
     /// `is_keyed`: some persistence leads keys of requests to members.
     fn build(
         (number, pool): (u64, &Pool),

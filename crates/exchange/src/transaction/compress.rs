@@ -1,7 +1,7 @@
 //! Responses that are compressed on their way to the client.
 
 use weir_compression::{
-    Coding, Decision, Flush, FlushWhen, Level, RequestFacts, ResponseFacts, WHOLE_BYTES_MAX,
+    Coding, Decision, Flush, FlushWhen, Level, RequestTraits, ResponseTraits, WHOLE_BYTES_MAX,
     decide, edit_response, entity_tags, framing, make_unchanged, slice_bytes_max, whole_bytes_max,
 };
 use weir_core::policy;
@@ -52,7 +52,7 @@ pub fn note_codings(
     if policies.is_uncompressed {
         return None;
     }
-    let facts = RequestFacts::read(rules, head, input);
+    let facts = RequestTraits::read(rules, head, input);
     let mut known_tags = Vec::new();
     if facts.revalidates_weak && matches!(head.method, Method::Get | Method::Head) {
         for value in values(&head.fields, input, "If-None-Match") {
@@ -99,7 +99,7 @@ impl Exchange {
         }
         // Rules for responses may still change its mind; then it goes as it is, all at once.
         let unedited = FieldEdits::NONE;
-        let response = ResponseFacts::read(head, input, &unedited, false);
+        let response = ResponseTraits::read(head, input, &unedited, false);
         let bytes_max = match decide(rules, &codings.facts, &response) {
             Decision::Compress { coding, level, .. } => whole_bytes_max(coding, level),
             Decision::Identity { .. } => return None,
@@ -126,7 +126,7 @@ impl Exchange {
             return plain;
         };
         let is_head = self.request.method == Method::Head;
-        let response = ResponseFacts::read(head, input, edits, is_head);
+        let response = ResponseTraits::read(head, input, edits, is_head);
         let mut decision = decide(rules, &request, &response);
         let mut encoding = None;
         // An answer to HEAD says what GET would get, and takes no encoder.

@@ -1,18 +1,18 @@
 //! What was decided about a request.
 
-use crate::local::pool::Wish;
-use crate::transaction::extras::Extras;
+use crate::local::pool::Preference;
+use crate::transaction::remembered::Remembered;
 
 /// What is to be done with a request.
 pub struct Considered {
     /// Index of the pool; the exchange begins there even if it ends at once.
     pub pool: usize,
     /// Which of its members.
-    pub wish: Wish,
+    pub preference: Preference,
     /// It is held back until then; 0: it is not.
     pub not_before_us: u64,
     /// What is remembered of it.
-    pub extras: Option<Box<Extras>>,
+    pub remembered: Option<Box<Remembered>>,
     /// It gets no member.
     pub ending: Option<Ending>,
 }

@@ -1,6 +1,6 @@
 //! What becomes of the body of a response that may be compressed.
 
-use weir_compression::{Encoder, FlushWhen, RequestFacts, entity_tags};
+use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
 use weir_http::message::ResponseHead;
 
@@ -9,7 +9,7 @@ use crate::edge::messages::Message;
 /// What is remembered of a request until its response comes.
 pub struct Codings {
     /// What it says of codings.
-    pub facts: RequestFacts,
+    pub facts: RequestTraits,
     /// What If-None-Match says, where that may name a tag that was weakened here.
     pub known_tags: Vec<u8>,
 }

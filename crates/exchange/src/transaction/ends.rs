@@ -14,8 +14,8 @@ use crate::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::account::Account;
 use crate::transaction::attempt::Attempt;
-use crate::transaction::extras::Extras;
 use crate::transaction::parked::Parked;
+use crate::transaction::remembered::Remembered;
 use crate::transaction::tries::Tries;
 
 /// The two connections that a transaction is between.
@@ -39,7 +39,7 @@ pub struct Ends {
     /// Where it came in.
     pub server: Rc<LocalServer>,
     /// What is remembered of it, where policies or persistence want that.
-    pub extras: Option<Box<Extras>>,
+    pub remembered: Option<Box<Remembered>>,
     /// What is counted and logged of it.
     pub account: Account,
 }
@@ -210,7 +210,7 @@ impl Ends {
         }
         at.finish(self, why, stream_end);
         at.recycle(std::mem::take(&mut self.account.log_request));
-        let extras = self.extras.take();
-        at.tools().give_extras(extras);
+        let remembered = self.remembered.take();
+        at.tools().give_remembered(remembered);
     }
 }

@@ -13,14 +13,14 @@ use crate::edge::arrival::Arrival;
 use crate::edge::notice::Notice;
 use crate::edge::tools::Tools;
 use crate::local::client_address::tell_member;
-use crate::local::pool::Wish;
+use crate::local::pool::Preference;
 use crate::local::table::LocalServer;
-use crate::local::traffic::{Held, Kept, Traffic, Verdict};
+use crate::local::traffic::{LimitPlace, Stickiness, Traffic, Verdict};
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
 use crate::transaction::considered::{Considered, Ending};
 use crate::transaction::exchange::Exchange;
-use crate::transaction::extras::Extras;
+use crate::transaction::remembered::Remembered;
 
 /// Decides about a request of a virtual server that does more than hand it on.
 pub fn consider(
@@ -35,7 +35,7 @@ pub fn consider(
     let mut fields = traffic.fields();
     let mut evaluation = fields.begin(facts);
     let turn = at.turn();
-    let mut held = std::mem::take(&mut at.tools().held);
+    let mut held = std::mem::take(&mut at.tools().limit_places);
     let scratches = (&mut *scratch, &mut held);
     let verdict = match arrival.is_misdirected {
         true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),
@@ -54,16 +54,16 @@ pub fn consider(
     let counters = &server.counters;
     let mut considered = Considered {
         pool: server.settings().pool,
-        wish: Wish::Any,
+        preference: Preference::Any,
         not_before_us: 0,
-        extras: None,
+        remembered: None,
         ending: None,
     };
     let mut kept = None;
     match verdict {
         Verdict::Forward(route) => {
             considered.pool = route.pool;
-            considered.wish = route.wish;
+            considered.preference = route.preference;
             considered.not_before_us = route.not_before_us;
             kept = route.kept;
         }
@@ -89,7 +89,7 @@ pub fn consider(
     }
     counters.requests_delayed.add(u64::from(considered.not_before_us > turn.now_us()));
     keep(at.tools(), arrival, traffic, (&facts, decision), (kept, &mut held), &mut considered);
-    at.tools().held = held;
+    at.tools().limit_places = held;
     considered
 }
 
@@ -99,7 +99,7 @@ fn keep(
     arrival: &Arrival<'_>,
     traffic: &Traffic,
     (facts, decision): (&Facts<'_>, &mut Decision),
-    (kept, held): (Option<Kept>, &mut Vec<Held>),
+    (kept, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
@@ -114,19 +114,19 @@ fn keep(
     if !is_remembered {
         return;
     }
-    let mut extras = tools.take_extras();
-    extras.take(decision, kept);
-    extras.is_secure = arrival.tls().is_some();
-    std::mem::swap(&mut extras.held, held);
+    let mut remembered = tools.take_remembered();
+    remembered.take(decision, kept);
+    remembered.is_secure = arrival.tls().is_some();
+    std::mem::swap(&mut remembered.limit_places, held);
     if is_for_rules {
-        extras.keep_request(facts, arrival.tls().cloned());
+        remembered.keep_request(facts, arrival.tls().cloned());
     }
     if server.http.rewrite_location && considered.ending.is_none() {
         let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
         let member = if is_secure { Scheme::Https } else { Scheme::Http };
-        extras.names.take(facts, member, &mut decision.request);
+        remembered.names.take(facts, member, &mut decision.request);
     }
-    considered.extras = Some(extras);
+    considered.remembered = Some(remembered);
 }
 
 /// Hands on the lines that policies wrote.
@@ -156,16 +156,16 @@ impl Exchange {
         edits: &mut FieldEdits,
     ) {
         edits.clear();
-        let Some(mut extras) = self.ends.extras.take() else { return };
+        let Some(mut remembered) = self.ends.remembered.take() else { return };
         let server = Rc::clone(&self.ends.server);
         let member = self.ends.attempt.member();
-        std::mem::swap(edits, &mut extras.response);
+        std::mem::swap(edits, &mut remembered.response);
         if let Some(traffic) = server.traffic.as_ref().filter(|traffic| traffic.has_response_rules)
         {
             let mut decision = at.tools().response_decision.take().unwrap_or_default();
             std::mem::swap(edits, &mut decision.response);
-            std::mem::swap(&mut extras.marks, &mut decision.marks);
-            if let Some(facts) = extras.facts(ResponseFacts { head, input }) {
+            std::mem::swap(&mut remembered.marks, &mut decision.marks);
+            if let Some(facts) = remembered.facts(ResponseFacts { head, input }) {
                 let mut fields = traffic.fields();
                 let mut evaluation = fields.begin(facts);
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
@@ -176,7 +176,7 @@ impl Exchange {
                 self.codings = None;
             }
             std::mem::swap(edits, &mut decision.response);
-            std::mem::swap(&mut extras.marks, &mut decision.marks);
+            std::mem::swap(&mut remembered.marks, &mut decision.marks);
             decision.clear();
             at.tools().response_decision = Some(decision);
         }
@@ -185,21 +185,21 @@ impl Exchange {
             (server.http.rewrite_location, member, input.is_empty())
         {
             let address = &self.ends.tries.pool.settings().members[member as usize].address;
-            extras.names.change_location(head, input, address, edits);
+            remembered.names.change_location(head, input, address, edits);
         }
-        if extras.kept.is_some()
+        if remembered.kept.is_some()
             && let Some(member) = member
         {
-            remember(&server, &extras, member, edits);
+            remember(&server, &remembered, member, edits);
         }
-        extras.note_response_edits(head, edits);
-        self.ends.extras = Some(extras);
+        remembered.note_response_edits(head, edits);
+        self.ends.remembered = Some(remembered);
     }
 }
 
 /// The client is at this member now: it, or the table, is told where that is news.
-fn remember(server: &LocalServer, extras: &Extras, member: u32, edits: &mut FieldEdits) {
-    let Some(kept) = &extras.kept else { return };
+fn remember(server: &LocalServer, remembered: &Remembered, member: u32, edits: &mut FieldEdits) {
+    let Some(kept) = &remembered.kept else { return };
     let counters = &server.counters;
     let is_same = kept.known == Some(member);
     match kept.known {
@@ -210,7 +210,7 @@ fn remember(server: &LocalServer, extras: &Extras, member: u32, edits: &mut Fiel
     match &*kept.sticky {
         Sticky::Insert(insert) if !is_same || kept.is_stale => {
             edits.add(b"Set-Cookie", |out| {
-                insert.write_field(member, extras.is_secure, &extras.other_tokens, out);
+                insert.write_field(member, remembered.is_secure, &remembered.other_tokens, out);
             });
         }
         Sticky::Source(_)

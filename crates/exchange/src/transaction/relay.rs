@@ -11,7 +11,7 @@ use weir_core::policy::Decision;
 use crate::edge::arrival::{Arrival, Registration};
 use crate::edge::stream_end::StreamEnd;
 use crate::edge::{Edge, Release};
-use crate::local::pool::Wish;
+use crate::local::pool::Preference;
 use crate::shared::counters::VirtualServerCounters;
 use crate::termination::Termination;
 use crate::transaction::account::Account;
@@ -49,8 +49,8 @@ impl Relay {
         pool: usize,
     ) -> Option<Self> {
         let server = arrival.server;
-        let (pool, wish, extras) = match &server.traffic {
-            None => (Rc::clone(&server.pool), Wish::Any, None),
+        let (pool, preference, remembered) = match &server.traffic {
+            None => (Rc::clone(&server.pool), Preference::Any, None),
             Some(traffic) => {
                 let mut decision: Box<Decision> = at.tools().decision.take().unwrap_or_default();
                 decision.pool = Some(pool as u32);
@@ -64,7 +64,7 @@ impl Relay {
                 if found.ending.is_some() {
                     return None;
                 }
-                (Rc::clone(traffic.pool(found.pool)), found.wish, found.extras)
+                (Rc::clone(traffic.pool(found.pool)), found.preference, found.remembered)
             }
         };
         let turn = at.turn();
@@ -76,11 +76,11 @@ impl Relay {
             client,
             stream,
             is_member_stopped: false,
-            tries: Tries::new(pool, wish),
+            tries: Tries::new(pool, preference),
             parked: Parked::No,
             attempt: Attempt::default(),
             server: Rc::clone(server),
-            extras,
+            remembered,
             account: Account::begin(turn.now_us(), log_format, log_request),
         };
         Some(Self { ends })
@@ -109,7 +109,7 @@ impl Relay {
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let kept = ends.extras.as_ref().and_then(|extras| extras.kept.as_ref());
+            let kept = ends.remembered.as_ref().and_then(|remembered| remembered.kept.as_ref());
             let counters = &ends.server.counters;
             match kept.and_then(|kept| kept.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),

@@ -1,20 +1,31 @@
 //! A request on its way to a member, and what of it could be sent once more.
 
+use weir_http::edits::RequestEdits;
+use weir_http::h1::write_request_head;
 use weir_http::h2::Answer;
-use weir_http::message::{Framing, Method, RequestHead, Version};
+use weir_http::h2::message::{Lines, LinesWriter, RequestForward, write_request};
+use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
+use crate::edge::end::{End, OwnedEnd};
+use crate::edge::tools::Tools;
+use crate::local::pool::Forms;
 use crate::transaction::seeking::Need;
 use crate::transaction::websocket::{self, Handshake};
 
 /// What could be sent once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum Replay {
     /// All of it; nothing was handed to a member connection yet.
     Unsent,
     /// All that was handed to one.
     Sent,
     /// Not all that was.
     Gone,
+}
+
+/// The head of a request in its second form.
+struct OtherForm {
+    lines: Vec<u8>,
 }
 
 /// A request on its way to a member.
@@ -24,16 +35,21 @@ pub struct Request {
     /// The client's version.
     pub version: Version,
     /// Length of the protocols offered for a change, which end its head; 0: none.
-    pub upgrade_bytes: usize,
+    pub upgrade_bytes: u32,
     /// It is an extended CONNECT: its client sends data for the tunnel before that is agreed to.
     pub is_extended_connect: bool,
     /// It asks for a WebSocket, which a member of HTTP/2 can be asked for, too.
     pub websocket: Option<Handshake>,
-    /// As HTTP/1 sends it, as much of it as is kept. On a stream the body behind the head is bare.
+    /// Its head as members of its pool are asked, and behind it as much of its body as is kept: as HTTP/1 sends it, on a
+    /// stream bare.
     pub bytes: Vec<u8>,
+    /// The head as lines, where pools that it may go to are asked in both ways.
+    other: Option<Box<OtherForm>>,
     /// Length of its head.
-    pub head_bytes: usize,
-    kept: Kept,
+    pub head_bytes: u32,
+    replay: Replay,
+    /// What ends it, where that is kept and is more than nothing.
+    trailers: Option<Box<OwnedEnd>>,
     /// How the body is framed towards the member.
     pub framing: Framing,
     /// All of it has come from the client.
@@ -43,27 +59,62 @@ pub struct Request {
 }
 
 impl Request {
-    /// One of which nothing was sent yet. `text` is the head as HTTP/1 sends it, `head` what the client has sent.
-    pub fn new(text: Vec<u8>, head: &RequestHead, input: &[u8]) -> Self {
+    /// One of which nothing was sent yet: its head is written to `buffer`, which is empty, as members are asked.
+    pub fn of(
+        tools: &Tools,
+        (head, input): (&RequestHead, &[u8]),
+        forms: Forms,
+        edits: &mut RequestEdits,
+        buffer: Vec<u8>,
+    ) -> Self {
+        let mut bytes = buffer;
+        let mut other = None;
+        let websocket = Handshake::of(head, input);
+        match forms {
+            Forms::Text => {}
+            Forms::Lines => write_lines(head, input, edits, websocket.as_ref(), &mut bytes),
+            Forms::Both => {
+                let mut lines = Vec::new();
+                write_lines(head, input, edits, websocket.as_ref(), &mut lines);
+                other = Some(Box::new(OtherForm { lines }));
+            }
+        }
+        if forms != Forms::Lines {
+            if head.extended_connect {
+                // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
+                let mut random = [0; websocket::KEY_BYTES];
+                (tools.fill_randomly)(&mut random);
+                edits.fields.add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
+            }
+            write_request_head(head, input, edits, &mut bytes);
+        }
         Self {
             method: head.method,
             version: head.version,
-            upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len()),
+            upgrade_bytes: head.upgrade.map_or(0, |protocols| protocols.len() as u32),
             is_extended_connect: head.extended_connect,
-            websocket: Handshake::of(head, input),
-            head_bytes: text.len(),
-            bytes: text,
-            kept: Kept::Unsent,
+            websocket,
+            head_bytes: bytes.len() as u32,
+            bytes,
+            other,
+            replay: Replay::Unsent,
+            trailers: None,
             framing: head.framing,
             is_whole: head.framing.is_empty(),
             is_cut: false,
         }
     }
 
+    /// Its head as lines; see [`LocalPool::forms`](crate::local::pool::LocalPool).
+    pub fn lines(&self) -> Lines<'_> {
+        let first = &self.bytes[..self.head_bytes as usize];
+        Lines(self.other.as_ref().map_or(first, |other| &other.lines))
+    }
+
     /// The protocols that the client offers to change to.
     pub fn upgrade_offer(&self) -> &[u8] {
         let end = self.bytes.len().saturating_sub(b"\r\n\r\n".len());
-        &self.bytes[end.saturating_sub(self.upgrade_bytes)..end]
+        &self.bytes[end.saturating_sub(self.upgrade_bytes as usize)..end]
     }
 
     /// The protocol that an extended CONNECT asks for, if it becomes a tunnel.
@@ -93,27 +144,56 @@ impl Request {
         }
     }
 
+    /// Keeps what ends it, if that is trailers: for another try, or until it may be sent.
+    pub fn keep_trailers(&mut self, end: End<'_>) {
+        if matches!(end, End::Trailers(..)) {
+            self.trailers = Some(Box::new(OwnedEnd::of(end)));
+        }
+    }
+
+    /// What follows as much of it as is kept.
+    pub fn end(&self) -> End<'_> {
+        match &self.trailers {
+            Some(trailers) => trailers.get(),
+            None if self.is_whole => End::Data,
+            None => End::No,
+        }
+    }
+
     /// Whether something of it was handed to a member connection.
     pub fn is_sent(&self) -> bool {
-        self.kept != Kept::Unsent
+        self.replay != Replay::Unsent
     }
 
     /// Notes that something of it is handed to a member connection; whether it is the first of it.
     pub fn send(&mut self) -> bool {
-        let is_first = self.kept == Kept::Unsent;
+        let is_first = self.replay == Replay::Unsent;
         if is_first {
-            self.kept = Kept::Sent;
+            self.replay = Replay::Sent;
         }
         is_first
     }
 
     /// Whether all that was sent is kept.
     pub fn is_replayable(&self) -> bool {
-        self.kept != Kept::Gone
+        self.replay != Replay::Gone
     }
 
     /// Notes that not all of it is kept any more.
     pub fn let_go(&mut self) {
-        self.kept = Kept::Gone;
+        self.replay = Replay::Gone;
     }
+}
+
+/// Writes the head as members of HTTP/2 are asked. The scheme is that of the connection that it will go on.
+fn write_lines(
+    head: &RequestHead,
+    input: &[u8],
+    edits: &RequestEdits,
+    websocket: Option<&Handshake>,
+    out: &mut Vec<u8>,
+) {
+    let protocol = websocket.map(|_| websocket::PROTOCOL);
+    let forward = RequestForward { scheme: Scheme::Http, protocol };
+    write_request(head, input, edits, &forward, &mut LinesWriter::new(out));
 }

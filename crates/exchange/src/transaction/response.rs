@@ -68,7 +68,7 @@ impl Exchange {
         let draining = at.turn().is_draining;
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         edits.clear();
-        if self.ends.extras.is_some() {
+        if self.ends.remembered.is_some() {
             self.edit_response(at, head, input, &mut edits);
         }
         self.time_response(&mut edits);

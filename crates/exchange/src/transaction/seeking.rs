@@ -7,8 +7,8 @@ use weir_core::clock::Clock;
 
 use crate::edge::Edge;
 use crate::edge::notice::Notice;
-use crate::local::pool::{LocalMember, LocalPool, NoMember, Wish};
-use crate::local::traffic::Kept;
+use crate::local::pool::{LocalMember, LocalPool, NoMember, Preference};
+use crate::local::traffic::Stickiness;
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
 use crate::transaction::ends::Ends;
@@ -65,10 +65,11 @@ impl Ends {
             let occupied = match self.parked.take_place() {
                 Some(lease) => Ok(lease),
                 // Nobody in line waits for a member that only takes its own clients.
-                None if is_behind => {
-                    pool.occupy_drained(self.tries.wish, now).ok_or(NoMember::Full).map(leased)
-                }
-                None => pool.occupy(self.tries.tried(), now, self.tries.wish).map(leased),
+                None if is_behind => pool
+                    .occupy_drained(self.tries.preference, now)
+                    .ok_or(NoMember::Full)
+                    .map(leased),
+                None => pool.occupy(self.tries.tried(), now, self.tries.preference).map(leased),
             };
             let lease = match occupied {
                 Ok(lease) => lease,
@@ -160,11 +161,11 @@ impl Ends {
 
     /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
     /// client at a member was numbered by the table before, and is only known further if nothing changed.
-    pub fn move_to(&mut self, pool: &Rc<LocalPool>, is_sent: bool) {
+    pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
         let labels = |pool: &LocalPool| {
             pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
         };
-        if !self.may_go_to(pool, is_sent) {
+        if !self.may_go_to(pool) {
             return;
         }
         let (old, new) = (labels(&self.tries.pool), labels(pool));
@@ -174,14 +175,15 @@ impl Ends {
         }
         let moved = |member: u32| pool.member(&old[member as usize]);
         self.tries.renumber(moved);
-        if let Some(extras) = &mut self.extras {
-            extras.kept = None;
+        if let Some(remembered) = &mut self.remembered {
+            remembered.kept = None;
         }
     }
 
-    /// What was sent of it is kept as the members of its pool are asked: it can go to others that are asked alike.
-    fn may_go_to(&self, pool: &LocalPool, is_sent: bool) -> bool {
-        !is_sent || self.tries.pool.settings().http2 == pool.settings().http2
+    /// It is kept as the members of its pool are asked: it can go to others that are asked alike.
+    fn may_go_to(&self, pool: &LocalPool) -> bool {
+        self.tries.pool.forms == pool.forms
+            && self.tries.pool.settings().http2 == pool.settings().http2
     }
 
     /// Nobody in its pool is up: it goes to the pool behind that, if there is one. Nothing of it was sent yet.
@@ -190,9 +192,9 @@ impl Ends {
         let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
         if let Some(pool) = pool {
             self.tries.pool = Rc::clone(pool);
-            self.tries.wish = Wish::Any;
-            if let Some(extras) = &mut self.extras {
-                extras.kept = None;
+            self.tries.preference = Preference::Any;
+            if let Some(remembered) = &mut self.remembered {
+                remembered.kept = None;
             }
         }
     }
@@ -207,8 +209,8 @@ impl Ends {
     /// next request, on whichever worker, goes there too.
     #[inline]
     pub fn note_member(&self, member: u32, now_ms: u64) {
-        let kept = self.extras.as_ref().and_then(|extras| extras.kept.as_ref());
-        if let Some(Kept { sticky, client: Some(client), known, .. }) = kept
+        let kept = self.remembered.as_ref().and_then(|remembered| remembered.kept.as_ref());
+        if let Some(Stickiness { sticky, client: Some(client), known, .. }) = kept
             && let Sticky::Source(source) = &**sticky
             && *known != Some(member)
         {

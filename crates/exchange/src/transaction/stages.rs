@@ -14,26 +14,25 @@
 use std::rc::Rc;
 
 use weir_core::policy::Decision;
-use weir_http::h1::write_request_head;
 use weir_http::message::{Framing, Method, RequestHead};
 
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
 use crate::edge::arrival::{Arrival, Registration};
-use crate::local::pool::{LocalPool, Wish};
+use crate::local::pool::{LocalPool, Preference};
 use crate::termination::Termination;
 use crate::transaction::account::Account;
 use crate::transaction::attempt::Attempt;
 use crate::transaction::considered::{Considered, Ending};
 use crate::transaction::ends::Ends;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::extras::Extras;
 use crate::transaction::pace::Pace;
 use crate::transaction::parked::Parked;
 use crate::transaction::policy::consider;
+use crate::transaction::remembered::Remembered;
 use crate::transaction::request::Request;
 use crate::transaction::tries::Tries;
-use crate::transaction::{Transaction, compress, early_data, trailers, websocket};
+use crate::transaction::{Transaction, compress, early_data, trailers};
 
 /// What was decided about a request before it became an exchange.
 pub struct Verdict {
@@ -45,40 +44,32 @@ pub struct Verdict {
 /// Where a request goes.
 struct Route {
     pool: Rc<LocalPool>,
-    wish: Wish,
+    preference: Preference,
     not_before_us: u64,
-    extras: Option<Box<Extras>>,
+    remembered: Option<Box<Remembered>>,
     ending: Option<Ending>,
 }
 
 impl Exchange {
-    /// Takes a request up; `text` is an empty buffer for the head that its member gets. The exchange is among the
+    /// Takes a request up; `buffer` is an empty one for the head that its member gets. The exchange is among the
     /// `transactions` then, under the key that was the next.
     pub fn begin(
         at: &mut impl Edge,
         transactions: &mut Arena<OfExchange, Transaction>,
         arrival: &Arrival<'_>,
         registration: Registration,
-        mut text: Vec<u8>,
+        buffer: Vec<u8>,
     ) -> Verdict {
         let Arrival { head, input, server, .. } = *arrival;
         let mut decision = at.tools().decision.take().unwrap_or_default();
         let route = find_route(at, arrival, &mut decision);
         let codings = compress::note_codings(at, server, head, input, &mut decision);
-        if head.extended_connect {
-            // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
-            let mut random = [0; websocket::KEY_BYTES];
-            (at.tools().fill_randomly)(&mut random);
-            decision
-                .request
-                .fields
-                .add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
-        }
         early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
         trailers::announce(server, head, &mut decision.request);
-        write_request_head(head, input, &decision.request, &mut text);
+        let forms = route.pool.forms;
+        let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
         let edits = &decision.request;
-        let extras = trailers::keep_edits(at.tools(), server, head, edits, route.extras);
+        let remembered = trailers::keep_edits(at.tools(), server, head, edits, route.remembered);
         let turn = at.turn();
         let counters = &server.counters;
         counters.requests.add(1);
@@ -93,11 +84,11 @@ impl Exchange {
                 client,
                 stream,
                 is_member_stopped: false,
-                tries: Tries::new(route.pool, route.wish),
+                tries: Tries::new(route.pool, route.preference),
                 parked: Parked::No,
                 attempt: Attempt::default(),
                 server: Rc::clone(server),
-                extras,
+                remembered,
                 account: Account::begin(turn.now_us(), log_format, log_request),
             },
             codings,
@@ -106,7 +97,7 @@ impl Exchange {
             client_closes: !head.keep_alive,
             phase: Phase::AwaitHead,
             pace: Pace::of_request(head, input),
-            request: Request::new(text, head, input),
+            request,
             response_framing: Framing::None,
             client_ended: false,
         }));
@@ -163,10 +154,16 @@ fn find_route(at: &mut impl Edge, arrival: &Arrival<'_>, decision: &mut Decision
         // Where there are rules, it is judged with them.
         let ending = arrival.is_misdirected.then_some(Ending::Misdirected);
         let pool = Rc::clone(&server.pool);
-        return Route { pool, wish: Wish::Any, not_before_us: 0, extras: None, ending };
+        return Route {
+            pool,
+            preference: Preference::Any,
+            not_before_us: 0,
+            remembered: None,
+            ending,
+        };
     };
-    let Considered { pool, wish, not_before_us, extras, ending } =
+    let Considered { pool, preference, not_before_us, remembered, ending } =
         consider(at, arrival, traffic, decision);
     // As its own snapshot numbers it: the table in force may have another by now.
-    Route { pool: Rc::clone(traffic.pool(pool)), wish, not_before_us, extras, ending }
+    Route { pool: Rc::clone(traffic.pool(pool)), preference, not_before_us, remembered, ending }
 }

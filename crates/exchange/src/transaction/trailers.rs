@@ -11,7 +11,7 @@ use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 use crate::edge::tools::Tools;
 use crate::local::table::LocalServer;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::extras::Extras;
+use crate::transaction::remembered::Remembered;
 
 /// Whether trailers may follow a body: of HTTP/1 behind chunks alone.
 fn may_follow(framing: Framing, version: Version) -> bool {
@@ -35,19 +35,19 @@ pub fn keep_edits(
     server: &LocalServer,
     head: &RequestHead,
     edits: &RequestEdits,
-    extras: Option<Box<Extras>>,
-) -> Option<Box<Extras>> {
+    remembered: Option<Box<Remembered>>,
+) -> Option<Box<Remembered>> {
     let may_come = server.http.request_trailers == RequestTrailers::Forward
         && may_follow(head.framing, head.version);
     if !may_come || !edits.fields.hold_for_trailers() {
-        return extras;
+        return remembered;
     }
-    let mut extras = extras.unwrap_or_else(|| tools.take_extras());
-    extras.request_names.note(&edits.fields);
-    Some(extras)
+    let mut remembered = remembered.unwrap_or_else(|| tools.take_remembered());
+    remembered.request_names.note(&edits.fields);
+    Some(remembered)
 }
 
-impl Extras {
+impl Remembered {
     /// Keeps what was done to a response's head for its trailers.
     pub fn note_response_edits(&mut self, head: &ResponseHead, edits: &FieldEdits) {
         if may_follow(head.framing, head.version) {
@@ -59,10 +59,10 @@ impl Extras {
 impl Exchange {
     /// Which trailers of its request travel on.
     pub fn request_trailers(&self) -> TrailerEdits<'_> {
-        match (self.ends.server.http.request_trailers, &self.ends.extras) {
+        match (self.ends.server.http.request_trailers, &self.ends.remembered) {
             (RequestTrailers::Drop, _) => TrailerEdits::Drop,
-            (RequestTrailers::Forward, Some(extras)) => {
-                TrailerEdits::KeepBut(&extras.request_names)
+            (RequestTrailers::Forward, Some(remembered)) => {
+                TrailerEdits::KeepBut(&remembered.request_names)
             }
             (RequestTrailers::Forward, None) => TrailerEdits::Keep,
         }
@@ -70,8 +70,8 @@ impl Exchange {
 
     /// Which trailers of its response travel on.
     pub fn response_trailers(&self) -> TrailerEdits<'_> {
-        match &self.ends.extras {
-            Some(extras) => TrailerEdits::KeepBut(&extras.response_names),
+        match &self.ends.remembered {
+            Some(remembered) => TrailerEdits::KeepBut(&remembered.response_names),
             None => TrailerEdits::Keep,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::local::pool::{LocalPool, TRIES_MAX, Wish};
+use crate::local::pool::{LocalPool, Preference, TRIES_MAX};
 use crate::transaction::exchange::MemberFailure;
 
 /// A place at a member. It is given back when this is dropped, so that whatever ends a request, be it a panic, gives it
@@ -39,7 +39,7 @@ pub struct Tries {
     /// Where it may go.
     pub pool: Rc<LocalPool>,
     /// Which member it shall get.
-    pub wish: Wish,
+    pub preference: Preference,
     tried: Tried,
     /// How often it got a member.
     pub count: u8,
@@ -51,8 +51,8 @@ pub struct Tries {
 
 impl Tries {
     /// None yet.
-    pub fn new(pool: Rc<LocalPool>, wish: Wish) -> Self {
-        Self { pool, wish, tried: Tried::None, count: 0, failure: None, was_unread: false }
+    pub fn new(pool: Rc<LocalPool>, preference: Preference) -> Self {
+        Self { pool, preference, tried: Tried::None, count: 0, failure: None, was_unread: false }
     }
 
     /// The members tried so far.
@@ -82,8 +82,8 @@ impl Tries {
 
     /// Goes by another table's pool: members that were tried are those which are called the same there.
     pub fn renumber(&mut self, moved: impl Fn(u32) -> Option<u32>) {
-        if let Wish::Member(member) = self.wish {
-            self.wish = moved(member).map_or(Wish::Any, Wish::Member);
+        if let Preference::Member(member) = self.preference {
+            self.preference = moved(member).map_or(Preference::Any, Preference::Member);
         }
         let tried: Vec<u32> = self.tried().iter().filter_map(|member| moved(*member)).collect();
         self.tried = Tried::Several(tried);

@@ -6,7 +6,7 @@ use crate::authority;
 use crate::chars::is_token_byte;
 use crate::message::{FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version};
 use crate::path::PathForm;
-use crate::request_facts::{RequestFacts, settle};
+use crate::request_facts::{RequestSummary, settle};
 use crate::target::Target;
 
 /// Bytes of a method; the longest registered one (UPDATEREDIRECTREF) has 17.
@@ -34,7 +34,7 @@ pub fn parse_request(
     };
     match parse_field_lines(input, fields_start, limits.headers_max, &mut head.fields)? {
         Some(length) => {
-            let mut facts = RequestFacts::default();
+            let mut facts = RequestSummary::default();
             for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
                 facts.note(field, input, head.version)?;
             }

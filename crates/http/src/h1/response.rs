@@ -4,7 +4,7 @@ use super::field_lines::parse_field_lines;
 use super::repair::{Repair, repair};
 use super::{FieldError, HeadLimits, Parsed, ResponseError, within_limit};
 use crate::chars::{find_control, is_word, list, trim_ows};
-use crate::facts::Facts;
+use crate::facts::FieldSummary;
 use crate::flaws::{Flaw, Flaws};
 use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 
@@ -87,7 +87,7 @@ fn parse(
     else {
         return partial();
     };
-    let mut facts = Facts::default();
+    let mut facts = FieldSummary::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         match field.id {
             FieldId::Date => head.has_date = true,
@@ -186,7 +186,7 @@ fn parse_any_status_line(
 
 /// Framing by RFC 9112 section 6.3, and what it means for the connection.
 fn settle(
-    facts: &Facts,
+    facts: &FieldSummary,
     request_method: Method,
     head: &mut ResponseHead,
 ) -> Result<(), ResponseError> {

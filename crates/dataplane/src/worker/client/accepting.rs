@@ -8,7 +8,7 @@ use weir_core::limit::Admission;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
 use weir_exchange::arena::{ClientKey, ListenerKey};
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::local::traffic::HeldByConnection;
+use weir_exchange::local::traffic::ConnectionPlaces;
 use weir_exchange::termination::Termination;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
@@ -55,7 +55,7 @@ impl Worker {
             (Some(traffic), Some(peer)) if !refused && !is_above_rate => {
                 traffic.admit_connection(peer.ip(), io.clock())
             }
-            _ => Some(HeldByConnection::default()),
+            _ => Some(ConnectionPlaces::default()),
         };
         let is_limited = is_above_rate || held.is_none();
         let key = self.world.clients.insert(Client {
@@ -135,7 +135,7 @@ impl Worker {
                 Some(length)
             }
             Err(_) => {
-                if client.server.settings().service.is_tcp() {
+                if client.server.is_tcp {
                     self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }
@@ -155,7 +155,7 @@ impl Desk<'_> {
     fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
         server.counters.connections_refused.add(1);
         server.live.connection_closed(self.world.id);
-        match server.settings().service.is_tcp() {
+        match server.is_tcp {
             true => self.refuse_relay(key, Termination::ConnectionLimit),
             false => self.refuse(key, 503, Termination::ConnectionLimit),
         }

@@ -8,7 +8,7 @@ use weir_event_loop::Token;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::local::traffic::HeldByConnection;
+use weir_exchange::local::traffic::ConnectionPlaces;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::h2::frame::PREFACE;
 
@@ -47,7 +47,7 @@ pub struct Client {
     /// It is among the connections of its virtual server; one that was refused is not.
     pub counted: bool,
     /// Its places under limits per address.
-    pub _held: HeldByConnection,
+    pub _held: ConnectionPlaces,
     /// What it is doing.
     pub stage: Stage,
     /// The client will send nothing more.

@@ -79,9 +79,7 @@ impl Worker {
                 return false;
             }
             Peek::Hello(hello) => hello,
-            Peek::Malformed(_, _)
-                if is_plain_http(input) && !client.server.settings().service.is_tcp() =>
-            {
+            Peek::Malformed(_, _) if is_plain_http(input) && !client.server.is_tcp => {
                 self.desk(io).refuse_plain_http(key);
                 return false;
             }
@@ -134,7 +132,7 @@ impl Worker {
         drop(place);
         client.tls = Some(Rc::new(ClientTls::new(&name, established, lets_in)));
         client.stage = Stage::Idle;
-        if client.server.settings().service.is_tcp() {
+        if client.server.is_tcp {
             return self.relay_secured(io, key, &name);
         }
         client.is_early = established.is_early;

@@ -112,9 +112,7 @@ impl Worker {
                         break;
                     }
                     let token = client.token;
-                    // What a client has to do with changes by reloads alone.
-                    let is_changed = client.generation != self.world.table.generation;
-                    if is_changed && self.world.is_relayed_now(key) {
+                    if self.world.is_relayed_now(key) {
                         self.desk(io).leave(key, true);
                         return input.len();
                     }

@@ -94,10 +94,11 @@ impl Worker {
 
 impl World {
     /// Whether a reload has made a relay of the virtual server that a client sends its next request to.
+    #[inline]
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
         let Some(client) = self.clients.get(key) else { return false };
-        client.server.settings().service.is_tcp()
+        client.server.is_tcp
     }
 }
 

@@ -29,7 +29,7 @@ impl Stage {
     pub fn first(server: &LocalServer) -> Self {
         if server.tls.is_some() {
             Self::Hello
-        } else if server.settings().service.is_tcp() {
+        } else if server.is_tcp {
             Self::Preface
         } else {
             Self::Idle

@@ -1,41 +1,26 @@
-//! A request on its way to a member that speaks HTTP/2: its head on a new stream, made from the one that HTTP/1 would send,
-//! and its body as it comes.
+//! A request on its way to a member that speaks HTTP/2: its head on a new stream, and its body as it comes.
 
 use std::rc::Rc;
 
-use weir_exchange::edge::end::{End, OwnedEnd};
+use weir_exchange::edge::end::End;
 use weir_exchange::pieces::Pieces;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 use weir_exchange::transaction::request::Request;
-use weir_http::edits::RequestEdits;
-use weir_http::h1::{HeadLimits, Parsed, parse_request};
-use weir_http::h2::message::{RequestForward, write_request};
 use weir_http::message::Scheme;
-use weir_http::path::PathForm;
 
 use crate::worker::desk::Desk;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::streams::MemberStream;
 
-/// The head of a request was within the limits of its virtual server; edits may have made it larger.
-const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
-
 impl Desk<'_> {
     /// Writes the head of an exchange's request on a new stream.
     pub fn open_member_stream(&mut self, ends: &mut Ends, request: &mut Request, is_end: bool) {
-        let mut head = self.world.member_request_head.take().unwrap_or_default();
         let is_open = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         debug_assert!(!is_open, "a request has one stream");
         if is_open {
             return;
         }
-        let protocol = request.tunnel_protocol();
-        let answer = request.answer();
-        let text = &request.bytes[..request.head_bytes];
-        let parsed = parse_request(text, &ANY_HEAD, PathForm::Keep, &mut head);
-        // What weir itself has written can be read, unless a policy has made something of it that cannot be sent.
-        let is_sound = matches!(parsed, Ok(Parsed::Complete { .. }));
         let (Some(connection_key), Some(stream)) =
             (ends.attempt.connection, ends.attempt.member_stream)
         else {
@@ -44,29 +29,22 @@ impl Desk<'_> {
         let Some(connection) = self.world.members.get_mut(connection_key) else { return };
         let is_secure = connection.pool.settings().tls.is_some();
         let Some(http2) = &mut connection.http2 else { return };
-        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
-        let forward = RequestForward { scheme, protocol };
         http2.frames.have_buffer(self.io);
+        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         let (frames, out) = (&mut http2.frames.connection, &mut http2.frames.out);
-        // It is counted down already.
-        head.max_forwards = head.max_forwards.map(|hops| hops.saturating_add(1));
-        let opened = is_sound.then(|| {
-            frames.open_stream(answer, is_end, out, |lines| {
-                write_request(&head, text, &RequestEdits::NONE, &forward, lines);
-            })
+        let opened = frames.open_stream(request.answer(), is_end, out, |lines| {
+            request.lines().encode(scheme, lines);
         });
         match opened {
-            Some(Ok(id)) => {
+            Ok(id) => {
                 frames.set_tag(id, ends.key.to_bits());
                 if let Some(stream) = http2.streams.get_mut(stream) {
                     stream.out.id = id;
                 }
             }
             // The member has just said that it takes no more: another connection is opened.
-            Some(Err(_)) => self.lose_stream(ends, LostStream::Full),
-            None => self.lose_stream(ends, LostStream::Unsendable),
+            Err(_) => self.lose_stream(ends, LostStream::Full),
         }
-        self.world.member_request_head = Some(head);
         self.world.list_member_for_flush(connection_key);
     }
 
@@ -95,15 +73,15 @@ impl Desk<'_> {
         if request.is_replayable() {
             // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
             let fits = request.bytes.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
-            if !(fits || cannot_be_out) || matches!(end, End::Trailers(..)) {
+            if !(fits || cannot_be_out) {
                 request.let_go();
             }
         }
         if request.is_replayable() || waits {
             pieces.of(input).for_each(|data| request.bytes.extend_from_slice(data));
+            request.keep_trailers(end);
         }
-        if let Some(stream) = self.world.member_stream_mut(ends).filter(|_| waits) {
-            stream.awaited_end = OwnedEnd::of(end);
+        if waits {
             return;
         }
         if is_first {
@@ -164,34 +142,25 @@ impl Desk<'_> {
         if request.websocket.is_some() {
             return self.ask_for_tunnel(ends, request);
         }
-        let head_bytes = request.head_bytes;
+        let head_bytes = request.head_bytes as usize;
         let is_bare = request.framing.is_empty();
         if !is_bare && self.wait_for_window(ends) {
             return;
         }
         self.open_member_stream(ends, request, is_bare);
-        let stream = self.world.member_stream_mut(ends);
-        let awaited = stream.map(|it| std::mem::take(&mut it.awaited_end));
-        let end = match &awaited {
-            Some(end @ OwnedEnd::Trailers(..)) => end.get(),
-            _ if request.is_whole => End::Data,
-            _ => End::No,
-        };
-        let mut bytes = std::mem::take(&mut request.bytes);
         if !is_bare {
-            let body = &bytes[head_bytes..];
-            self.send_on_stream(ends, body, &Pieces::whole(body.len()), end);
+            let body = &request.bytes[head_bytes..];
+            self.send_on_stream(ends, body, &Pieces::whole(body.len()), request.end());
         }
         let connection =
             ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
         let is_opened = self.world.member_stream(ends).is_some_and(MemberStream::is_opened);
         let may_be_out = is_opened && connection.is_some_and(|connection| !connection.connecting);
-        if may_be_out && bytes.len() - head_bytes > REPLAY_BYTES_MAX {
+        if may_be_out && request.bytes.len() - head_bytes > REPLAY_BYTES_MAX {
             // It has waited, and is too long to be kept for another time.
             request.let_go();
-            bytes.truncate(head_bytes);
-            bytes.shrink_to_fit();
+            request.bytes.truncate(head_bytes);
+            request.bytes.shrink_to_fit();
         }
-        request.bytes = bytes;
     }
 }

@@ -115,17 +115,10 @@ impl Worker {
                 continue;
             };
             let Some(member) = exchange.ends.attempt.member() else { continue };
-            let Some(stream) = self.world.member_stream_mut(&exchange.ends) else { continue };
-            let end = std::mem::take(&mut stream.awaited_end);
             if !self.with(io, exchange_key, |it, at| {
                 at.move_to_another(&mut it.ends, &mut it.request, member)
             }) {
                 continue;
-            }
-            if let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http)
-                && let Some(stream) = self.world.member_stream_mut(&exchange.ends)
-            {
-                stream.awaited_end = end;
             }
             self.with(io, exchange_key, |it, at| it.resend(at, &[]));
         }

@@ -2,7 +2,6 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::ends::Ends;
 use weir_exchange::transaction::exchange::{Loss, MemberFailure};
@@ -17,8 +16,6 @@ pub enum LostStream {
     Full,
     /// The member takes no extended CONNECT.
     NoTunnel,
-    /// The request cannot be sent at all.
-    Unsendable,
 }
 
 impl Desk<'_> {
@@ -45,9 +42,6 @@ impl Worker {
                     self.with_any(io, key, |it, at| it.stream_lost(at, MemberFailure::Abort, true))
                 }
                 LostStream::NoTunnel => self.with(io, key, |it, at| it.refuse_tunnel(at)),
-                LostStream::Unsendable => {
-                    self.with(io, key, |it, at| it.respond(at, 500, Termination::PolicyFailed))
-                }
             }
         }
     }

@@ -9,6 +9,7 @@
 //! The block's text is the `input` that the spans of a head refer to. Since its lines stand in it as
 //! HTTP/1 has them, a head that goes on to an HTTP/1 member is copied in runs.
 
+mod lines;
 mod read;
 mod request;
 mod response;
@@ -16,6 +17,7 @@ mod write;
 
 use std::fmt;
 
+pub use lines::{LineSink, Lines, LinesWriter};
 pub use read::read_trailers;
 pub use request::read_request;
 pub use response::{Answered, read_response};

@@ -10,7 +10,7 @@ use crate::message::{
     Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
 };
 use crate::path::PathForm;
-use crate::request_facts::{RequestFacts, may_be_offered, settle};
+use crate::request_facts::{RequestSummary, may_be_offered, settle};
 use crate::target::Target;
 
 type Refused = ReadError<RequestError>;
@@ -41,7 +41,7 @@ pub fn read_request(
     if pseudo.cookies > 1 {
         join_cookies(block, &mut head.fields);
     }
-    let mut facts = RequestFacts::default();
+    let mut facts = RequestSummary::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         facts.note(field, block.text(), Version::Http2).map_err(|error| match error {
             // Section 8.1.1: it is malformed, and not only a bad request.

@@ -2,7 +2,7 @@
 
 use super::read::take_apart;
 use super::{Malformed, ReadError};
-use crate::facts::Facts;
+use crate::facts::FieldSummary;
 use crate::flaws::{Flaw, Flaws};
 use crate::h1::{FieldError, ResponseError};
 use crate::h2::hpack::{Excess, HeaderBlock};
@@ -50,7 +50,7 @@ pub fn read_response(
         }
         head.flaws.add(Flaw::UnknownStatus);
     }
-    let mut facts = Facts::default();
+    let mut facts = FieldSummary::default();
     for field in head.fields.iter().filter(|field| field.id != FieldId::Other) {
         head.has_date |= field.id == FieldId::Date;
         if let Err(error) = facts.note(field, block.text(), Version::Http2) {
@@ -89,7 +89,7 @@ fn settle_tunnel(protocol: &[u8], block: &mut HeaderBlock, head: &mut ResponseHe
 }
 
 fn settle_framing(
-    facts: &Facts,
+    facts: &FieldSummary,
     request_method: Method,
     end_stream: bool,
     head: &mut ResponseHead,

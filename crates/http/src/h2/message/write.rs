@@ -4,7 +4,7 @@
 use crate::edits::{FieldEdits, RequestEdits};
 use crate::fields::classify;
 use crate::h1::{OwnResponse, ResponseForward};
-use crate::h2::hpack::BlockEncoder;
+use crate::h2::message::LineSink;
 use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Scheme, write_number};
 
 /// How a request goes to a member.
@@ -24,7 +24,7 @@ pub fn write_request(
     input: &[u8],
     edits: &RequestEdits,
     forward: &RequestForward<'_>,
-    lines: &mut BlockEncoder<'_>,
+    lines: &mut impl LineSink,
 ) {
     match forward.protocol {
         Some(protocol) => {
@@ -76,7 +76,7 @@ pub fn write_response(
     input: &[u8],
     forward: &ResponseForward<'_>,
     edits: &FieldEdits,
-    lines: &mut BlockEncoder<'_>,
+    lines: &mut impl LineSink,
 ) {
     let is_tunnel = head.status == 101;
     write_status(if is_tunnel { 200 } else { head.status }, lines);
@@ -109,7 +109,7 @@ fn may_have_body(status: u16) -> bool {
 }
 
 /// Writes the head of a response that no member made.
-pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut BlockEncoder<'_>) {
+pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut impl LineSink) {
     write_status(response.status, lines);
     let may_have_body = may_have_body(response.status);
     let mut has_type = !may_have_body || response.body.is_empty();
@@ -134,7 +134,7 @@ pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut BlockEncoder<'
 
 /// Writes those trailer fields that may travel. How many there were: without any, an empty DATA frame ends
 /// the stream as well.
-pub fn write_trailers(fields: &[Field], input: &[u8], lines: &mut BlockEncoder<'_>) -> usize {
+pub fn write_trailers(fields: &[Field], input: &[u8], lines: &mut impl LineSink) -> usize {
     let travelling = fields.iter().filter(|field| field.forward);
     travelling.map(|field| write_field(field, input, lines)).count()
 }
@@ -143,7 +143,7 @@ fn write_edited(
     fields: &[Field],
     input: &[u8],
     edits: &FieldEdits,
-    lines: &mut BlockEncoder<'_>,
+    lines: &mut impl LineSink,
     travels: impl Fn(&Field) -> bool,
 ) {
     for field in fields.iter().filter(|field| travels(field)) {
@@ -156,7 +156,7 @@ fn write_edited(
     }
 }
 
-fn write_field(field: &Field, input: &[u8], lines: &mut BlockEncoder<'_>) {
+fn write_field(field: &Field, input: &[u8], lines: &mut impl LineSink) {
     lines.field_of_any_case(field.name.of(input), field.value.of(input), field.never_indexed);
 }
 
@@ -166,10 +166,10 @@ fn may_be_sent(name: &[u8]) -> bool {
     !name.is_empty() && classify(name).forward
 }
 
-fn write_status(status: u16, lines: &mut BlockEncoder<'_>) {
+fn write_status(status: u16, lines: &mut impl LineSink) {
     write_numbered(b":status", u64::from(status), lines);
 }
 
-fn write_numbered(name: &[u8], number: u64, lines: &mut BlockEncoder<'_>) {
+fn write_numbered(name: &[u8], number: u64, lines: &mut impl LineSink) {
     lines.field_with(name, |out| write_number(number, out));
 }

@@ -11,7 +11,7 @@ use weir_http::message::{RequestHead, Scheme};
 
 use crate::local::client_tls::ClientTls;
 use crate::local::location::Names;
-use crate::local::traffic::{Held, Kept};
+use crate::local::traffic::{LimitPlace, Stickiness};
 
 /// Spare ones that are kept for further requests.
 pub const SPARE_MAX: usize = 256;
@@ -20,19 +20,19 @@ pub const SPARE_BYTES_MAX: usize = 16 * 1024;
 
 /// What is remembered of a request. The boxes are used again, with the capacity they have.
 #[derive(Debug, Default)]
-pub struct Extras {
+pub struct Remembered {
     /// Changes to the response that were decided with the request.
     pub response: FieldEdits,
     /// Marks for the access log.
     pub marks: Lines,
     /// How the client is kept at its member.
-    pub kept: Option<Kept>,
+    pub kept: Option<Stickiness>,
     /// What its cookie says of other pools.
     pub other_tokens: OtherTokens,
     /// It came through TLS.
     pub is_secure: bool,
     /// Places that it has under limits.
-    pub held: Vec<Held>,
+    pub limit_places: Vec<LimitPlace>,
     /// Fields that were changed in the request's head, and may not come in its trailers.
     pub request_names: FieldNames,
     /// The same of the response.
@@ -55,9 +55,9 @@ struct Request {
     tls: Option<Rc<ClientTls>>,
 }
 
-impl Extras {
+impl Remembered {
     /// Takes over what was decided.
-    pub fn take(&mut self, decision: &mut Decision, kept: Option<Kept>) {
+    pub fn take(&mut self, decision: &mut Decision, kept: Option<Stickiness>) {
         std::mem::swap(&mut self.response, &mut decision.response);
         std::mem::swap(&mut self.marks, &mut decision.marks);
         std::mem::swap(&mut self.other_tokens, &mut decision.other_tokens);
@@ -105,7 +105,7 @@ impl Extras {
         self.kept = None;
         self.other_tokens.clear();
         self.is_secure = false;
-        self.held.clear();
+        self.limit_places.clear();
         self.request_names.clear();
         self.response_names.clear();
         self.names.clear();
