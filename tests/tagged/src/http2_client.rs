@@ -165,7 +165,7 @@ impl Session<'_> {
         let is_alone = self.place.is_fragile
             && self.place.server != Server::Policies
             && self.streams.values().all(|stream| stream.script.has_begun);
-        if !is_alone || self.flood.is_some() || !Flood::is_for(plan) || !random.percent(5) {
+        if !is_alone || self.flood.is_some() || !Flood::is_for(plan) || !random.percent(8) {
             return false;
         }
         let flood = Flood::draw(random);
