@@ -54,13 +54,33 @@ fn client_hellos() -> Vec<Vec<u8>> {
         let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
         let mut hello = Vec::new();
         client.write_tls(&mut hello).expect("a vector");
-        let records = hello[5..].chunks(40).flat_map(|fragment| {
-            [&[22, 3, 1, 0, fragment.len() as u8], fragment].concat()
-        });
+        let records = hello[5..]
+            .chunks(40)
+            .flat_map(|fragment| [&[22, 3, 1, 0, fragment.len() as u8], fragment].concat());
         hellos.push(records.collect());
         hellos.push(hello);
     }
     hellos
+}
+
+/// What a client may say to a worker: requests, and frames behind the beginning of HTTP/2.
+fn client_bytes() -> impl Iterator<Item = Vec<u8>> {
+    let requests =
+        cases::requests().into_iter().map(|case| [&[0, 0, 0, 1][..], &case.received].concat());
+    requests.chain(frames(0).map(|frames| [&[1, 4, 0, 1][..], &frames].concat()))
+}
+
+/// What a member may say to it.
+fn member_bytes() -> impl Iterator<Item = Vec<u8>> {
+    let responses =
+        cases::received_responses().map(|received| [&[0, 0, 0, 1][..], &received].concat());
+    responses.chain(frames(1).map(|frames| [&[1, 8, 0, 1][..], &frames].concat()))
+}
+
+/// The frames of the cases for connections of one role: the first two bytes of a case say how it is read.
+fn frames(role: u8) -> impl Iterator<Item = Vec<u8>> {
+    let is_raw = move |case: &Vec<u8>| case[0] & 1 == role && case[0] & 4 == 0;
+    cases::h2::connections().filter(is_raw).map(|case| case[2..].to_vec())
 }
 
 fn main() -> io::Result<()> {
@@ -77,6 +97,8 @@ fn main() -> io::Result<()> {
     write(&corpus.join("proxy_protocol"), cases::proxy_protocol::headers().into_iter())?;
     write(&corpus.join("hpack"), cases::h2_messages::blocks())?;
     write(&corpus.join("h2_frames"), cases::h2::connections())?;
+    write(&corpus.join("client_bytes"), client_bytes())?;
+    write(&corpus.join("member_bytes"), member_bytes())?;
     let fields = accept_encoding::FIELDS.into_iter().map(<[u8]>::to_vec);
     write(&corpus.join("accept_encoding"), fields)
 }

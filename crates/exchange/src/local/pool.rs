@@ -303,12 +303,14 @@ impl LocalPool {
         let Some(balancer) = balancer else {
             return Err(nobody);
         };
-        let mut avoided = Avoided::new(tried);
+        // Nearly always the first pick has a place.
+        let mut avoided = None;
         let mut on_trial = None;
         // Another worker can take the last place of a member between look and grasp; each time
         // that happens the member shows as full in the next look.
         for _ in 0..=eligible.len() {
-            let candidates = Candidates { pool: self, eligible, tried: avoided.members(), now };
+            let not = avoided.as_ref().map_or(tried, Avoided::members);
+            let candidates = Candidates { pool: self, eligible, tried: not, now };
             let Some(place) = balancer.pick(&candidates, key) else { break };
             let member = eligible[place];
             match self.grasp(member, now) {
@@ -318,10 +320,10 @@ impl LocalPool {
                 }
                 // It shows as full in the next look.
                 Grasp::Full => {}
-                Grasp::AboveRate if avoided.add(member) => {}
+                Grasp::AboveRate if Avoided::add(&mut avoided, tried, member) => {}
                 Grasp::OnTrial => {
                     on_trial = on_trial.or(Some((place, member)));
-                    if !avoided.add(member) {
+                    if !Avoided::add(&mut avoided, tried, member) {
                         break;
                     }
                 }
@@ -528,12 +530,14 @@ impl Avoided {
         &self.members[..self.count]
     }
 
-    /// Whether there was room to note it.
-    fn add(&mut self, member: u32) -> bool {
-        let has_room = self.count < TRIES_MAX;
+    /// Notes a member beside those that were `tried`, if nothing was noted yet. Whether there was room.
+    #[cold]
+    fn add(noted: &mut Option<Self>, tried: &[u32], member: u32) -> bool {
+        let avoided = noted.get_or_insert_with(|| Self::new(tried));
+        let has_room = avoided.count < TRIES_MAX;
         if has_room {
-            self.members[self.count] = member;
-            self.count += 1;
+            avoided.members[avoided.count] = member;
+            avoided.count += 1;
         }
         has_room
     }

@@ -35,6 +35,8 @@ pub struct LocalServer {
     pub live: Arc<LiveVirtualServer>,
     /// What this worker counts.
     pub counters: Own<VirtualServerCounters>,
+    /// It changes responses whatever is remembered of their requests.
+    pub edits_responses: bool,
     /// It relays whole connections.
     pub is_tcp: bool,
     /// Limits and timeouts.
@@ -118,6 +120,7 @@ impl LocalTable {
                 let local = LocalServer {
                     live: Arc::clone(&table.virtual_servers[index]),
                     counters: table.virtual_servers[index].counters.own(worker),
+                    edits_responses: server.server_timing || server.compression.is_some(),
                     is_tcp: server.service.is_tcp(),
                     http: server.http,
                     limits,

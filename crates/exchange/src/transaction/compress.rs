@@ -74,11 +74,6 @@ impl Exchange {
         at.flow(&mut self.ends, Side::Member, flow);
     }
 
-    /// The connection is read as usual again.
-    pub fn lift_read_limit(&mut self, at: &mut impl Edge) {
-        at.flow(&mut self.ends, Side::Member, Flow::Bulk);
-    }
-
     /// Whether a response with this head waits for the rest of its body, to be compressed as a whole: so many bytes of head
     /// and body then. Of the bytes `received`, `length` are the head's. Nothing has gone out until then: what becomes of its
     /// member meanwhile can still be said to the client.
@@ -122,7 +117,7 @@ impl Exchange {
         };
         let Some(request) = self.codings.as_ref().map(|codings| codings.facts) else {
             // A policy may have decided so when the head was there.
-            self.lift_read_limit(at);
+            at.flow(&mut self.ends, Side::Member, Flow::Bulk);
             return plain;
         };
         let is_head = self.request.method == Method::Head;

@@ -139,8 +139,10 @@ impl Exchange {
             return;
         }
         self.ends.count_request(at);
-        let is_undelivered = self.ends.is_undelivered(at);
-        let stream_end = StreamEnd::of(self, is_undelivered, termination);
+        let stream_end = match self.ends.stream {
+            Some(_) => StreamEnd::of(self, self.ends.is_undelivered(at), termination),
+            None => StreamEnd::Answered(self.ends.account.status),
+        };
         self.ends.end(at, termination, stream_end);
         at.recycle(std::mem::take(&mut self.request.bytes));
         let encoding = self.encoding.take();

@@ -65,31 +65,45 @@ impl Exchange {
     ) -> Message {
         self.leave_out_known(head, input);
         self.response_began(at, head.status);
-        let draining = at.turn().is_draining;
+        let framing = head.framing.toward(self.request.version);
+        if self.ends.remembered.is_none() && !self.ends.server.edits_responses {
+            return self.begin_message(at, (head, input), &FieldEdits::NONE, framing);
+        }
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         edits.clear();
         if self.ends.remembered.is_some() {
             self.edit_response(at, head, input, &mut edits);
         }
         self.time_response(&mut edits);
-        let mut framing = head.framing.toward(self.request.version);
-        if self.ends.server.settings().compression.is_some() {
-            let bytes = (input, body);
-            framing = self.begin_compression(at, head, bytes, &mut edits, framing);
-        }
+        let framing = match self.ends.server.settings().compression.is_some() {
+            true => self.begin_compression(at, head, (input, body), &mut edits, framing),
+            false => framing,
+        };
+        let message = self.begin_message(at, (head, input), &edits, framing);
+        at.tools().response_edits = edits;
+        message
+    }
+
+    /// Begins the message to the client.
+    #[inline]
+    fn begin_message(
+        &mut self,
+        at: &mut impl Edge,
+        (head, input): (&ResponseHead, &[u8]),
+        edits: &FieldEdits,
+        framing: Framing,
+    ) -> Message {
         // An answer to a request that is still coming in may leave part of it unread.
-        self.keep_alive &= self.request.is_whole && !draining && framing != Framing::UntilClose;
+        let may_go_on = self.request.is_whole && !at.turn().is_draining;
+        self.keep_alive &= may_go_on && framing != Framing::UntilClose;
         self.phase = Phase::Respond;
         self.pace = self.pace.with_response(head, input);
         self.response_framing = framing;
         let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         let client_version = self.request.version;
         let forward = ResponseForward { framing, client_version, persistence, date: None };
-        let out = OutHead { head, input, edits: &edits, forward, is_dated: !head.has_date };
-        let is_end = framing.is_empty();
-        let message = at.head(&mut self.ends, &out, SendKind::Response, is_end);
-        at.tools().response_edits = edits;
-        message
+        let out = OutHead { head, input, edits, forward, is_dated: !head.has_date };
+        at.head(&mut self.ends, &out, SendKind::Response, framing.is_empty())
     }
 
     /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.

@@ -56,7 +56,10 @@ impl Desk<'_> {
             }
         } else if let Some(client) = self.world.clients.get(ends.client) {
             let has_trailers = matches!(end, End::Trailers(..));
-            let mut trailers = self.world.tools.scratch.take_if(has_trailers);
+            let mut trailers = Message::default();
+            if has_trailers {
+                trailers = self.world.tools.scratch.take();
+            }
             let tail = end_of_chunks(framing, end, &mut trailers);
             let sent = body::send(&mut head, framing, input, pieces, tail, |parts| {
                 if is_last {
@@ -66,7 +69,9 @@ impl Desk<'_> {
                 }
             });
             ends.count_sent(sent);
-            self.world.tools.scratch.give(trailers);
+            if has_trailers {
+                self.world.tools.scratch.give(trailers);
+            }
         }
         self.world.tools.scratch.give(head);
     }

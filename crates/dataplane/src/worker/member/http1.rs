@@ -4,6 +4,7 @@ use weir_event_loop::{EventLoop, READ_BUFFER_BYTES};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::edge::end::End;
 use weir_exchange::edge::messages::Message;
+use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
@@ -178,7 +179,7 @@ impl Worker {
             connection.count_flaws(head.flaws);
         }
         self.with(io, exchange_key, |it, at| {
-            it.lift_read_limit(at);
+            at.flow(&mut it.ends, Side::Member, Flow::Bulk);
             it.begin_tunnel(at, (head, text), false);
         });
         true

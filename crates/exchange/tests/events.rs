@@ -1,0 +1,74 @@
+//! Transactions in a fake world: whatever happens, in whatever order, each comes to one end.
+
+mod simulation;
+
+use std::panic::catch_unwind;
+
+use simulation::choices::Sequences;
+use simulation::model::Tally;
+use simulation::plan::Plan;
+use simulation::run::{run, run_plan};
+use weir_exchange::termination::Termination::{self, *};
+use weir_testing::Random;
+
+/// Seeds, unless `WEIR_TEST_EVENTS_SEEDS` says how many.
+const SEEDS: u64 = 2_000;
+/// Transactions of each, one after another.
+const TRANSACTIONS: usize = 6;
+/// Every sequence of so many events is tried.
+const EVENTS: usize = 3;
+
+/// How transactions end that have no policies.
+const ENDS: [Termination; 13] = [
+    Complete,
+    ClientAbort,
+    ClientTimeout,
+    ClientMalformed,
+    ClientLimit,
+    MemberConnect,
+    MemberTimeout,
+    MemberAbort,
+    MemberMalformed,
+    QueueTimeout,
+    TunnelTimeout,
+    IdleTimeout,
+    Stopped,
+];
+
+#[test]
+fn whatever_a_seed_chooses() {
+    let seeds = std::env::var("WEIR_TEST_EVENTS_SEEDS").ok();
+    let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number"));
+    let mut tally = Tally::default();
+    for seed in 1..=seeds {
+        let run = || {
+            let mut tally = Tally::default();
+            run(&mut Random::new(seed), TRANSACTIONS, &mut tally);
+            tally
+        };
+        let ran = catch_unwind(run).unwrap_or_else(|_| panic!("seed {seed}"));
+        tally.steps += ran.steps;
+        ran.ends.into_iter().for_each(|why| tally.note(why));
+    }
+    println!("{} events of {seeds} seeds", tally.steps);
+    for why in ENDS {
+        assert!(tally.ends.contains(&why), "never happened: {why:?}");
+    }
+}
+
+#[test]
+fn whatever_can_happen_at_first() {
+    let mut tally = Tally::default();
+    for plan in Plan::few() {
+        for is_fair in [false, true] {
+            let mut sequences = Sequences::new(EVENTS);
+            loop {
+                run_plan(plan, &mut sequences, is_fair, &mut tally);
+                if !sequences.advance() {
+                    break;
+                }
+            }
+        }
+    }
+    println!("{} events", tally.steps);
+}

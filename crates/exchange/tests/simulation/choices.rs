@@ -1,0 +1,79 @@
+//! Who chooses what happens.
+
+use weir_testing::Random;
+
+/// Chooses what happens.
+pub trait Choices {
+    /// A number in `0..end`.
+    fn below(&mut self, end: usize) -> usize;
+
+    /// Whether there is nothing more to choose.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+impl Choices for Random {
+    fn below(&mut self, end: usize) -> usize {
+        Random::below(self, end)
+    }
+}
+
+/// What a fuzzer wants: a byte for each choice.
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl Choices for Bytes<'_> {
+    fn below(&mut self, end: usize) -> usize {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        usize::from(*first) % end
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// All sequences of so many choices, one after another.
+pub struct Sequences {
+    /// What was chosen, of how many.
+    chosen: Vec<(usize, usize)>,
+    /// How many of them are made.
+    made: usize,
+    length_max: usize,
+}
+
+impl Sequences {
+    /// The first.
+    pub fn new(length_max: usize) -> Self {
+        Self { chosen: Vec::new(), made: 0, length_max }
+    }
+
+    /// Turns to the next. False: there is none.
+    pub fn advance(&mut self) -> bool {
+        self.made = 0;
+        while let Some((choice, end)) = self.chosen.pop() {
+            if choice + 1 < end {
+                self.chosen.push((choice + 1, end));
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Choices for Sequences {
+    fn below(&mut self, end: usize) -> usize {
+        if self.made == self.chosen.len() {
+            self.chosen.push((0, end));
+        }
+        let (choice, end_then) = self.chosen[self.made];
+        assert_eq!(end, end_then, "the same beginning goes on alike");
+        self.made += 1;
+        choice
+    }
+
+    fn is_over(&self) -> bool {
+        self.made == self.length_max
+    }
+}

@@ -1,0 +1,398 @@
+//! What can happen in a state, and no more.
+
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::{MemberFailure, Phase};
+
+use super::client::Client;
+use super::member::MemberConnection;
+use super::plan::{BYTES_MAX, Body, Framed, Plan, WINDOW_BYTES};
+use super::router::Router;
+use super::scene::BODY_BYTES_MAX;
+use super::{from_client, from_member, from_worker};
+
+/// A window that opens a little.
+const LITTLE_BYTES: usize = 5;
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A piece of the request's body, or of the tunnel.
+    ClientSends,
+    /// All that is left of it, and the end.
+    ClientSendsRest,
+    /// What is no body.
+    ClientSendsGarbage,
+    /// It takes nothing more for now.
+    ClientStops,
+    /// It takes everything.
+    ClientTakes,
+    /// The window of its stream is shut, opens a little, opens.
+    ClientShuts,
+    ClientOpensALittle,
+    ClientOpens,
+    /// The end of its connection, or of its half of a tunnel.
+    ClientEnds,
+    /// It knows the answer, and ends its request short.
+    ClientCuts,
+    /// It is gone.
+    ClientLeaves,
+    /// The connection is open.
+    MemberConnects,
+    /// It cannot be opened.
+    MemberRefuses,
+    /// It takes nothing more for now.
+    MemberStops,
+    /// It takes everything.
+    MemberTakes,
+    /// The window of its stream is shut, opens a little, opens.
+    MemberShuts,
+    MemberOpensALittle,
+    MemberOpens,
+    /// Its SETTINGS: it takes extended CONNECT, or not.
+    MemberTakesTunnels,
+    MemberTakesNoTunnels,
+    /// An interim response.
+    MemberSaysInterim,
+    /// It agrees to a tunnel.
+    MemberSwitches,
+    /// The head of a response, and a piece of its body.
+    MemberResponds,
+    /// The head of a response, and all of its body.
+    MemberRespondsWhole,
+    /// A response that has no body, 304.
+    MemberRespondsBare,
+    /// A piece of the body, or of the tunnel.
+    MemberSends,
+    /// All that is left of it, and the end.
+    MemberSendsRest,
+    /// The end of its connection, or of its half of a tunnel.
+    MemberEnds,
+    /// Its connection breaks.
+    MemberBreaks,
+    /// It resets its stream.
+    MemberResets,
+    /// It has not read its stream.
+    MemberHasNotRead,
+    /// It has ended its half, and wants nothing more of the other.
+    MemberLeaves,
+    /// What it sends is none of this.
+    MemberSendsGarbage,
+    /// A place becomes free.
+    PlaceIsFreed,
+    /// Time passes until something is due.
+    TimePasses,
+    /// The process is told to stop, and stops.
+    Drains,
+    Stops,
+}
+
+use Event::*;
+
+impl Event {
+    /// Whether nothing much can come after it.
+    pub fn is_rash(self) -> bool {
+        matches!(
+            self,
+            ClientSendsGarbage
+                | ClientEnds
+                | ClientLeaves
+                | MemberRefuses
+                | MemberEnds
+                | MemberBreaks
+                | MemberResets
+                | MemberLeaves
+                | MemberSendsGarbage
+                | TimePasses
+                | Drains
+                | Stops
+        )
+    }
+
+    /// Whether something is lost by it that nobody has to lose.
+    fn spoils(self, plan: &Plan) -> bool {
+        if matches!(self, MemberSwitches | MemberResponds | MemberRespondsWhole) {
+            return plan.is_tunnel() != (self == MemberSwitches);
+        }
+        !matches!(
+            self,
+            ClientSends
+                | ClientSendsRest
+                | ClientStops
+                | ClientTakes
+                | ClientShuts
+                | ClientOpensALittle
+                | ClientOpens
+                | MemberConnects
+                | MemberStops
+                | MemberTakes
+                | MemberShuts
+                | MemberOpensALittle
+                | MemberOpens
+                | MemberTakesTunnels
+                | MemberSaysInterim
+                | MemberSends
+                | MemberSendsRest
+                | PlaceIsFreed
+        )
+    }
+}
+
+/// How much of a body is left, and how much of that comes next.
+fn next(body: &Body, sent: usize) -> (usize, usize) {
+    let rest = body.bytes.saturating_sub(sent);
+    (rest, rest.min(body.piece))
+}
+
+/// What can happen now.
+pub fn possible(router: &Router, into: &mut Vec<Event>) {
+    into.clear();
+    let Some(it) = &router.it else { return };
+    client_sends(router, it, into);
+    client_takes(&router.world.client, into);
+    client_ends(router, it, into);
+    let connection = it.ends().attempt.connection.and_then(|key| router.world.members.get(key));
+    if let Some(connection) = connection {
+        member_takes(connection, into);
+        match it {
+            Transaction::Http(exchange) => {
+                member_responds(router, connection, exchange.phase, into);
+            }
+            Transaction::Tunnel(_) => member_of_tunnel(router, connection, into),
+            Transaction::Relay(_) => {}
+        }
+    }
+    if router.world.queue.others() > 0 {
+        into.push(PlaceIsFreed);
+    }
+    into.push(TimePasses);
+    if !router.world.is_draining {
+        into.push(Drains);
+    }
+    into.push(Stops);
+}
+
+fn client_sends(router: &Router, it: &Transaction, into: &mut Vec<Event>) {
+    let (plan, client) = (&router.world.plan, &router.world.client);
+    if client.has_ended || client.has_sent_end || client.is_paused {
+        return;
+    }
+    let (rest, piece) = next(&plan.request, client.sent);
+    let room = match &client.stream {
+        Some(stream) => WINDOW_BYTES.saturating_sub(stream.unreleased),
+        None => BYTES_MAX,
+    };
+    let by_length = plan.request.framed == Framed::Length && !plan.is_tunnel();
+    if piece > 0 && piece <= room && !(by_length && piece == rest) {
+        into.push(ClientSends);
+    }
+    let is_socket_of_tunnel = plan.is_tunnel() && client.stream.is_none();
+    if rest <= room && !is_socket_of_tunnel {
+        into.push(ClientSendsRest);
+    }
+    if plan.has_body() && it.http().is_some_and(|it| !it.request.is_whole) {
+        into.push(ClientSendsGarbage);
+    }
+    let has_answer = client.got.status >= 200;
+    if plan.has_body() && by_length && rest > 0 && has_answer && client.stream.is_some() {
+        into.push(ClientCuts);
+    }
+}
+
+fn client_takes(client: &Client, into: &mut Vec<Event>) {
+    into.push(if client.is_slow { ClientTakes } else { ClientStops });
+    if let Some(stream) = &client.stream {
+        into.push(if stream.allowance > 0 { ClientShuts } else { ClientOpens });
+        if stream.allowance == 0 {
+            into.push(ClientOpensALittle);
+        }
+    }
+}
+
+fn client_ends(router: &Router, it: &Transaction, into: &mut Vec<Event>) {
+    let client = &router.world.client;
+    // The end is read behind all that was sent.
+    let is_read = !client.is_paused && client.stream.is_none();
+    if is_read
+        && !client.has_ended
+        && (it.is_tunnel() || !router.world.plan.is_tunnel() || !client.has_input())
+    {
+        into.push(ClientEnds);
+    }
+    into.push(ClientLeaves);
+}
+
+fn member_takes(connection: &MemberConnection, into: &mut Vec<Event>) {
+    if connection.is_connecting {
+        into.extend([MemberConnects, MemberRefuses]);
+    } else {
+        into.push(if connection.is_slow { MemberTakes } else { MemberStops });
+        if connection.is_http2 && connection.takes_tunnels.is_none() {
+            into.extend([MemberTakesTunnels, MemberTakesNoTunnels]);
+        }
+    }
+    if let Some(stream) = &connection.stream {
+        into.push(if stream.allowance > 0 { MemberShuts } else { MemberOpens });
+        if stream.allowance == 0 {
+            into.push(MemberOpensALittle);
+        }
+    }
+}
+
+/// Bytes that a member may send; `None`: it is not read.
+fn room(connection: &MemberConnection) -> Option<usize> {
+    if connection.is_connecting || connection.is_paused {
+        return None;
+    }
+    match &connection.stream {
+        Some(stream) if !stream.is_opened => None,
+        Some(stream) => Some(WINDOW_BYTES.saturating_sub(stream.unreleased)),
+        None => Some(BYTES_MAX),
+    }
+}
+
+fn member_responds(
+    router: &Router,
+    connection: &MemberConnection,
+    phase: Phase,
+    into: &mut Vec<Event>,
+) {
+    let plan = &router.world.plan;
+    if !connection.is_connecting {
+        into.push(MemberBreaks);
+    }
+    let Some(room) = room(connection) else { return };
+    let body = Body { bytes: plan.response_length(), ..plan.response };
+    let (rest, piece) = next(&body, router.world.book.response_sent);
+    let by_length = body.framed == Framed::Length;
+    if phase == Phase::AwaitHead {
+        into.extend([MemberSaysInterim, MemberSendsGarbage, MemberRespondsBare]);
+        let is_offered = router.http().is_some_and(|it| it.request.websocket.is_some());
+        if is_offered || connection.stream.is_none() {
+            into.push(MemberSwitches);
+        }
+        if connection.stream.is_some() {
+            into.push(MemberHasNotRead);
+        }
+        if !(by_length && piece == rest) && piece <= room {
+            into.push(MemberResponds);
+        }
+        if rest <= room {
+            into.push(MemberRespondsWhole);
+        }
+    } else {
+        if piece > 0 && piece <= room && !(by_length && piece == rest) {
+            into.push(MemberSends);
+        }
+        if rest <= room {
+            into.push(MemberSendsRest);
+        }
+        into.push(MemberSendsGarbage);
+    }
+    into.push(if connection.stream.is_some() { MemberResets } else { MemberEnds });
+}
+
+fn member_of_tunnel(router: &Router, connection: &MemberConnection, into: &mut Vec<Event>) {
+    let plan = &router.world.plan;
+    into.push(MemberBreaks);
+    if connection.stream.is_some() {
+        into.extend([MemberResets, MemberLeaves]);
+    }
+    let Some(room) = room(connection) else { return };
+    if router.world.book.has_response_end {
+        return;
+    }
+    let (_, piece) = next(&plan.response, router.world.book.response_sent);
+    if piece > 0 && piece <= room {
+        into.push(MemberSends);
+    }
+    into.push(MemberEnds);
+}
+
+/// Lets it happen.
+pub fn happen(router: &mut Router, event: Event) {
+    router.pass_ms(1);
+    router.world.book.is_spoiled |= event.spoils(&router.world.plan);
+    of_client(router, event);
+    of_member(router, event);
+    match event {
+        PlaceIsFreed => router.world.queue.free(),
+        TimePasses => from_worker::time_passes(router),
+        Drains => router.world.is_draining = true,
+        Stops => from_worker::stop(router),
+        _ => {}
+    }
+    router.turn_ends();
+}
+
+fn of_client(router: &mut Router, event: Event) {
+    let plan = router.world.plan;
+    let (rest, piece) = next(&plan.request, router.world.client.sent);
+    match event {
+        ClientSends => from_client::sends(router, piece, false),
+        // A connection of HTTP/1 is not read beyond what a body may have.
+        ClientSendsRest
+            if plan.request.bytes > BODY_BYTES_MAX && plan.has_body() && !plan.has_http2_client =>
+        {
+            router.world.book.is_spoiled = true;
+            from_client::sends_garbage(router);
+        }
+        ClientSendsRest => from_client::sends(router, rest, true),
+        ClientSendsGarbage => from_client::sends_garbage(router),
+        ClientStops => router.world.client.is_slow = true,
+        ClientTakes => from_client::takes(router),
+        ClientShuts => {
+            if let Some(stream) = &mut router.world.client.stream {
+                stream.allowance = 0;
+            }
+        }
+        ClientOpensALittle => from_client::opens(router, LITTLE_BYTES),
+        ClientOpens => from_client::opens(router, usize::MAX),
+        ClientEnds => from_client::ends(router),
+        ClientCuts => from_client::cuts(router),
+        ClientLeaves => from_client::leaves(router),
+        _ => {}
+    }
+}
+
+fn of_member(router: &mut Router, event: Event) {
+    let plan = router.world.plan;
+    let body = Body { bytes: plan.response_length(), ..plan.response };
+    let (rest, piece) = next(&body, router.world.book.response_sent);
+    match event {
+        MemberConnects => from_member::connects(router),
+        MemberRefuses => router.connection_lost(MemberFailure::Connect),
+        MemberStops => set(router, |connection| connection.is_slow = true),
+        MemberTakes => from_member::takes(router),
+        MemberShuts => set(router, |connection| {
+            if let Some(stream) = &mut connection.stream {
+                stream.allowance = 0;
+            }
+        }),
+        MemberOpensALittle => from_member::opens(router, LITTLE_BYTES),
+        MemberOpens => from_member::opens(router, usize::MAX),
+        MemberTakesTunnels => from_member::says(router, true),
+        MemberTakesNoTunnels => from_member::says(router, false),
+        MemberSaysInterim => from_member::says_interim(router),
+        MemberSwitches => from_member::switches(router),
+        MemberResponds => from_member::responds(router, 200, piece, false),
+        MemberRespondsWhole => from_member::responds(router, 200, rest, true),
+        MemberRespondsBare => from_member::responds(router, 304, 0, true),
+        MemberSends => from_member::sends(router, piece, false),
+        MemberSendsRest => from_member::sends(router, rest, true),
+        MemberEnds => from_member::ends(router),
+        MemberBreaks => router.connection_lost(MemberFailure::Abort),
+        MemberResets => from_member::fails(router, MemberFailure::Abort),
+        MemberHasNotRead => from_member::has_not_read(router),
+        MemberLeaves => from_member::leaves(router),
+        MemberSendsGarbage => from_member::fails(router, MemberFailure::Malformed),
+        _ => {}
+    }
+}
+
+fn set(router: &mut Router, change: impl FnOnce(&mut MemberConnection)) {
+    if let Some(it) = &router.it
+        && let Some(connection) = router.world.member(it.ends())
+    {
+        change(connection);
+    }
+}

@@ -1,0 +1,188 @@
+//! What happens to a transaction that neither of its ends has done: its turn, its time, the end of its connection.
+
+use std::rc::Rc;
+
+use weir_exchange::arena::ConnectionKey;
+use weir_exchange::local::pool::NoMember;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::{Loss, MemberFailure};
+use weir_exchange::transaction::parked::Parked;
+use weir_exchange::transaction::tries::Lease;
+
+use super::asking;
+use super::router::Router;
+
+/// Serves it if its turn or its time has come.
+pub fn serve_waiting(router: &mut Router) {
+    let now = router.world.clock;
+    if router.world.delayed_until_us.is_some_and(|until_us| until_us <= now.now_us()) {
+        router.world.delayed_until_us = None;
+        router.with(|it, at| it.go_on(at));
+    }
+    let Some(it) = &mut router.it else { return };
+    let ends = it.ends_mut();
+    if !ends.parked.is_in_queue() {
+        return;
+    }
+    let pool = Rc::clone(&ends.tries.pool);
+    if router.world.queue.due_ms().is_some_and(|until_ms| until_ms <= now.now_ms()) {
+        router.world.queue.take_out(&pool);
+        ends.parked = Parked::No;
+        return router.with(|it, at| it.waited_in_vain(at));
+    }
+    let tried = if matches!(ends.parked, Parked::InLine(_)) { &[] } else { ends.tries.tried() };
+    let place = match pool.occupy(tried, now, ends.tries.preference) {
+        Ok(member) => Some(Lease::of(&pool, member)),
+        Err(NoMember::Full) => return,
+        Err(NoMember::Down) => None,
+    };
+    ends.parked = Parked::Called(place);
+    router.world.queue.take_out(&pool);
+    router.with(|it, at| it.go_on(at));
+}
+
+/// What is due first, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Client,
+    /// The connection of a client that speaks HTTP/2.
+    ClientConnection,
+    Member,
+    /// Its turn, or the end of its time in line.
+    Worker,
+}
+
+/// Whether anything is due at some time.
+pub fn is_anything_due(router: &Router) -> bool {
+    first_due(router).is_some()
+}
+
+fn first_due(router: &Router) -> Option<(u64, Due)> {
+    let world = &router.world;
+    let ends = router.ends()?;
+    let client = &world.client;
+    let is_untaken = client.stream.is_some() && client.queued > 0;
+    let untaken_ms = is_untaken.then_some(client.progress_ms + ends.server.http.body_timeout_ms);
+    let connection = ends.attempt.connection.and_then(|key| world.members.get(key));
+    let delayed_ms = world.delayed_until_us.map(|until_us| until_us.div_ceil(1_000));
+    let dues = [
+        (client.due_ms, Due::Client),
+        (untaken_ms, Due::ClientConnection),
+        (connection.and_then(|it| it.due_ms), Due::Member),
+        (delayed_ms, Due::Worker),
+        (world.queue.due_ms(), Due::Worker),
+    ];
+    dues.into_iter().filter_map(|(at_ms, due)| Some((at_ms?, due))).min_by_key(|(at_ms, _)| *at_ms)
+}
+
+/// Time passes until something is due.
+pub fn time_passes(router: &mut Router) {
+    let Some((at_ms, due)) = first_due(router) else { return };
+    router.pass_ms(at_ms.saturating_sub(router.world.now_ms()));
+    match due {
+        Due::Client => client_timer(router),
+        Due::ClientConnection => {
+            router.with(|it, at| it.abandon(at, Termination::ClientTimeout));
+        }
+        Due::Member => member_timer(router),
+        Due::Worker => {}
+    }
+}
+
+fn client_timer(router: &mut Router) {
+    let Some(it) = &router.it else { return };
+    router.world.client.due_ms = None;
+    if it.ends().stream.is_some() {
+        return router.with(|it, at| it.stream_timed_out(at));
+    }
+    let state = match it {
+        Transaction::Http(state) => state,
+        Transaction::Tunnel(_) => return router.with_tunnel(|it, at| it.timer(at)),
+        Transaction::Relay(_) => return,
+    };
+    let now_ms = router.world.now_ms();
+    let timeout_ms = state.client_timeout_ms();
+    let client = &mut router.world.client;
+    if client.queued > 0 {
+        let until_ms = client.progress_ms + timeout_ms;
+        if until_ms > now_ms {
+            client.due_ms = Some(until_ms);
+            return;
+        }
+        return router.with(|it, at| it.abandon(at, Termination::ClientTimeout));
+    }
+    let is_whole = state.request.is_whole;
+    if !is_whole && !router.with_http(|it, at| it.is_member_backed_up(at)) {
+        router.with_http(|it, at| it.respond(at, 408, Termination::ClientTimeout));
+    }
+}
+
+fn member_timer(router: &mut Router) {
+    let now_ms = router.world.now_ms();
+    let Some(it) = &router.it else { return };
+    let Some(connection) = router.world.member(it.ends()) else { return };
+    connection.due_ms = None;
+    if connection.is_connecting {
+        return connection_lost(router, MemberFailure::ConnectTimeout);
+    }
+    let is_stream = connection.stream.is_some();
+    let lags =
+        connection.stream.as_ref().is_some_and(|it| !it.pending.is_empty() || it.was_backed_up);
+    let progress_ms = connection.progress_ms;
+    let is_queued = !connection.queued.is_empty();
+    let Some(exchange) = it.http() else { return };
+    let timeout_ms = exchange.client_timeout_ms();
+    let may_be_behind = !is_stream || lags || !exchange.request.framing.is_empty();
+    if asking::awaits_settings(&mut router.world, &exchange.ends, &exchange.request) {
+        return router.with_http(|it, at| it.settings_timed_out(at));
+    }
+    let until_ms = if is_queued && may_be_behind { progress_ms + timeout_ms } else { 0 };
+    if until_ms > now_ms {
+        return router.with_http(|it, at| it.ends.set_member_deadline(at, until_ms));
+    }
+    match is_stream {
+        true => router.with(|it, at| it.stream_lost(at, MemberFailure::Timeout, false)),
+        false => connection_lost(router, MemberFailure::Timeout),
+    }
+}
+
+/// A connection to a member is of no use any more: its transaction goes on elsewhere or ends.
+pub fn connection_lost(router: &mut Router, why: MemberFailure) {
+    let Some(it) = &mut router.it else { return };
+    let ends = it.ends_mut();
+    let Some(key) = ends.attempt.connection else { return };
+    let Some(connection) = router.world.members.get_mut(key) else { return };
+    let is_connecting = connection.is_connecting;
+    let mut loss = Loss {
+        reason: why,
+        nothing_sent: is_connecting || connection.sent_bytes == ends.attempt.sent_before,
+        unsent: Vec::new(),
+        is_counted: false,
+    };
+    if let Some(stream) = &connection.stream {
+        loss.nothing_sent = is_connecting || !stream.is_opened;
+        (ends.attempt.connection, ends.attempt.member_stream) = (None, None);
+    } else if is_connecting {
+        loss.unsent = std::mem::take(&mut connection.queued);
+    }
+    close(router, key);
+    router.with(|it, at| it.member_lost(at, loss));
+}
+
+fn close(router: &mut Router, key: ConnectionKey) {
+    let Some(connection) = router.world.members.get(key) else { return };
+    let member = connection.member as usize;
+    let Some(it) = &router.it else { return };
+    let local = Rc::clone(&it.ends().tries.pool.members[member]);
+    asking::close(&mut router.world, &local, key);
+}
+
+/// The process stops.
+pub fn stop(router: &mut Router) {
+    let is_stream = router.world.client.stream.is_some();
+    router.with(|it, at| match is_stream {
+        true => it.abandon(at, Termination::Stopped),
+        false => it.truncate(at, Termination::Stopped),
+    });
+}

@@ -1,0 +1,108 @@
+//! The line of a pool, in which one transaction may wait, and others who have the places that it waits for.
+
+use std::rc::Rc;
+
+use weir_core::clock::Clock;
+use weir_core::queue::Line;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::local::pool::{LocalPool, Preference};
+use weir_exchange::transaction::ends::Ends;
+use weir_exchange::transaction::parked::Parked;
+use weir_exchange::transaction::tries::Lease;
+
+/// Who waits for a place, and who has one.
+#[derive(Default)]
+pub struct Queue {
+    /// In line.
+    line: Option<Line<ExchangeKey>>,
+    /// Beside it, until then.
+    beside: Option<(ExchangeKey, u64)>,
+    /// Places that others have.
+    others: Vec<Lease>,
+}
+
+impl Queue {
+    /// Others take all places of this pool.
+    pub fn fill(&mut self, pool: &Rc<LocalPool>, now: Clock) {
+        while self.others.len() < 8
+            && let Ok(member) = pool.occupy(&[], now, Preference::Any)
+        {
+            self.others.push(Lease::of(pool, member));
+        }
+    }
+
+    /// Places that others have.
+    pub fn others(&self) -> usize {
+        self.others.len()
+    }
+
+    /// One of the others is done.
+    pub fn free(&mut self) {
+        self.others.pop();
+    }
+
+    /// Whether somebody waits.
+    pub fn is_empty(&self) -> bool {
+        self.line.as_ref().is_none_or(Line::is_empty) && self.beside.is_none()
+    }
+
+    /// Until when somebody waits.
+    pub fn due_ms(&self) -> Option<u64> {
+        let in_line = self.line.as_ref().and_then(Line::next_deadline_ms);
+        in_line.or(self.beside.map(|(_, until_ms)| until_ms))
+    }
+
+    /// Lets a transaction wait. False: it cannot.
+    pub fn join(
+        &mut self,
+        ends: &mut Ends,
+        is_sent: bool,
+        has_client_ended: bool,
+        now_ms: u64,
+    ) -> bool {
+        let pool = Rc::clone(&ends.tries.pool);
+        let Some(settings) = pool.settings().queue else { return false };
+        if settings.is_left_by_half_closed && has_client_ended {
+            return false;
+        }
+        assert!(self.is_empty(), "it waits already");
+        if ends.tries.tried().is_empty() && !is_sent {
+            let line = self.line.get_or_insert_with(|| Line::new(4));
+            let Ok(ticket) = line.push(ends.key, now_ms, settings.timeout_ms) else { return false };
+            ends.parked = Parked::InLine(ticket);
+        } else {
+            self.beside = Some((ends.key, now_ms + settings.timeout_ms));
+            ends.parked = Parked::Beside;
+        }
+        self.publish(&pool);
+        true
+    }
+
+    /// A transaction waits no more.
+    pub fn leave(&mut self, pool: &LocalPool, parked: &Parked) {
+        match (parked, &mut self.line) {
+            (Parked::InLine(ticket), Some(line)) => {
+                assert!(line.cancel(*ticket).is_some(), "its ticket")
+            }
+            (Parked::Beside, _) => {
+                assert!(self.beside.take().is_some(), "its place beside the line")
+            }
+            _ => {}
+        }
+        self.publish(pool);
+    }
+
+    /// Its turn has come, or its time is over.
+    pub fn take_out(&mut self, pool: &LocalPool) {
+        if self.beside.take().is_none() {
+            let first = self.line.as_mut().and_then(Line::pop);
+            assert!(first.is_some(), "somebody waits");
+        }
+        self.publish(pool);
+    }
+
+    fn publish(&self, pool: &LocalPool) {
+        let since_ms = self.line.as_ref().map_or(0, Line::waiting_since_ms);
+        pool.live.waiting_since_ms[0].store(since_ms, std::sync::atomic::Ordering::SeqCst);
+    }
+}

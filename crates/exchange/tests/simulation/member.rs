@@ -1,0 +1,139 @@
+//! The members' side of the fake world: connections of HTTP/1, and of HTTP/2 with one stream each.
+
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::edge::Lag;
+use weir_exchange::edge::end::OwnedEnd;
+
+/// The stream of a member of HTTP/2.
+pub struct MemberStream {
+    /// Its head is written.
+    pub is_opened: bool,
+    /// So many bytes more the member lets out.
+    pub allowance: usize,
+    /// Bytes that wait for that.
+    pub pending: Vec<u8>,
+    /// The end waits with them.
+    pub pending_end: OwnedEnd,
+    /// The client waits for the member to take what there is of the request.
+    pub was_backed_up: bool,
+    /// The member of a tunnel knows that its client sends nothing more.
+    pub is_end_told: bool,
+    /// Bytes of the response whose window is not given back.
+    pub unreleased: usize,
+}
+
+impl MemberStream {
+    /// One that is not opened.
+    pub fn new() -> Self {
+        Self {
+            is_opened: false,
+            allowance: usize::MAX,
+            pending: Vec::new(),
+            pending_end: OwnedEnd::No,
+            was_backed_up: false,
+            is_end_told: false,
+            unreleased: 0,
+        }
+    }
+}
+
+/// A connection to a member.
+pub struct MemberConnection {
+    /// Which member of its pool.
+    pub member: u32,
+    /// Whose request it carries.
+    pub exchange: Option<ExchangeKey>,
+    /// It is not open yet.
+    pub is_connecting: bool,
+    /// It takes nothing for now.
+    pub is_slow: bool,
+    /// What it has not taken.
+    pub queued: Vec<u8>,
+    /// Bytes that it has taken.
+    pub sent_bytes: u64,
+    /// When it has last taken something.
+    pub progress_ms: u64,
+    /// It is not read.
+    pub is_paused: bool,
+    /// It has served a request, and carries none since.
+    pub idle_since_ms: u64,
+    /// It may carry another.
+    pub keep: bool,
+    /// When it must have done something.
+    pub due_ms: Option<u64>,
+    /// It speaks HTTP/2.
+    pub is_http2: bool,
+    /// Whether it takes extended CONNECT; `None`: it has not said.
+    pub takes_tunnels: Option<bool>,
+    /// The stream of the exchange, with HTTP/2.
+    pub stream: Option<MemberStream>,
+    /// The exchange's try of it, in the model.
+    pub attempt: usize,
+}
+
+impl MemberConnection {
+    /// One that is being opened.
+    pub fn opening(member: u32, is_http2: bool, now_ms: u64) -> Self {
+        Self {
+            member,
+            exchange: None,
+            is_connecting: true,
+            is_slow: false,
+            queued: Vec::new(),
+            sent_bytes: 0,
+            progress_ms: now_ms,
+            is_paused: false,
+            idle_since_ms: 0,
+            keep: false,
+            due_ms: None,
+            is_http2,
+            takes_tunnels: None,
+            stream: None,
+            attempt: 0,
+        }
+    }
+
+    /// Sends bytes. Whether it takes some of them at once.
+    pub fn send(&mut self, bytes: &[u8], now_ms: u64) -> bool {
+        let waits = self.is_connecting || self.is_slow || !self.queued.is_empty();
+        if waits && !bytes.is_empty() {
+            if self.queued.is_empty() {
+                self.progress_ms = now_ms;
+            }
+            self.queued.extend_from_slice(bytes);
+            return false;
+        }
+        self.sent_bytes += bytes.len() as u64;
+        !bytes.is_empty()
+    }
+
+    /// Takes what was queued. Whether there was something.
+    pub fn take_all(&mut self, now_ms: u64) -> bool {
+        let bytes = std::mem::take(&mut self.queued);
+        self.sent_bytes += bytes.len() as u64;
+        self.progress_ms = now_ms;
+        !bytes.is_empty()
+    }
+
+    /// Whether it takes what it is sent. Who asks waits for it from then on.
+    pub fn lag(&mut self) -> Lag {
+        let is_queued = !self.queued.is_empty();
+        let Some(stream) = &mut self.stream else {
+            return match (is_queued, self.is_connecting) {
+                (false, _) => Lag::None,
+                (true, true) => Lag::Excused,
+                (true, false) => Lag::Behind,
+            };
+        };
+        let is_behind = !stream.pending.is_empty();
+        if !is_behind && !is_queued {
+            return Lag::None;
+        }
+        stream.was_backed_up = true;
+        match (self.is_connecting, is_behind) {
+            (true, _) => Lag::Excused,
+            (false, true) => Lag::Behind,
+            (false, false) => Lag::Others,
+        }
+    }
+}

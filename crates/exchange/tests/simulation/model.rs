@@ -1,0 +1,249 @@
+//! What must hold, whatever happens: an account of its own of what was asked for, kept apart from the transaction's.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_exchange::edge::end::End;
+use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::termination::Termination;
+use weir_exchange::transaction::ends::After;
+use weir_http::h1::{BodyDecoder, BodyStep, HeadLimits, Parsed, parse_request};
+use weir_http::message::{Framing, RequestHead};
+use weir_http::path::PathForm;
+
+use super::client::Client;
+use super::plan::{Framed, Plan};
+use super::scene::{BODY_BYTES_MAX, Scene, Server};
+
+const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
+
+/// Heads are shorter.
+const HEAD_BYTES_MAX: usize = 300;
+/// A request is tried so often at most: with each member that it may have, on a kept connection that has gone stale and on
+/// a new one, and once more where it was not read.
+const ATTEMPTS_MAX: usize = 2 * 3 + 1;
+
+/// A try of a member: what was sent to it.
+#[derive(Default)]
+pub struct Attempt {
+    /// As HTTP/1 sends it; on a stream the body behind the head is bare.
+    pub bytes: Vec<u8>,
+    /// Length of the head, on a stream.
+    pub stream_head: Option<usize>,
+    /// The end of the stream.
+    pub has_end: bool,
+    /// Trailers were its end.
+    pub has_trailers: bool,
+    /// Something of it has reached the member.
+    pub is_reached: bool,
+    /// The member has said that it did not read it.
+    pub is_unread: bool,
+    /// The member has answered something.
+    pub is_answered: bool,
+}
+
+/// What was asked for.
+#[derive(Default)]
+pub struct Book {
+    /// Tries of members, in their order.
+    pub attempts: Vec<Attempt>,
+    /// How it ended, as it was logged.
+    pub finished: Option<(Termination, StreamEnd)>,
+    /// Buffers that came back.
+    pub recycled: usize,
+    /// Bytes of its response that the member has sent, and the end of it.
+    pub response_sent: usize,
+    pub has_response_end: bool,
+    /// Something happened that nobody would wish for.
+    pub is_spoiled: bool,
+}
+
+impl Book {
+    /// Whatever is asked for is asked for by a transaction that is not over.
+    pub fn expect_under_way(&self, what: &str) {
+        assert!(self.finished.is_none(), "{what} of a transaction that is over");
+    }
+
+    /// A member has taken some of the request.
+    pub fn reach(&mut self, plan: &Plan, attempt: usize) {
+        if !std::mem::replace(&mut self.attempts[attempt].is_reached, true) {
+            for earlier in
+                self.attempts[..attempt].iter().filter(|it| it.is_reached && !it.is_unread)
+            {
+                assert!(!earlier.is_answered, "another member is asked behind an answer");
+                assert!(plan.is_idempotent(), "it is asked for twice and must not be");
+            }
+        }
+    }
+
+    /// A transaction is over: what was sent of it, and what its client got.
+    pub fn check_over(&self, plan: &Plan, client: &Client, after: &After) {
+        let (why, stream_end) = self.finished.expect("what is over was logged");
+        assert!(self.attempts.len() <= ATTEMPTS_MAX, "it is tried for ever");
+        for attempt in &self.attempts {
+            attempt.check(plan, client);
+        }
+        let got = &client.got;
+        assert!(!got.is_head_written, "a head was written and has not gone out");
+        match after {
+            After::Response(outcome) => {
+                assert!(got.status >= 200, "one final response");
+                assert!(got.has_end, "a response that is whole has an end");
+                let whole = self.response_sent == got.bytes && self.has_response_end;
+                assert!(got.is_own || whole, "its client got what its member has sent");
+                assert!(got.is_own || why == Termination::Complete, "{why:?}");
+                assert!(client.is_delivered(), "it has gone out");
+                assert!(!(outcome.keep_alive && got.is_last), "something follows the last");
+                assert!(
+                    !outcome.keep_alive || outcome.request_done,
+                    "a request is read to its end"
+                );
+                if client.stream.is_some() {
+                    assert_eq!(stream_end, StreamEnd::Answered(got.status));
+                }
+            }
+            After::Whole => {
+                assert!(got.has_end || client.stream.is_none(), "the client is told of the end");
+                assert_eq!(self.response_sent, got.bytes, "all that the member has sent");
+            }
+            After::Broken { must_reset } => {
+                let looks_whole = got.has_end || got.is_until_close;
+                let is_visible = !looks_whole || !client.is_delivered() || *must_reset;
+                // Of a tunnel the other half may be what is broken.
+                let is_whole = self.has_response_end && self.response_sent == got.bytes;
+                assert!(is_visible || is_whole, "a part does not look like the whole");
+                assert_ne!(why, Termination::Complete);
+                if client.stream.is_some() && plan.is_tunnel() {
+                    assert!(matches!(stream_end, StreamEnd::Broken(_)));
+                }
+            }
+            After::Cut { .. } | After::Nothing => assert_ne!(why, Termination::Complete),
+            After::Tunnel { .. } => unreachable!("that is no end"),
+        }
+        if client.stream.is_none() && got.status == 0 && matches!(after, After::Response(_)) {
+            panic!("an answer without a head");
+        }
+    }
+}
+
+impl Attempt {
+    /// What its stream ends with, if it ends.
+    pub fn note_end(&mut self, end: End<'_>) {
+        self.has_end |= !matches!(end, End::No);
+        self.has_trailers |= matches!(end, End::Trailers(..));
+    }
+
+    /// Whether all of the request was sent.
+    pub fn is_whole(&self, plan: &Plan) -> bool {
+        if self.stream_head.is_some() {
+            return self.has_end;
+        }
+        let head = &self.bytes[..self.bytes.len().min(HEAD_BYTES_MAX)];
+        let head_end = head.windows(4).position(|it| it == b"\r\n\r\n").map(|at| at + 4);
+        match (plan.has_body(), plan.request.framed) {
+            (false, _) => head_end.is_some(),
+            (true, Framed::Length) => {
+                head_end.is_some_and(|end| self.bytes.len() == end + plan.request_length())
+            }
+            (true, _) => self.bytes.ends_with(b"0\r\n\r\n"),
+        }
+    }
+
+    /// What the member got is the beginning of this request, and all of it where it looks so.
+    fn check(&self, plan: &Plan, client: &Client) {
+        let (head_bytes, framing) = match self.stream_head {
+            Some(head_bytes) => (head_bytes, None),
+            None => {
+                let mut head = RequestHead::new();
+                if plan.server == Server::Relay {
+                    return self.check_bytes(plan, 0);
+                }
+                match parse_request(&self.bytes, &ANY_HEAD, PathForm::Keep, &mut head) {
+                    Ok(Parsed::Complete { length }) => (length, Some(head.framing)),
+                    Ok(Parsed::Partial) => return,
+                    Err(error) => panic!("what the member got is no request: {error:?}"),
+                }
+            }
+        };
+        let framing = framing.filter(|_| !plan.is_tunnel());
+        let Some(framing) = framing.filter(|framing| *framing != Framing::None) else {
+            self.check_bytes(plan, head_bytes);
+            if self.has_end && !plan.is_tunnel() {
+                let bytes = self.bytes.len() - head_bytes;
+                assert_eq!(bytes, plan.request_length(), "it is called whole");
+                assert!(client.has_sent_end || bytes == 0, "its client has not ended it");
+                let has_trailers = plan.has_body() && plan.request.framed == Framed::Trailers;
+                assert_eq!(self.has_trailers, has_trailers, "its trailers");
+            }
+            return;
+        };
+        let (mut decoder, mut at, mut count) = (BodyDecoder::new(framing, None), head_bytes, 0);
+        loop {
+            match decoder.decode(&self.bytes[at..]).expect("a sound body") {
+                BodyStep::Data { start, end } => {
+                    let data = &self.bytes[at + start..at + end];
+                    assert!(plan.request_bytes(count, data.len()) == data, "another's bytes");
+                    (at, count) = (at + end, count + data.len());
+                }
+                BodyStep::NeedMore { .. } => return,
+                // Nothing but an empty line is behind it.
+                BodyStep::Trailers { .. } | BodyStep::End { .. } => break,
+            }
+        }
+        assert_eq!(count, plan.request_length(), "it is called whole");
+        assert!(client.has_sent_end, "its client has not ended it");
+    }
+
+    fn check_bytes(&self, plan: &Plan, start: usize) {
+        let bytes = &self.bytes[start..];
+        assert!(plan.request_bytes(0, bytes.len()) == bytes, "another's bytes");
+    }
+}
+
+/// What has happened in all runs.
+#[derive(Default)]
+pub struct Tally {
+    /// Events.
+    pub steps: usize,
+    /// How transactions ended.
+    pub ends: Vec<Termination>,
+}
+
+impl Tally {
+    /// A transaction has ended so.
+    pub fn note(&mut self, why: Termination) {
+        if !self.ends.contains(&why) {
+            self.ends.push(why);
+        }
+    }
+}
+
+/// Nothing is left of what was under way but the places of others.
+pub fn check_nothing_is_left(scene: &Scene, others: usize) {
+    let mut occupied = 0;
+    for pool in scene.pools() {
+        assert_eq!(pool.live.waiting_since_ms[0].load(Relaxed), 0, "nobody waits");
+        for member in &pool.members {
+            occupied += member.live.occupancy.load(Relaxed) as usize;
+            assert_eq!(member.live.counters.of(0).requests_active.get(), 0, "requests at members");
+        }
+    }
+    assert_eq!(occupied, others, "places at members");
+    for server in &scene.live.virtual_servers {
+        assert_eq!(server.counters.of(0).requests_active.get(), 0, "requests under way");
+        assert_eq!(server.used.requests_under_way.load(Relaxed), 0, "requests under limits");
+    }
+}
+
+impl super::router::Router {
+    /// Nobody has done anything that another would have to suffer for.
+    pub fn expect_fine(&self) {
+        let (plan, book, got) = (&self.world.plan, &self.world.book, &self.world.client.got);
+        let (why, _) = book.finished.expect("it is over");
+        let is_refused = plan.request_length() > BODY_BYTES_MAX || plan.bad_connects > 0;
+        if book.is_spoiled || is_refused || plan.others || self.world.delayed_until_us.is_some() {
+            return;
+        }
+        assert_eq!(why, Termination::Complete, "nothing was wrong");
+        assert!(!got.is_own && got.bytes == book.response_sent, "all of the response");
+    }
+}

@@ -1,0 +1,306 @@
+//! What a request and its response are, and the bytes that they are made of.
+
+use std::sync::LazyLock;
+
+use weir_http::flaws::Flaws;
+use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response_of_member};
+use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
+use weir_http::path::PathForm;
+use weir_testing::Random;
+
+use super::choices::Choices;
+use super::scene::Server;
+
+/// The most that either side sends.
+pub const BYTES_MAX: usize = 40_000;
+/// Bytes that either side may send on a stream until it gets its window back.
+pub const WINDOW_BYTES: usize = 16 * 1024;
+const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
+
+/// What bodies are made of: no two places look alike.
+static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut random = Random::new(1);
+    std::iter::repeat_with(|| random.next() as u8).take(4 * BYTES_MAX).collect()
+});
+
+/// What a client asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Something that has no body.
+    Get,
+    /// The same, of the head alone.
+    Head,
+    /// The same, in HTTP/1.0.
+    OldGet,
+    /// Something with a body that can be repeated.
+    Put,
+    /// Something with a body that cannot.
+    Post,
+    /// The same: the body waits for an answer to the head.
+    Expect,
+    /// A tunnel.
+    WebSocket,
+}
+
+const ASKS: [Ask; 7] =
+    [Ask::Get, Ask::Head, Ask::OldGet, Ask::Put, Ask::Post, Ask::Expect, Ask::WebSocket];
+
+/// How a body says where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framed {
+    /// Before it begins.
+    Length,
+    /// Behind its last piece.
+    Mark,
+    /// The same, with trailers.
+    Trailers,
+    /// With the connection; of a request and on a stream as by a mark.
+    Close,
+}
+
+const FRAMED: [Framed; 4] = [Framed::Length, Framed::Mark, Framed::Trailers, Framed::Close];
+
+/// A body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Body {
+    /// How long it is.
+    pub bytes: usize,
+    /// How much of it comes at a time.
+    pub piece: usize,
+    /// How it ends.
+    pub framed: Framed,
+}
+
+impl Body {
+    fn draw(choices: &mut dyn Choices) -> Self {
+        const BYTES: [usize; 7] = [10, 1, 0, 200, 6_000, 20_000, BYTES_MAX];
+        const PIECES: [usize; 4] = [7, 100, 5_000, WINDOW_BYTES];
+        let bytes = BYTES[choices.below(BYTES.len())];
+        // Not for ever.
+        let piece = PIECES[choices.below(PIECES.len())].max(bytes / 40);
+        Self { bytes, piece, framed: FRAMED[choices.below(FRAMED.len())] }
+    }
+}
+
+/// What a request and its response are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Which it is: its bytes are its own.
+    pub number: usize,
+    /// Its client speaks HTTP/2.
+    pub has_http2_client: bool,
+    /// Its members do.
+    pub has_http2_members: bool,
+    /// Where it comes in.
+    pub server: Server,
+    /// What it asks for.
+    pub ask: Ask,
+    /// What it sends.
+    pub request: Body,
+    /// What it gets.
+    pub response: Body,
+    /// The member closes its connection behind the response.
+    pub member_closes: bool,
+    /// Others have all places at the members.
+    pub others: bool,
+    /// So many connects fail at once.
+    pub bad_connects: usize,
+}
+
+impl Plan {
+    /// One of all.
+    pub fn draw(choices: &mut dyn Choices, number: usize) -> Self {
+        let mut plan = Self {
+            number,
+            has_http2_client: choices.below(2) == 1,
+            has_http2_members: choices.below(2) == 1,
+            server: Server::ALL[choices.below(Server::ALL.len())],
+            ask: ASKS[choices.below(ASKS.len())],
+            request: Body::draw(choices),
+            response: Body::draw(choices),
+            member_closes: choices.below(4) == 1,
+            others: choices.below(2) == 1,
+            bad_connects: choices.below(6).saturating_sub(3),
+        };
+        plan.settle();
+        plan
+    }
+
+    /// Those whose beginnings are tried in every order: few of each kind.
+    pub fn few() -> Vec<Self> {
+        let body = Body { bytes: 10, piece: 7, framed: Framed::Mark };
+        let mut plans = Vec::new();
+        for (has_http2_client, has_http2_members) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            for (server, ask) in [
+                (Server::Plain, Ask::Get),
+                (Server::Plain, Ask::Put),
+                (Server::Plain, Ask::WebSocket),
+                (Server::Queue, Ask::Expect),
+                (Server::Relay, Ask::Get),
+            ] {
+                let mut plan = Self {
+                    number: 1,
+                    has_http2_client,
+                    has_http2_members,
+                    server,
+                    ask,
+                    request: body,
+                    response: body,
+                    member_closes: false,
+                    others: true,
+                    bad_connects: 0,
+                };
+                plan.settle();
+                if !plans.contains(&plan) {
+                    plans.push(plan);
+                }
+            }
+        }
+        plans
+    }
+
+    /// Makes something that can be of it.
+    fn settle(&mut self) {
+        if self.server == Server::Relay {
+            (self.has_http2_client, self.has_http2_members) = (false, false);
+            self.ask = Ask::Get;
+        }
+        if self.ask == Ask::OldGet && self.has_http2_client {
+            self.ask = Ask::Get;
+        }
+        if self.request.framed == Framed::Close
+            || self.ask == Ask::Expect && self.request.bytes == 0
+        {
+            self.request.framed = Framed::Mark;
+        }
+        if self.ask == Ask::Head {
+            self.response.framed = Framed::Length;
+        }
+    }
+
+    /// Whether it has a body.
+    pub fn has_body(&self) -> bool {
+        let may_have = matches!(self.ask, Ask::Put | Ask::Post | Ask::Expect);
+        may_have && !(self.request.bytes == 0 && self.request.framed == Framed::Length)
+    }
+
+    /// Whether a second one like it does no harm.
+    pub fn is_idempotent(&self) -> bool {
+        !matches!(self.ask, Ask::Post | Ask::Expect)
+    }
+
+    /// Whether bytes pass both ways in the end, if all goes well.
+    pub fn is_tunnel(&self) -> bool {
+        self.ask == Ask::WebSocket || self.server == Server::Relay
+    }
+
+    /// Bytes of the client's body, or tunnel, from this place on.
+    pub fn request_bytes(&self, at: usize, count: usize) -> &'static [u8] {
+        let start = self.number % 64 * 97 + at;
+        &NOISE[start..start + count]
+    }
+
+    /// Bytes of the member's.
+    pub fn response_bytes(&self, at: usize, count: usize) -> &'static [u8] {
+        let start = 2 * BYTES_MAX + self.number % 64 * 89 + at;
+        &NOISE[start..start + count]
+    }
+
+    /// Bytes of a client: those of its body, or what it has to say through a tunnel.
+    pub fn request_length(&self) -> usize {
+        if self.has_body() || self.is_tunnel() { self.request.bytes } else { 0 }
+    }
+
+    /// Bytes of a response's body.
+    pub fn response_length(&self) -> usize {
+        if self.ask == Ask::Head { 0 } else { self.response.bytes }
+    }
+
+    /// The head of the request, as its client's connection reads it.
+    pub fn request_head(&self) -> (RequestHead, Vec<u8>) {
+        let method = match self.ask {
+            Ask::Get | Ask::OldGet | Ask::WebSocket => "GET",
+            Ask::Head => "HEAD",
+            Ask::Put => "PUT",
+            Ask::Post | Ask::Expect => "POST",
+        };
+        let version = if self.ask == Ask::OldGet { "1.0" } else { "1.1" };
+        let mut text = format!("{method} /{} HTTP/{version}\r\nHost: a\r\n", self.number);
+        match (self.has_body(), self.request.framed) {
+            (false, _) => {}
+            (true, Framed::Length) => {
+                text.push_str(&format!("Content-Length: {}\r\n", self.request.bytes));
+            }
+            (true, _) => text.push_str("Transfer-Encoding: chunked\r\n"),
+        }
+        if self.ask == Ask::Expect {
+            text.push_str("Expect: 100-continue\r\n");
+        }
+        if self.ask == Ask::WebSocket {
+            text.push_str("Connection: upgrade\r\nUpgrade: websocket\r\n");
+            if !self.has_http2_client {
+                text.push_str("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
+            }
+        }
+        text.push_str("\r\n");
+        let mut head = RequestHead::new();
+        let parsed = parse_request(text.as_bytes(), &LIMITS, PathForm::default(), &mut head);
+        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}: {parsed:?}");
+        if self.has_http2_client {
+            head.version = Version::Http2;
+            head.extended_connect = self.ask == Ask::WebSocket;
+        }
+        (head, text.into_bytes())
+    }
+
+    fn method(&self) -> Method {
+        match self.ask {
+            Ask::Get | Ask::OldGet | Ask::WebSocket => Method::Get,
+            Ask::Head => Method::Head,
+            Ask::Put => Method::Put,
+            Ask::Post | Ask::Expect => Method::Post,
+        }
+    }
+
+    /// A head of the member, as its connection reads it. `is_end`: nothing follows it on its stream.
+    pub fn response_head(&self, status: u16, is_end: bool) -> (ResponseHead, Vec<u8>) {
+        let mut text = format!("HTTP/1.1 {status} Said\r\n");
+        if status == 101 {
+            text.push_str("Connection: upgrade\r\nUpgrade: websocket\r\n");
+        } else if status >= 200 {
+            match self.response.framed {
+                Framed::Length => {
+                    text.push_str(&format!("Content-Length: {}\r\n", self.response.bytes));
+                }
+                Framed::Mark | Framed::Trailers if !self.has_http2_members => {
+                    text.push_str("Transfer-Encoding: chunked\r\n");
+                }
+                _ => {}
+            }
+            if self.member_closes {
+                text.push_str("Connection: close\r\n");
+            }
+        }
+        text.push_str("\r\n");
+        let mut head = ResponseHead::new();
+        let (method, mut repaired) = (self.method(), Vec::new());
+        let parsed = parse_response_of_member(
+            text.as_bytes(),
+            &LIMITS,
+            method,
+            Flaws::NONE,
+            &mut repaired,
+            &mut head,
+        );
+        assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}: {parsed:?}");
+        if self.has_http2_members {
+            head.version = Version::Http2;
+            if head.framing == Framing::UntilClose {
+                head.framing = if is_end { Framing::Length(0) } else { Framing::Chunked };
+            }
+        }
+        (head, text.into_bytes())
+    }
+}

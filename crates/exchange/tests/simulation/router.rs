@@ -1,0 +1,281 @@
+//! Tells a transaction what happened, as a worker does, and sees to what follows from that.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use weir_config::snapshot::AccessFormat;
+use weir_core::clock::Clock;
+use weir_exchange::arena::{Arena, OfExchange};
+use weir_exchange::edge::arrival::{Arrival, Registration};
+use weir_exchange::edge::end::End;
+use weir_exchange::edge::tools::Tools;
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::pieces::Pieces;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::ends::{After, Ends};
+use weir_exchange::transaction::exchange::{Exchange, MemberFailure};
+use weir_exchange::transaction::relay::Relay;
+use weir_exchange::transaction::tunnel::Tunnel;
+use weir_http::message::RequestHead;
+
+use super::asking;
+use super::client::Client;
+use super::from_client;
+use super::from_worker;
+use super::line::Queue;
+use super::model::{self, Book};
+use super::plan::{Ask, Plan};
+use super::scene::{BEGINNING_US, Scene, Server};
+use super::world::World;
+
+/// A transaction, if one is under way, and all that is around it.
+pub struct Router {
+    /// What is in force.
+    pub scene: Scene,
+    /// All that is around it.
+    pub world: World,
+    /// Where transactions begin; they are taken from there.
+    transactions: Arena<OfExchange, Transaction>,
+    /// What is under way.
+    pub it: Option<Transaction>,
+    /// A head whose body has not begun to come with it, on a stream.
+    pub is_body_to_come: bool,
+}
+
+fn key<K>(number: usize) -> weir_exchange::arena::Key<K> {
+    weir_exchange::arena::Key::from_bits(1 << 32 | number as u64).expect("it is not 0")
+}
+
+impl Router {
+    /// Nothing has happened.
+    pub fn new(plan: Plan) -> Self {
+        let world = World {
+            tools: Tools::new(|| 0, |bytes| bytes.fill(9)),
+            clock: Clock::at_us(BEGINNING_US),
+            is_draining: false,
+            plan,
+            client: Client::new(&plan, 0),
+            members: Arena::default(),
+            bad_connects: VecDeque::new(),
+            queue: Queue::default(),
+            delayed_until_us: None,
+            refuses_tunnel: None,
+            book: Book::default(),
+        };
+        Self {
+            scene: Scene::new(),
+            world,
+            transactions: Arena::default(),
+            it: None,
+            is_body_to_come: false,
+        }
+    }
+
+    /// Lets time pass.
+    pub fn pass_ms(&mut self, ms: u64) {
+        self.world.clock = Clock::at_us(self.world.clock.now_us() + ms * 1_000);
+    }
+
+    /// The two connections of what is under way.
+    pub fn ends(&self) -> Option<&Ends> {
+        self.it.as_ref().map(Transaction::ends)
+    }
+
+    /// What is under way, if that is an exchange.
+    pub fn http(&self) -> Option<&Exchange> {
+        self.it.as_ref().and_then(Transaction::http)
+    }
+
+    /// A request comes, or a connection that is relayed.
+    pub fn begin(&mut self, plan: Plan) {
+        assert!(self.it.is_none(), "one at a time");
+        let world = &mut self.world;
+        let (client, stream) = (key(plan.number), key(plan.number));
+        (world.plan, world.book, world.refuses_tunnel) = (plan, Book::default(), None);
+        world.client = Client::new(&plan, world.clock.now_ms());
+        world.bad_connects = [MemberFailure::Connect, MemberFailure::Busy]
+            .into_iter()
+            .take(plan.bad_connects)
+            .collect();
+        let server = Rc::clone(self.scene.server(plan.server, plan.has_http2_members));
+        if plan.others && plan.server != Server::Plain {
+            world.queue.fill(&server.pool, world.clock);
+        }
+        let log_request = Vec::with_capacity(8);
+        let registration = Registration {
+            key: self.transactions.next_key(),
+            client,
+            stream: plan.has_http2_client.then_some(stream),
+            log_format: AccessFormat::Json,
+            log_request,
+        };
+        match plan.server {
+            Server::Relay => self.begin_relay(&server, registration),
+            _ => self.begin_exchange(&server, registration),
+        }
+        self.turn_ends();
+    }
+
+    fn begin_exchange(&mut self, server: &Rc<LocalServer>, registration: Registration) {
+        let (head, text) = self.world.plan.request_head();
+        let arrival = arrival(&head, &text, server, self.world.is_draining);
+        let buffer = Vec::with_capacity(64);
+        let key = registration.key;
+        let begin = Exchange::begin;
+        let verdict =
+            begin(&mut self.world, &mut self.transactions, &arrival, registration, buffer);
+        self.it = self.transactions.remove(key);
+        let plan = self.world.plan;
+        self.world.client.has_sent_end = !plan.has_body() && !plan.is_tunnel();
+        self.world.client.is_end_used = self.world.client.has_sent_end;
+        self.is_body_to_come = plan.has_http2_client && plan.has_body();
+        let has_ended = plan.has_http2_client && !plan.has_body() && plan.ask != Ask::WebSocket;
+        self.with_http(|it, at| {
+            it.client_ended = has_ended;
+            it.enter(at, &head, verdict);
+        });
+        if !plan.has_http2_client {
+            // What came behind the head is looked at, be it nothing.
+            from_client::input(self);
+        }
+    }
+
+    fn begin_relay(&mut self, server: &Rc<LocalServer>, registration: Registration) {
+        let nothing = RequestHead::new();
+        let arrival = arrival(&nothing, b"", server, self.world.is_draining);
+        let pool = server.settings().pool;
+        let relay = Relay::begin(&mut self.world, &arrival, registration, pool);
+        self.it = Some(Transaction::Relay(relay.expect("nothing refuses it")));
+        self.with(|it, at| it.go_on(at));
+    }
+
+    /// Does something with what is under way. What has ended then is gone.
+    pub fn with<R: Default>(&mut self, act: impl FnOnce(&mut Transaction, &mut World) -> R) -> R {
+        let Some(it) = &mut self.it else { return R::default() };
+        let result = act(it, &mut self.world);
+        if let Some(after) = it.ends_mut().over.take() {
+            self.go_on_after(&after);
+        }
+        if std::mem::take(&mut self.world.client.goes_on) {
+            from_client::goes_on(self);
+        }
+        result
+    }
+
+    /// The same with an exchange.
+    pub fn with_http<R: Default>(&mut self, act: impl FnOnce(&mut Exchange, &mut World) -> R) -> R {
+        self.with(|it, at| it.http_mut().map_or_else(R::default, |exchange| act(exchange, at)))
+    }
+
+    /// The same with a tunnel.
+    pub fn with_tunnel<R: Default>(&mut self, act: impl FnOnce(&mut Tunnel, &mut World) -> R) -> R {
+        self.with(|it, at| it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at)))
+    }
+
+    fn go_on_after(&mut self, after: &After) {
+        if let After::Tunnel { has_member_ended } = *after {
+            self.it = self.it.take().map(|it| match it {
+                Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
+                Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
+                tunnel @ Transaction::Tunnel(_) => tunnel,
+            });
+            let client = &self.world.client;
+            let has_client_ended =
+                client.stream.is_none() && client.has_ended && !client.has_input();
+            return self.with_tunnel(|it, at| it.start(at, (has_client_ended, has_member_ended)));
+        }
+        let it = self.it.take().expect("it is over now");
+        let ends = it.ends();
+        assert!(ends.attempt.lease.is_none(), "places are given back");
+        assert!(ends.attempt.connection.is_none(), "the member's connection is left");
+        assert!(ends.remembered.is_none() && !ends.parked.waits(), "it waits for nothing");
+        if let Transaction::Http(exchange) = &it {
+            assert!(
+                exchange.encoding.is_none() && exchange.request.bytes.is_empty(),
+                "it is empty"
+            );
+        }
+        let buffers = if self.world.plan.server == Server::Relay { 1 } else { 2 };
+        assert_eq!(self.world.book.recycled, buffers, "buffers come back");
+        let received = ends.account.bytes_received as usize;
+        assert!(received <= self.world.client.used, "bytes of the request are counted once");
+        self.world.book.check_over(&self.world.plan, &self.world.client, after);
+        drop(it);
+        assert!(self.world.tools.limit_places.is_empty(), "places under limits");
+        assert!(self.world.queue.is_empty(), "nobody waits in line");
+        let is_busy = self.world.members.iter().any(|(_, it)| it.exchange.is_some());
+        assert!(!is_busy, "no connection carries it");
+        model::check_nothing_is_left(&self.scene, self.world.queue.others());
+    }
+
+    /// The end of a turn of the loop.
+    pub fn turn_ends(&mut self) {
+        if std::mem::take(&mut self.is_body_to_come) {
+            self.send_head();
+        }
+        from_worker::serve_waiting(self);
+        let refuses = self.world.refuses_tunnel.take();
+        if refuses.is_some() && refuses == self.ends().and_then(|ends| ends.attempt.connection) {
+            self.with_http(|it, at| it.refuse_tunnel(at));
+        }
+        self.check();
+    }
+
+    /// A client may wait for an answer before its body comes.
+    fn send_head(&mut self) {
+        let is_unsent =
+            |it: &Exchange| !it.request.is_sent() && it.ends.attempt.connection.is_some();
+        if self.http().is_some_and(is_unsent) {
+            self.with_http(|it, at| it.client_data(at, (b"", &Pieces::whole(0)), End::No));
+        }
+    }
+
+    /// What waits has a time, or a turn to come.
+    fn check(&mut self) {
+        let Some(it) = &self.it else { return };
+        let ends = it.ends();
+        assert!(ends.over.is_none(), "an end is seen to at once");
+        let connection = ends.attempt.connection.and_then(|key| self.world.members.get(key));
+        assert_eq!(
+            connection.is_some(),
+            ends.attempt.connection.is_some(),
+            "its connection is there"
+        );
+        assert!(from_worker::is_anything_due(self), "nothing ever comes of it");
+        assert!(!ends.parked.is_in_queue() || !self.world.queue.is_empty(), "a place in line");
+    }
+
+    /// The connection to the member is of no use any more.
+    pub fn connection_lost(&mut self, why: MemberFailure) {
+        from_worker::connection_lost(self, why);
+    }
+
+    /// Whether the request waits for what its member takes.
+    pub fn let_request_out(&mut self) {
+        self.with(|it, at| {
+            if asking::let_out(at, it.ends()) && !it.is_member_backed_up(at) {
+                if let Some(stream) = at.member(it.ends()).and_then(|it| it.stream.as_mut()) {
+                    stream.was_backed_up = false;
+                }
+                it.member_took(at);
+            }
+        });
+    }
+}
+
+fn arrival<'a>(
+    head: &'a RequestHead,
+    input: &'a [u8],
+    server: &'a Rc<LocalServer>,
+    is_draining: bool,
+) -> Arrival<'a> {
+    Arrival {
+        head,
+        input,
+        server,
+        from: None,
+        is_early: false,
+        is_misdirected: false,
+        may_go_on: !is_draining,
+    }
+}

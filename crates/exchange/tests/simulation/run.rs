@@ -1,0 +1,185 @@
+//! A run: transactions one after another, in each of them whatever can happen, and an end.
+
+use super::choices::Choices;
+use super::events::{self, Event};
+use super::model::{self, Tally};
+use super::plan::{Ask, Plan};
+use super::router::Router;
+use super::scene::BEGINNING_US;
+
+/// What ends most transactions is left out but for one choice in so many.
+const RASH_ONE_IN: usize = 6;
+/// Events until something must have come of a transaction.
+const EVENTS_MAX: usize = 400;
+
+/// What a run was, told if it ends in a panic.
+#[derive(Default)]
+struct Story(Vec<Line>);
+
+enum Line {
+    Begins(Plan),
+    Happens(u64, Event),
+    Ends { is_fair: bool },
+}
+
+impl Drop for Story {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for line in &self.0 {
+            match line {
+                Line::Begins(plan) => eprintln!("{plan:?}"),
+                Line::Happens(at_ms, event) => eprintln!("{at_ms:>9} {event:?}"),
+                Line::Ends { is_fair: true } => {
+                    eprintln!("          everybody is fair from now on")
+                }
+                Line::Ends { is_fair: false } => {
+                    eprintln!("          nobody does anything any more")
+                }
+            }
+        }
+    }
+}
+
+/// Runs whatever is chosen.
+pub fn run(choices: &mut dyn Choices, transactions: usize, tally: &mut Tally) {
+    let mut story = Story::default();
+    let mut router = Router::new(Plan::draw(choices, 1));
+    for number in 1..=transactions {
+        let plan = if number == 1 { router.world.plan } else { Plan::draw(choices, number) };
+        tally.steps += one(&mut router, plan, choices, &mut story);
+        tally.ends_with(&router);
+        if choices.is_over() {
+            break;
+        }
+    }
+}
+
+/// Runs this plan as it is chosen.
+pub fn run_plan(plan: Plan, choices: &mut dyn Choices, is_fair: bool, tally: &mut Tally) {
+    let mut router = Router::new(plan);
+    let mut story = Story::default();
+    router.begin_told(plan, &mut story);
+    tally.steps += chosen(&mut router, choices, (usize::MAX, 1), &mut story);
+    tally.steps += end(&mut router, is_fair, &mut story);
+    tally.ends_with(&router);
+}
+
+fn one(router: &mut Router, plan: Plan, choices: &mut dyn Choices, story: &mut Story) -> usize {
+    router.begin_told(plan, story);
+    let events_max = [5, 20, 60, 200][choices.below(4)];
+    let steps = chosen(router, choices, (events_max, RASH_ONE_IN), story);
+    let steps = steps + end(router, choices.below(3) > 0, story);
+    router.world.is_draining = false;
+    // What it leaves to the next has rested for less time than is asked of kept connections, or for more.
+    router.pass_ms([1, 2_000][choices.below(2)]);
+    while router.world.queue.others() > 0 {
+        router.world.queue.free();
+    }
+    model::check_nothing_is_left(&router.scene, 0);
+    steps
+}
+
+impl Tally {
+    fn ends_with(&mut self, router: &Router) {
+        if let Some((why, _)) = router.world.book.finished {
+            self.note(why);
+        }
+    }
+}
+
+impl Router {
+    fn begin_told(&mut self, plan: Plan, story: &mut Story) {
+        story.0.push(Line::Begins(plan));
+        self.begin(plan);
+    }
+
+    fn happen_told(&mut self, event: Event, story: &mut Story) {
+        story.0.push(Line::Happens(self.world.now_ms() - BEGINNING_US / 1_000, event));
+        events::happen(self, event);
+    }
+}
+
+fn chosen(
+    router: &mut Router,
+    choices: &mut dyn Choices,
+    (events_max, rash_one_in): (usize, usize),
+    story: &mut Story,
+) -> usize {
+    let (mut possible, mut steps) = (Vec::new(), 0);
+    while router.it.is_some() && steps < events_max && !choices.is_over() {
+        events::possible(router, &mut possible);
+        if rash_one_in > 1 && choices.below(rash_one_in) > 0 {
+            possible.retain(|event| !event.is_rash());
+        }
+        router.happen_told(possible[choices.below(possible.len())], story);
+        steps += 1;
+    }
+    steps
+}
+
+/// Both sides are fair from now on, or neither does anything any more: it comes to an end.
+fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
+    story.0.push(Line::Ends { is_fair });
+    let (mut possible, mut steps) = (Vec::new(), 0);
+    while router.it.is_some() {
+        assert!(steps < EVENTS_MAX, "it comes to no end");
+        events::possible(router, &mut possible);
+        let event = match is_fair {
+            true => fair(router, &possible).expect("fair peers reach the end"),
+            false => Event::TimePasses,
+        };
+        router.happen_told(event, story);
+        steps += 1;
+    }
+    if is_fair {
+        router.expect_fine();
+    }
+    steps
+}
+
+/// What fair peers do next.
+fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
+    use Event::*;
+    const ORDER: [Event; 18] = [
+        MemberConnects,
+        MemberTakesTunnels,
+        MemberTakes,
+        MemberOpens,
+        ClientTakes,
+        ClientOpens,
+        PlaceIsFreed,
+        MemberSaysInterim,
+        ClientSendsRest,
+        ClientSends,
+        MemberSwitches,
+        MemberSendsRest,
+        MemberSends,
+        MemberRespondsWhole,
+        MemberResponds,
+        ClientEnds,
+        MemberEnds,
+        TimePasses,
+    ];
+    let plan = &router.world.plan;
+    let is_tunnel = router.it.as_ref().is_some_and(|it| it.is_tunnel());
+    let attempt = router.world.book.attempts.last();
+    let is_asked = attempt.is_some_and(|attempt| attempt.is_reached);
+    // Who is cut short is not waited for.
+    let is_cut = router.http().is_some_and(|it| it.request.is_cut);
+    let has_all = || is_cut || attempt.is_some_and(|attempt| is_asked && attempt.is_whole(plan));
+    let got = &router.world.client.got;
+    let awaits_leave = plan.ask == Ask::Expect && got.interims == 0 && got.status == 0;
+    let is_wanted = |event: &Event| match event {
+        MemberSaysInterim => awaits_leave && is_asked,
+        ClientSends | ClientSendsRest => !awaits_leave,
+        MemberSwitches => plan.is_tunnel() && is_asked,
+        MemberRespondsWhole | MemberResponds => !plan.is_tunnel() && has_all(),
+        ClientEnds | MemberEnds => is_tunnel,
+        // Only who waits for its time waits for time.
+        TimePasses => router.world.delayed_until_us.is_some(),
+        _ => true,
+    };
+    ORDER.into_iter().find(|event| is_wanted(event) && possible.contains(event))
+}

@@ -1,0 +1,116 @@
+//! A small configuration, and what is known of it while it is in force.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot::Snapshot;
+use weir_core::clock::Clock;
+use weir_exchange::local::pool::LocalPool;
+use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::outside::Outside;
+use weir_exchange::shared::live::LiveTable;
+
+/// When it begins.
+pub const BEGINNING_US: u64 = 1_000_000_000;
+/// A body may have so many bytes.
+pub const BODY_BYTES_MAX: usize = 32 * 1024;
+/// How many may wait for a member.
+const LINE: &str = "queue: { length_max: 4, timeout: 5s }";
+
+/// Which virtual server of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// Passes requests on.
+    Plain,
+    /// Its members have one place each, and there is a line.
+    Queue,
+    /// A request a second, and others wait for their time.
+    Delayed,
+    /// Relays connections.
+    Relay,
+}
+
+impl Server {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::Queue, Self::Delayed, Self::Relay];
+}
+
+/// What is in force.
+pub struct Scene {
+    /// What all workers know.
+    pub live: LiveTable,
+    /// What the one worker has of it.
+    pub table: LocalTable,
+}
+
+thread_local! {
+    static SNAPSHOT: Arc<Snapshot> = Arc::new(snapshot());
+}
+
+fn snapshot() -> Snapshot {
+    let http = "http: { http2: true, request_trailers: forward, body_size_max: 32KiB }";
+    let places = |first: u8| {
+        let member = |host| format!("{{ address: \"10.0.0.{host}:80\", connections_max: 1 }}");
+        format!("members: [ {}, {} ]", member(first), member(first + 1))
+    };
+    let free =
+        |first: u8| format!("members: [ \"10.0.0.{first}:80\", \"10.0.0.{}:80\" ]", first + 1);
+    let rate = "requests_per_second: 1, burst: 1, exceed: delay, delay_max: 1h, entries_max: 16";
+    let delay = format!("limits: {{ per_key: [ {{ key: \"${{request.host}}\", {rate} }} ] }}");
+    let (mut servers, mut pools) = (String::new(), String::new());
+    for (version, http2) in [(1, "false"), (2, "true")] {
+        let retries = "retries: 2, retry_budget: { per_second_min: 100000 }";
+        let first = 10 * version;
+        for (name, rest) in [
+            ("plain", format!("pool: plain{version}, {http}")),
+            ("queue", format!("pool: queue{version}, {http}")),
+            ("delayed", format!("pool: plain{version}, {http}, {delay}")),
+            ("relay", format!("type: tcp, pool: queue{version}")),
+        ] {
+            let port = servers.len() + 1;
+            let listen = format!("listen: \"127.0.0.1:{port}\"");
+            servers.push_str(&format!("  {name}{version}: {{ {listen}, {rest} }}\n"));
+        }
+        let (plain, queue) = (free(first), places(first + 2));
+        pools.push_str(&format!("  plain{version}: {{ http2: {http2}, {retries}, {plain} }}\n"));
+        pools.push_str(&format!(
+            "  queue{version}: {{ http2: {http2}, {retries}, {LINE}, {queue} }}\n"
+        ));
+    }
+    let text = format!("virtual_servers:\n{servers}pools:\n{pools}");
+    let parsed = weir_config::parse("simulation.yaml", &text);
+    let config = parsed.config.unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
+    config.snapshot(&weir_config::Resolutions::default())
+}
+
+impl Scene {
+    /// Nothing has happened in it.
+    pub fn new() -> Self {
+        let clock = Clock::at_us(BEGINNING_US);
+        let outside = Outside { clock, fill_randomly: |bytes| bytes.fill(7) };
+        let live = LiveTable::build(SNAPSHOT.with(Arc::clone), None, 1, &outside);
+        live.enter_into_force(clock.now_ms());
+        let table = LocalTable::new(&live, None, 0);
+        Self { live, table }
+    }
+
+    /// The virtual server whose members speak HTTP/2, or HTTP/1.
+    pub fn server(&self, server: Server, has_http2_members: bool) -> &Rc<LocalServer> {
+        let name = match (server, has_http2_members) {
+            (Server::Plain, false) => "plain1",
+            (Server::Plain, true) => "plain2",
+            (Server::Queue, false) => "queue1",
+            (Server::Queue, true) => "queue2",
+            (Server::Delayed, false) => "delayed1",
+            (Server::Delayed, true) => "delayed2",
+            (Server::Relay, false) => "relay1",
+            (Server::Relay, true) => "relay2",
+        };
+        self.table.server(name).expect("the configuration has it")
+    }
+
+    /// All pools.
+    pub fn pools(&self) -> &[Rc<LocalPool>] {
+        self.table.pools()
+    }
+}

@@ -1,0 +1,16 @@
+#![no_main]
+//! Transactions in a fake world: whatever happens, in whatever order, each comes to one end.
+
+#[path = "../../crates/exchange/tests/simulation/mod.rs"]
+mod simulation;
+
+use simulation::choices::Bytes;
+use simulation::model::Tally;
+use simulation::run::run;
+
+/// Transactions, one after another.
+const TRANSACTIONS_MAX: usize = 8;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    run(&mut Bytes(input), TRANSACTIONS_MAX, &mut Tally::default());
+});
