@@ -78,6 +78,10 @@ struct Windows {
     is_ended: bool,
     /// This side has.
     has_ended: bool,
+    /// A head has come.
+    has_head: bool,
+    /// The other side has opened its window before that.
+    was_opened_early: bool,
 }
 
 /// One end of a connection.
@@ -236,6 +240,8 @@ impl Http2 {
             receive: self.own.initial(),
             is_ended: false,
             has_ended: false,
+            has_head: false,
+            was_opened_early: false,
         };
         self.streams.insert(stream, windows);
     }
@@ -304,6 +310,11 @@ impl Http2 {
         if let Some(windows) = self.streams.get_mut(&stream) {
             windows.has_ended |= end;
         }
+    }
+
+    /// Whether the other side has opened the window of a stream before it sent a head.
+    pub fn was_opened_early(&self, stream: u32) -> bool {
+        self.streams.get(&stream).is_some_and(|windows| windows.was_opened_early)
     }
 
     /// How much may be sent on a stream.
@@ -421,7 +432,10 @@ impl Http2 {
                 let more = i64::from(word(&frame.payload));
                 match self.streams.get_mut(&stream) {
                     _ if more == 0 => return Err("a window that opens by nothing".to_owned()),
-                    Some(windows) => windows.send += more,
+                    Some(windows) => {
+                        windows.send += more;
+                        windows.was_opened_early |= !windows.has_head;
+                    }
                     None if stream == 0 => self.send += more,
                     None => {}
                 }
@@ -477,6 +491,9 @@ impl Http2 {
         }
         if !self.may_come(stream, end)? {
             return Ok(None);
+        }
+        if let Some(windows) = self.streams.get_mut(&stream) {
+            windows.has_head = true;
         }
         let mut fields = Fields::with_capacity(lines.len());
         for (name, value) in lines {

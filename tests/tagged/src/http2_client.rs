@@ -165,7 +165,7 @@ impl Session<'_> {
         let is_alone = self.place.is_fragile
             && self.place.server != Server::Policies
             && self.streams.values().all(|stream| stream.script.has_begun);
-        if !is_alone || self.flood.is_some() || !Flood::is_for(plan) || !random.percent(5) {
+        if !is_alone || self.flood.is_some() || !Flood::is_for(plan) || !random.percent(8) {
             return false;
         }
         let flood = Flood::draw(random);
@@ -429,6 +429,10 @@ impl Session<'_> {
         if it.down.is_some() {
             return Err("trailers of a tunnel".to_owned());
         }
+        let is_tunnel = it.response.plan.tunnel.is_some() && !self.world.profile.is_direct;
+        if is_tunnel && self.http2.was_opened_early(stream) {
+            return Err("the window of a tunnel opens before its member agrees".to_owned());
+        }
         if it.response.has_head() {
             if !end {
                 return Err("trailers that are not the end".to_owned());
@@ -548,8 +552,8 @@ impl Stream<'_> {
 /// So much of its half of a tunnel the client sends before the member has agreed.
 fn ahead(plan: &Plan) -> usize {
     let is_whole = plan.abort.is_none();
-    let tunnel = plan.tunnel.filter(|it| it.is_ahead && !it.is_ignored && is_whole);
-    tunnel.map_or(0, |tunnel| tunnel.up / 3)
+    let tunnel = plan.tunnel.filter(|it| !it.is_ignored && is_whole);
+    tunnel.map_or(0, |tunnel| tunnel.ahead)
 }
 
 /// The head of a request, but for what frames it.

@@ -64,6 +64,11 @@ pub struct Body {
 /// Above this a body is refused where limits are tried.
 pub const SMALL_BODY_BYTES_MAX: usize = 1_024;
 
+/// Of clients that send ahead into a tunnel, so many in a hundred send as much as the window lets them.
+const LONG_AHEAD_PERCENT: usize = 10;
+/// Weir tells of its window when half of that has been used, and that is less.
+const LONG_AHEAD_BYTES_MIN: usize = 150_000;
+
 const EMPTY: Body = Body { framing: Framing::Empty, bytes: 0, has_trailers: false };
 
 /// What rules of the virtual server do with a request; the second segment of its path.
@@ -213,8 +218,8 @@ pub struct Tunnel {
     pub member_leaves: bool,
     /// The member, which speaks HTTP/1, answers as if it had been asked for no tunnel.
     pub is_ignored: bool,
-    /// The client, which speaks HTTP/2, sends some of its half before the member has agreed.
-    pub is_ahead: bool,
+    /// So much of its half the client, if it speaks HTTP/2, sends before the member has agreed.
+    pub ahead: usize,
     /// Where the client breaks off, on a stream, it does so by trailers, which a tunnel cannot have.
     pub has_trailers: bool,
 }
@@ -401,14 +406,21 @@ impl Plan {
             true => 2_000 + random.below(20_000),
             false => profile.length(random),
         };
+        let (mut up, down) = (length(), length());
+        let is_ahead = random.percent(30);
+        let mut ahead = if is_ahead { up / 3 } else { 0 };
+        if is_ahead && !client_breaks && random.percent(LONG_AHEAD_PERCENT) {
+            up = LONG_AHEAD_BYTES_MIN + random.below(LONG_AHEAD_BYTES_MIN);
+            ahead = up;
+        }
         self.tunnel = Some(Tunnel {
-            up: length(),
-            down: length(),
+            up,
+            down,
             client_breaks,
             member_breaks: breaks && !client_breaks,
             member_leaves: member == Some(Version::Http2) && !breaks && random.percent(30),
             is_ignored,
-            is_ahead: random.percent(30),
+            ahead,
             has_trailers: random.percent(30),
         });
         if is_ignored {
