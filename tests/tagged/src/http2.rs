@@ -124,18 +124,21 @@ impl Http2 {
     pub fn client(link: Link, initial: u32) -> Self {
         let mut http2 = Self::new(link, false, (initial, STREAMS_MAX as u32));
         http2.link.out().extend_from_slice(PREFACE);
-        http2.greet(&[(setting::INITIAL_WINDOW_SIZE, initial)]);
+        greet(&mut http2, &[(setting::INITIAL_WINDOW_SIZE, initial)]);
         http2
     }
 
     /// A member, which takes so many streams at a time.
     pub fn member(link: Link, initial: u32, streams_max: u32) -> Self {
         let mut http2 = Self::new(link, true, (initial, streams_max));
-        http2.greet(&[
-            (setting::INITIAL_WINDOW_SIZE, initial),
-            (setting::MAX_CONCURRENT_STREAMS, streams_max),
-            (setting::ENABLE_CONNECT_PROTOCOL, 1),
-        ]);
+        greet(
+            &mut http2,
+            &[
+                (setting::INITIAL_WINDOW_SIZE, initial),
+                (setting::MAX_CONCURRENT_STREAMS, streams_max),
+                (setting::ENABLE_CONNECT_PROTOCOL, 1),
+            ],
+        );
         http2
     }
 
@@ -162,12 +165,6 @@ impl Http2 {
             is_refused: false,
             chats_left: CHATS_MAX,
         }
-    }
-
-    fn greet(&mut self, settings: &[(u16, u32)]) {
-        let more = (CONNECTION_WINDOW - WINDOW_DEFAULT) as u32;
-        self.write(&Frame::settings(settings));
-        self.write(&Frame::window_update(0, more));
     }
 
     /// Says nothing that is of no importance: what is at the other end does not expect it.
@@ -571,6 +568,13 @@ impl Http2 {
             self.write(&Frame::window_update(stream, bytes as u32));
         }
     }
+}
+
+/// What each side says first.
+fn greet(http2: &mut Http2, settings: &[(u16, u32)]) {
+    let more = (CONNECTION_WINDOW - WINDOW_DEFAULT) as u32;
+    http2.write(&Frame::settings(settings));
+    http2.write(&Frame::window_update(0, more));
 }
 
 fn unpadded(frame: &Frame) -> Result<&[u8], String> {
