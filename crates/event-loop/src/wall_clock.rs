@@ -15,8 +15,10 @@ pub struct WallClock {
     date: Date,
 }
 
-/// Length of [`Date::http`].
+/// Length of [`Date::http`], whatever the clock says.
 pub const HTTP_DATE_BYTES: usize = 29;
+/// 9999-12-31T23:59:59: no form of a date has room for a later year.
+const SECOND_MAX: u64 = 253_402_300_799;
 
 /// A second of UTC in the forms that are written.
 #[derive(Default)]
@@ -52,6 +54,7 @@ impl Date {
     }
 
     fn set(&mut self, second: u64) {
+        let second = second.min(SECOND_MAX);
         if self.second == second && !self.iso.is_empty() {
             return;
         }
@@ -109,9 +112,13 @@ mod tests {
             (951_782_400, "2000-02-29T00:00:00", "Tue, 29 Feb 2000 00:00:00 GMT"),
             (1_709_251_199, "2024-02-29T23:59:59", "Thu, 29 Feb 2024 23:59:59 GMT"),
             (4_102_444_800, "2100-01-01T00:00:00", "Fri, 01 Jan 2100 00:00:00 GMT"),
+            (SECOND_MAX, "9999-12-31T23:59:59", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            (SECOND_MAX + 1, "9999-12-31T23:59:59", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            (u64::MAX, "9999-12-31T23:59:59", "Fri, 31 Dec 9999 23:59:59 GMT"),
         ] {
             let date = Date::of(second);
             assert_eq!((&*date.iso, &*date.http), (iso, http));
+            assert_eq!(date.http.len(), HTTP_DATE_BYTES);
         }
     }
 }

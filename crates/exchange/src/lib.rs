@@ -9,7 +9,7 @@ pub mod arena;
 pub mod edge;
 pub mod local;
 pub mod outside;
-pub mod pieces;
+pub mod parts;
 pub mod shared;
 pub mod termination;
 pub mod transaction;

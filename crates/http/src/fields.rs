@@ -143,6 +143,18 @@ pub fn values<'a>(
         .map(|field| field.value.of(input))
 }
 
+/// The values of the fields called `name` that travel on.
+pub fn forwarded_values<'a>(
+    fields: &'a [Field],
+    input: &'a [u8],
+    name: &'a [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .iter()
+        .filter(move |field| field.forward && field.name.of(input).eq_ignore_ascii_case(name))
+        .map(move |field| field.value.of(input))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

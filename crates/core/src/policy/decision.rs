@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
+use weir_http::fields::forwarded_values;
 use weir_http::is_authority;
-use weir_http::message::Field;
 use weir_http::path::{PathForm, rewritten};
 
 use super::action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite};
@@ -294,7 +294,8 @@ impl Decision {
                 }
             }
             Action::RemoveCookies(names) => {
-                let received = values(&facts.request.fields, facts.request_input, b"cookie");
+                let received =
+                    forwarded_values(&facts.request.fields, facts.request_input, b"cookie");
                 let edits = &mut self.request.fields;
                 edits.change_each(b"Cookie", received, &mut self.scratch, |value, out| {
                     let is_removed =
@@ -307,8 +308,11 @@ impl Decision {
                 });
             }
             Action::RequestField(field) => {
-                let received =
-                    values(&facts.request.fields, facts.request_input, field.name.as_bytes());
+                let received = forwarded_values(
+                    &facts.request.fields,
+                    facts.request_input,
+                    field.name.as_bytes(),
+                );
                 let edits = &mut self.request.fields;
                 change(edits, field, received, &mut self.scratch, evaluation);
             }
@@ -353,7 +357,7 @@ impl Decision {
         let edits = &mut self.response;
         match facts.response {
             Some(response) => {
-                let received = values(&response.head.fields, response.input, name);
+                let received = forwarded_values(&response.head.fields, response.input, name);
                 change(edits, field, received, &mut self.scratch, evaluation);
             }
             None => change(edits, field, std::iter::empty(), &mut self.scratch, evaluation),
@@ -399,18 +403,6 @@ impl Decision {
         }
         Ok(())
     }
-}
-
-/// The values of the fields of this name.
-fn values<'a>(
-    fields: &'a [Field],
-    input: &'a [u8],
-    name: &'a [u8],
-) -> impl Iterator<Item = &'a [u8]> {
-    fields
-        .iter()
-        .filter(move |field| field.forward && field.name.of(input).eq_ignore_ascii_case(name))
-        .map(move |field| field.value.of(input))
 }
 
 /// Appends `text` as it is to be, if it is to be another.

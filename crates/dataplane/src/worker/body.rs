@@ -2,8 +2,8 @@
 
 use std::io::IoSlice;
 
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::{PIECES_MAX, Pieces};
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::pieces::{PIECES_MAX, Pieces};
 use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, write_chunk_header, write_trailers};
 use weir_http::message::Framing;
 

@@ -1,18 +1,17 @@
 //! What transactions ask of the world, done with sockets: each of it by the connection of its side.
 
 use weir_event_loop::EventLoop;
-use weir_exchange::edge::end::{End, OwnedEnd};
-use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
-use weir_exchange::edge::notice::Notice;
-use weir_exchange::edge::stream_end::StreamEnd;
-use weir_exchange::edge::tools::Tools;
 use weir_exchange::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::end::{End, OwnedEnd};
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::parts::notice::Notice;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::request::{Need, Request};
+use weir_exchange::parts::stream_end::StreamEnd;
+use weir_exchange::parts::tools::Tools;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::exchange::MemberFailure;
-use weir_exchange::transaction::request::Request;
-use weir_exchange::transaction::seeking::Need;
 use weir_http::h2::SendKind;
 
 use crate::worker::world::World;

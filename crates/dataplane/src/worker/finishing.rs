@@ -2,9 +2,9 @@
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
-use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::ends::Ends;
 
 use crate::access_log::Entry;
 use crate::worker::client::connection::Client;

@@ -7,8 +7,8 @@
 use std::io::IoSlice;
 
 use weir_event_loop::{EventLoop, Token};
-use weir_exchange::edge::end::{End, OwnedEnd};
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::end::{End, OwnedEnd};
+use weir_exchange::parts::pieces::Pieces;
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
 

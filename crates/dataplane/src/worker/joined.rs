@@ -5,7 +5,7 @@
 //! stay behind it. Frames that are long pass as they are, and so does one behind which nothing was read.
 
 use weir_event_loop::EventLoop;
-use weir_exchange::edge::end::End;
+use weir_exchange::parts::end::End;
 use weir_exchange::transaction::Transaction;
 
 use super::Worker;

@@ -3,8 +3,8 @@
 
 use std::sync::mpsc::SyncSender;
 
-use weir_exchange::edge::notice::Notice;
 use weir_exchange::local::pool::LocalMember;
+use weir_exchange::parts::notice::Notice;
 use weir_exchange::shared::counters::{Own, WorkerCounters};
 use weir_tls::TlsError;
 

@@ -1,9 +1,9 @@
 //! Bytes of what a worker has many of: no more than today.
 
 use weir_exchange::arena::Slot;
+use weir_exchange::parts::remembered::Remembered;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_exchange::transaction::remembered::Remembered;
 
 use crate::worker::client::connection::Client;
 use crate::worker::client::http2::Http2;

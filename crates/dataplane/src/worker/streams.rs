@@ -3,7 +3,7 @@
 use weir_exchange::arena::{
     Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey,
 };
-use weir_exchange::edge::end::OwnedEnd;
+use weir_exchange::parts::end::OwnedEnd;
 use weir_http::h2::Priority;
 
 use super::frames::Outgoing;

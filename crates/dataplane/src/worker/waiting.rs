@@ -15,11 +15,11 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::pool::{LocalPool, NoMember};
 use weir_exchange::local::table::LocalTable;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::parked::Parked;
+use weir_exchange::parts::tries::Lease;
 use weir_exchange::shared::live::LivePool;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::parked::Parked;
-use weir_exchange::transaction::tries::Lease;
 
 use super::Worker;
 use super::desk::Desk;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use weir_event_loop::wall_clock::WallClock;
-use weir_event_loop::{clock, random};
+use weir_event_loop::{Token, clock, random};
 use weir_exchange::arena::{
     Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
 };
-use weir_exchange::edge::tools::Tools;
 use weir_exchange::local::table::LocalTable;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
-use weir_exchange::transaction::ends::Ends;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
@@ -23,6 +23,7 @@ use super::{Listener, Setup};
 use crate::access_log::AccessLog;
 use crate::worker::client::connection::Client;
 use crate::worker::client::pending::PendingRequests;
+use crate::worker::frames::Frames;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::notices::Notices;
@@ -91,6 +92,14 @@ pub struct World {
     pub tools: Tools,
 }
 
+/// A stream of a member's connection, and the connection.
+pub struct StreamOf<'a> {
+    pub key: ConnectionKey,
+    pub token: Token,
+    pub frames: &'a mut Frames,
+    pub stream: &'a mut MemberStream,
+}
+
 impl World {
     /// Nothing is under way. What the control plane wants comes with it.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
@@ -142,6 +151,21 @@ impl World {
     pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<&mut MemberStream> {
         let http2 = self.members.get_mut(ends.attempt.connection?)?.http2.as_mut()?;
         http2.streams.get_mut(ends.attempt.member_stream?)
+    }
+
+    /// The stream that a transaction has on its member's connection, with what is needed to send on it.
+    pub fn stream_of_member(&mut self, ends: &Ends) -> Option<StreamOf<'_>> {
+        let key = ends.attempt.connection?;
+        let connection = self.members.get_mut(key)?;
+        let http2 = connection.http2.as_mut()?;
+        let stream = http2.streams.get_mut(ends.attempt.member_stream?)?;
+        Some(StreamOf { key, token: connection.token, frames: &mut http2.frames, stream })
+    }
+
+    /// The transactions that have streams on a member's connection.
+    pub fn exchanges_on(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
+        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
+        http2.map(|http2| http2.streams.exchanges()).unwrap_or_default()
     }
 
     /// Whether the process is stopping.

@@ -6,7 +6,8 @@ use std::io::Write as _;
 use weir_config::snapshot::Address;
 use weir_core::expression::Facts;
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
-use weir_http::message::{Field, ResponseHead, Scheme};
+use weir_http::fields::forwarded_values;
+use weir_http::message::{ResponseHead, Scheme};
 use weir_http::origin::{Origin, take_apart, write_url};
 
 /// How a client and its member name the server of a request. It is used again, with the capacity it has.
@@ -43,7 +44,7 @@ impl Names {
         else {
             return;
         };
-        let fields = values(&head.fields, input, b"destination");
+        let fields = forwarded_values(&head.fields, input, b"destination");
         edits.fields.change_each(b"Destination", fields, &mut Vec::new(), |url, out| {
             move_url(url, |origin| origin.is(client), member, out)
         });
@@ -59,7 +60,7 @@ impl Names {
     ) {
         let Some((client, member)) = self.origins() else { return };
         let is_own = |origin: Origin<'_>| origin.is(member) || is_at(origin, member, address);
-        let fields = values(&head.fields, input, b"location");
+        let fields = forwarded_values(&head.fields, input, b"location");
         edits.change_each(b"Location", fields, &mut Vec::new(), |url, out| {
             move_url(url, is_own, client, out)
         });
@@ -82,18 +83,6 @@ impl Names {
         let client = Origin { scheme: schemes.client, authority: &self.client };
         Some((client, Origin { scheme: schemes.member, authority: &self.member }))
     }
-}
-
-/// The values of the fields of this name that travel on.
-fn values<'a>(
-    fields: &'a [Field],
-    input: &'a [u8],
-    name: &'a [u8],
-) -> impl Iterator<Item = &'a [u8]> {
-    fields
-        .iter()
-        .filter(move |field| field.forward && field.name.of(input).eq_ignore_ascii_case(name))
-        .map(move |field| field.value.of(input))
 }
 
 /// Whether a URL is of the port that the member listens on, with the host that it was asked for or its own

@@ -103,7 +103,7 @@ pub struct Route {
     /// It is held back until then, by a limit on its rate; 0: it is not.
     pub not_before_us: u64,
     /// What keeps its client at its member.
-    pub kept: Option<Stickiness>,
+    pub stickiness: Option<Stickiness>,
 }
 
 /// How the client of a request is kept at its member.
@@ -239,15 +239,21 @@ impl Traffic {
         let usable = self.usable(chosen, now);
         if usable != chosen {
             // Nobody there takes new clients; one that drains keeps its own.
-            let (preference, kept) =
+            let (preference, stickiness) =
                 self.preference(chosen, facts, evaluation, now, decision, scratch);
             if matches!(preference, Preference::Member(member) if self.pools[chosen].has_place(member, now))
             {
-                return Verdict::Forward(Route { pool: chosen, preference, not_before_us, kept });
+                return Verdict::Forward(Route {
+                    pool: chosen,
+                    preference,
+                    not_before_us,
+                    stickiness,
+                });
             }
         }
-        let (preference, kept) = self.preference(usable, facts, evaluation, now, decision, scratch);
-        Verdict::Forward(Route { pool: usable, preference, not_before_us, kept })
+        let (preference, stickiness) =
+            self.preference(usable, facts, evaluation, now, decision, scratch);
+        Verdict::Forward(Route { pool: usable, preference, not_before_us, stickiness })
     }
 
     /// Counts a request against the limits of the virtual server. `Some`: it is above one of them.
@@ -405,7 +411,7 @@ impl Traffic {
         }
         let own = self.settings().persistence.map(|persistence| persistence as u32);
         let mut next = decision.persistence.unwrap_or(own);
-        let mut kept = None;
+        let mut stickiness = None;
         decision.other_tokens.clear();
         // As many steps as there are persistences: a circle of fallbacks ends.
         for _ in 0..self.snapshot.persistence.len() {
@@ -413,20 +419,23 @@ impl Traffic {
             let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
             // The cookie of one that is asked later is not set.
             let mut unused = OtherTokens::default();
-            let others = if kept.is_none() { &mut decision.other_tokens } else { &mut unused };
+            let others =
+                if stickiness.is_none() { &mut decision.other_tokens } else { &mut unused };
             let (preference, found) = ask(sticky, facts, evaluation, now, (scratch, others));
-            kept = kept.or(found);
+            stickiness = stickiness.or(found);
             if let Some(preference) = preference {
-                if let (Preference::Member(member), Some(kept)) = (preference, &mut kept) {
-                    kept.known = Some(member);
+                if let (Preference::Member(member), Some(stickiness)) =
+                    (preference, &mut stickiness)
+                {
+                    stickiness.known = Some(member);
                 }
-                return (preference, kept);
+                return (preference, stickiness);
             }
             next = self.snapshot.persistence[persistence as usize]
                 .fallback
                 .map(|persistence| persistence as u32);
         }
-        (self.balanced(pool, facts, evaluation, scratch), kept)
+        (self.balanced(pool, facts, evaluation, scratch), stickiness)
     }
 
     fn sticky(&self, persistence: u32, pool: u32) -> Option<&Arc<Sticky>> {
@@ -498,7 +507,7 @@ fn ask(
     (scratch, others): (&mut Vec<u8>, &mut OtherTokens),
 ) -> (Option<Preference>, Option<Stickiness>) {
     let client = facts.client.map(|client| client.ip());
-    let kept = |is_stale| {
+    let stickiness = |is_stale| {
         let sticky = Arc::clone(sticky);
         Some(Stickiness { sticky, client, known: None, is_stale })
     };
@@ -512,11 +521,11 @@ fn ask(
             let fields = named(&head.fields, input, b"cookie");
             let found = insert.tokens.read(fields, &insert.name, others);
             let is_stale = found.is_none_or(|found| found.standing != Standing::Current);
-            (found.map(|found| Preference::Member(found.member)), kept(is_stale))
+            (found.map(|found| Preference::Member(found.member)), stickiness(is_stale))
         }
         Sticky::Source(source) => {
             let found = client.and_then(|client| source.table.find(client, now.now_ms()));
-            (found.map(Preference::Member), kept(found.is_none()))
+            (found.map(Preference::Member), stickiness(found.is_none()))
         }
         Sticky::Passive { name, hash } => key(hash, cookie(facts, name.as_bytes())),
         Sticky::Hash { of, hash } => {

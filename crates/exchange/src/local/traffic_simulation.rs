@@ -237,9 +237,9 @@ impl World {
         assert_eq!(route.pool, wanted);
         let pool = Rc::clone(traffic.pool(route.pool));
         let member = pool.occupy(&[], now, route.preference).ok()?;
-        let kept = route.kept.expect("somebody keeps it");
-        if kept.known != Some(member) || kept.is_stale {
-            match &*kept.sticky {
+        let stickiness = route.stickiness.expect("somebody keeps it");
+        if stickiness.known != Some(member) || stickiness.is_stale {
+            match &*stickiness.sticky {
                 Sticky::Insert(insert) => {
                     let mut field = Vec::new();
                     insert.write_field(member, false, &decision.other_tokens, &mut field);
@@ -248,7 +248,7 @@ impl World {
                     self.clients[number].cookie = Some(cookie.expect("its name").to_owned());
                 }
                 Sticky::Source(source) => {
-                    let client = kept.client.expect("it has an address");
+                    let client = stickiness.client.expect("it has an address");
                     source.table.remember(client, member, self.now_ms);
                 }
                 other => panic!("{other:?}"),

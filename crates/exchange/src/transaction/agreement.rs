@@ -5,10 +5,10 @@ use weir_http::h2::SendKind;
 use weir_http::message::{Framing, ResponseHead};
 
 use crate::edge::Edge;
-use crate::edge::messages::OutHead;
-use crate::transaction::ends::After;
+use crate::parts::ends::After;
+use crate::parts::messages::OutHead;
+use crate::parts::websocket::{Handshake, write_accept};
 use crate::transaction::exchange::Exchange;
-use crate::transaction::websocket::{Handshake, write_accept};
 
 impl Exchange {
     /// The member agreed to change the protocol: a tunnel is what it becomes.

@@ -1,10 +1,10 @@
 //! A request on its way to a member: sent, sent on, and what is waited for then.
 
-use crate::edge::end::End;
 use crate::edge::{Edge, Lag, Side};
-use crate::pieces::Pieces;
+use crate::parts::end::End;
+use crate::parts::parked::Parked;
+use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::parked::Parked;
 
 impl Exchange {
     /// Sends the head of a request that has no body.

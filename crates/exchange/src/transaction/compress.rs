@@ -10,11 +10,11 @@ use weir_http::fields::values;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
-use crate::edge::messages::Message;
 use crate::edge::{Edge, Flow, Side};
 use crate::local::table::LocalServer;
-use crate::pieces::{self, Next, Pieces};
-use crate::transaction::encoding::{Codings, Encoded, Encoding};
+use crate::parts::encoding::{Codings, Encoded, Encoding};
+use crate::parts::messages::Message;
+use crate::parts::pieces::{self, Next, Pieces};
 use crate::transaction::exchange::Exchange;
 
 /// Bytes of a content that the client has already which are read and dropped, to keep the connection of its member.

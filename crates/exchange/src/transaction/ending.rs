@@ -5,11 +5,11 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
 use crate::edge::Edge;
-use crate::edge::messages::OwnAnswer;
-use crate::edge::stream_end::StreamEnd;
+use crate::parts::ends::{After, Outcome};
+use crate::parts::messages::OwnAnswer;
+use crate::parts::stream_end::StreamEnd;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
-use crate::transaction::ends::{After, Outcome};
 use crate::transaction::exchange::{Exchange, Phase};
 
 impl Exchange {
@@ -139,14 +139,23 @@ impl Exchange {
             return;
         }
         self.ends.count_request(at);
-        let stream_end = match self.ends.stream {
-            Some(_) => StreamEnd::of(self, self.ends.is_undelivered(at), termination),
-            None => StreamEnd::Answered(self.ends.account.status),
-        };
+        let stream_end = self.stream_end(at, termination);
         self.ends.end(at, termination, stream_end);
         at.recycle(std::mem::take(&mut self.request.bytes));
         let encoding = self.encoding.take();
         at.tools().give_encoding(encoding);
         self.ends.over = Some(after);
+    }
+
+    /// How its stream ends, if its client has not ended it.
+    fn stream_end(&self, at: &mut impl Edge, termination: Termination) -> StreamEnd {
+        let status = self.ends.account.status;
+        let is_answered = match (self.ends.stream, self.phase) {
+            (None, _) => true,
+            (_, Phase::AwaitHead) => status != 0,
+            (_, Phase::Respond) => termination == Termination::Complete,
+            (_, Phase::Deliver { .. }) => !self.ends.is_undelivered(at),
+        };
+        if is_answered { StreamEnd::Answered(status) } else { StreamEnd::of_broken(termination) }
     }
 }

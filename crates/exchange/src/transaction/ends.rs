@@ -1,93 +1,14 @@
-//! What a transaction has whatever it is: the two connections that it is between, and what is known of it.
-
-use std::rc::Rc;
+//! What any transaction does with the two connections that it is between.
 
 use weir_http::message::Framing;
 
-use crate::arena::{ClientKey, ExchangeKey, StreamKey};
-use crate::edge::end::End;
-use crate::edge::messages::{Message, Sending};
-use crate::edge::stream_end::StreamEnd;
 use crate::edge::{Edge, Flow, Lag, Release, Side};
-use crate::local::table::LocalServer;
-use crate::pieces::Pieces;
+use crate::parts::end::End;
+use crate::parts::ends::Ends;
+use crate::parts::messages::{Message, Sending};
+use crate::parts::pieces::Pieces;
+use crate::parts::stream_end::StreamEnd;
 use crate::termination::Termination;
-use crate::transaction::account::Account;
-use crate::transaction::attempt::Attempt;
-use crate::transaction::parked::Parked;
-use crate::transaction::remembered::Remembered;
-use crate::transaction::tries::Tries;
-
-/// The two connections that a transaction is between.
-pub struct Ends {
-    /// What the transaction is called.
-    pub key: ExchangeKey,
-    /// It has ended, and this is what becomes of its client connection.
-    pub over: Option<After>,
-    /// The client connection that it belongs to.
-    pub client: ClientKey,
-    /// The stream of that; `None`: it has the connection for itself (HTTP/1).
-    pub stream: Option<StreamKey>,
-    /// The member waits until the client has taken what there is of the response.
-    pub is_member_stopped: bool,
-    /// Where it may go, and what came of trying.
-    pub tries: Tries,
-    /// What it waits for, while it has no member.
-    pub parked: Parked,
-    /// The member that it has now.
-    pub attempt: Attempt,
-    /// Where it came in.
-    pub server: Rc<LocalServer>,
-    /// What is remembered of it, where policies or persistence want that.
-    pub remembered: Option<Box<Remembered>>,
-    /// What is counted and logged of it.
-    pub account: Account,
-}
-
-/// What becomes of the client connection of an exchange that has ended.
-pub enum After {
-    /// Somebody else sees to that.
-    Nothing,
-    /// The response is whole.
-    Response(Outcome),
-    /// The exchange has become a tunnel.
-    Tunnel {
-        /// Nothing more comes of the member.
-        has_member_ended: bool,
-    },
-    /// All that passes both ways is whole: the connection ends, if it was its own.
-    Whole,
-    /// Something is missing: the connection ends, if it was its own.
-    Broken {
-        /// With a reset.
-        must_reset: bool,
-    },
-    /// It ends, with all that is on it.
-    Cut {
-        /// Why.
-        termination: Termination,
-        /// With a reset.
-        must_reset: bool,
-    },
-}
-
-/// How an exchange left its client connection.
-pub struct Outcome {
-    /// Both sides allow another request.
-    pub keep_alive: bool,
-    /// The whole request was read.
-    pub request_done: bool,
-    /// The client said that this was its last request.
-    pub client_closes: bool,
-}
-
-/// What a window has let out.
-pub struct LetOut {
-    /// So many bytes.
-    pub data_bytes: usize,
-    /// More waits.
-    pub is_behind: bool,
-}
 
 impl Ends {
     /// Counts bytes of the response that were handed to the client connection.

@@ -1,9 +1,10 @@
 //! A member's stream comes to nothing, or the client lets its time pass.
 
-use crate::edge::notice::Notice;
 use crate::edge::{Edge, Release, Side};
+use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::notice::Notice;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Loss, MemberFailure};
+use crate::transaction::exchange::Exchange;
 
 impl Exchange {
     /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
@@ -39,15 +40,13 @@ impl Exchange {
 
     /// A deadline of one stream has passed.
     pub fn stream_timed_out(&mut self, at: &mut impl Edge) {
-        self.ends.clear_client_deadline(at);
-        let counters = &self.ends.server.counters;
         let timeout_ms = self.client_timeout_ms();
         if self.ends.is_undelivered(at) {
             let until_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
             if until_ms > at.turn().now_ms() {
                 return self.ends.set_client_deadline(at, until_ms);
             }
-            counters.body_timeouts.add(1);
+            self.ends.server.counters.body_timeouts.add(1);
             return self.abandon(at, Termination::ClientTimeout);
         }
         let is_awaited = !self.request.is_whole && !self.request.is_cut;
@@ -55,8 +54,7 @@ impl Exchange {
             if self.is_over() {
                 return;
             }
-            let counters = &self.ends.server.counters;
-            counters.body_timeouts.add(1);
+            self.ends.server.counters.body_timeouts.add(1);
             self.respond(at, 408, Termination::ClientTimeout);
         }
     }

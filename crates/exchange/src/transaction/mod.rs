@@ -3,40 +3,31 @@
 //! What happens to any kind is told here; what happens to exchanges alone is told to them. A relay has no stream on either
 //! side, and nothing is read from either before it is a tunnel.
 
-pub mod account;
 pub mod agreement;
 pub mod asking;
-pub mod attempt;
 pub mod compress;
-pub mod considered;
 pub mod early_data;
-pub mod encoding;
 pub mod ending;
 pub mod ends;
 pub mod exchange;
 pub mod losing;
-pub mod pace;
-pub mod parked;
 pub mod patience;
 pub mod policy;
 pub mod receiving;
 pub mod relay;
-pub mod remembered;
-pub mod request;
 pub mod response;
 pub mod seeking;
 pub mod stages;
 pub mod trailers;
-pub mod tries;
 pub mod tunnel;
-pub mod websocket;
 
-use crate::edge::end::End;
 use crate::edge::{Edge, Lag, Release, Side};
-use crate::pieces::Pieces;
+use crate::parts::end::End;
+use crate::parts::ends::{Ends, LetOut};
+use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
-use crate::transaction::ends::{Ends, LetOut};
-use crate::transaction::exchange::{Exchange, Loss, MemberFailure};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::Relay;
 use crate::transaction::tunnel::Tunnel;
 

@@ -1,8 +1,8 @@
 //! How long either side of an exchange may be silent.
 
 use crate::edge::Edge;
+use crate::parts::pace::Pace;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::pace::Pace;
 
 impl Exchange {
     /// How long its client may be without progress, of what it sends as of what it takes.

@@ -9,18 +9,18 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{ResponseHead, Scheme};
 
 use crate::edge::Edge;
-use crate::edge::arrival::Arrival;
-use crate::edge::notice::Notice;
-use crate::edge::tools::Tools;
 use crate::local::client_address::tell_member;
 use crate::local::pool::Preference;
 use crate::local::table::LocalServer;
 use crate::local::traffic::{LimitPlace, Stickiness, Traffic, Verdict};
+use crate::parts::arrival::Arrival;
+use crate::parts::considered::{Considered, Ending};
+use crate::parts::notice::Notice;
+use crate::parts::remembered::Remembered;
+use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
-use crate::transaction::considered::{Considered, Ending};
 use crate::transaction::exchange::Exchange;
-use crate::transaction::remembered::Remembered;
 
 /// Decides about a request of a virtual server that does more than hand it on.
 pub fn consider(
@@ -59,13 +59,13 @@ pub fn consider(
         remembered: None,
         ending: None,
     };
-    let mut kept = None;
+    let mut stickiness = None;
     match verdict {
         Verdict::Forward(route) => {
             considered.pool = route.pool;
             considered.preference = route.preference;
             considered.not_before_us = route.not_before_us;
-            kept = route.kept;
+            stickiness = route.stickiness;
         }
         Verdict::End { not_before_us } => {
             considered.not_before_us = not_before_us;
@@ -88,7 +88,14 @@ pub fn consider(
         }
     }
     counters.requests_delayed.add(u64::from(considered.not_before_us > turn.now_us()));
-    keep(at.tools(), arrival, traffic, (&facts, decision), (kept, &mut held), &mut considered);
+    keep(
+        at.tools(),
+        arrival,
+        traffic,
+        (&facts, decision),
+        (stickiness, &mut held),
+        &mut considered,
+    );
     at.tools().limit_places = held;
     considered
 }
@@ -99,13 +106,13 @@ fn keep(
     arrival: &Arrival<'_>,
     traffic: &Traffic,
     (facts, decision): (&Facts<'_>, &mut Decision),
-    (kept, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
+    (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
     // No rule looks at what its connection must not be asked.
     let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
-    let is_remembered = kept.is_some()
+    let is_remembered = stickiness.is_some()
         || !held.is_empty()
         || is_for_rules
         || server.http.rewrite_location
@@ -115,7 +122,7 @@ fn keep(
         return;
     }
     let mut remembered = tools.take_remembered();
-    remembered.take(decision, kept);
+    remembered.take(decision, stickiness);
     remembered.is_secure = arrival.tls().is_some();
     std::mem::swap(&mut remembered.limit_places, held);
     if is_for_rules {
@@ -187,7 +194,7 @@ impl Exchange {
             let address = &self.ends.tries.pool.settings().members[member as usize].address;
             remembered.names.change_location(head, input, address, edits);
         }
-        if remembered.kept.is_some()
+        if remembered.stickiness.is_some()
             && let Some(member) = member
         {
             remember(&server, &remembered, member, edits);
@@ -199,16 +206,16 @@ impl Exchange {
 
 /// The client is at this member now: it, or the table, is told where that is news.
 fn remember(server: &LocalServer, remembered: &Remembered, member: u32, edits: &mut FieldEdits) {
-    let Some(kept) = &remembered.kept else { return };
+    let Some(stickiness) = &remembered.stickiness else { return };
     let counters = &server.counters;
-    let is_same = kept.known == Some(member);
-    match kept.known {
+    let is_same = stickiness.known == Some(member);
+    match stickiness.known {
         Some(_) if is_same => counters.persistence_kept.add(1),
         Some(_) => counters.persistence_moved.add(1),
         None => {}
     }
-    match &*kept.sticky {
-        Sticky::Insert(insert) if !is_same || kept.is_stale => {
+    match &*stickiness.sticky {
+        Sticky::Insert(insert) if !is_same || stickiness.is_stale => {
             edits.add(b"Set-Cookie", |out| {
                 insert.write_field(member, remembered.is_secure, &remembered.other_tokens, out);
             });

@@ -1,8 +1,8 @@
 //! A request on its way from its client.
 
-use crate::edge::end::{End, OwnedEnd};
 use crate::edge::{Edge, Flow, Side};
-use crate::pieces::Pieces;
+use crate::parts::end::{End, OwnedEnd};
+use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
 

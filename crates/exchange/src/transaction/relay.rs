@@ -8,20 +8,21 @@ use std::rc::Rc;
 
 use weir_core::policy::Decision;
 
-use crate::edge::arrival::{Arrival, Registration};
-use crate::edge::stream_end::StreamEnd;
 use crate::edge::{Edge, Release};
 use crate::local::pool::Preference;
+use crate::parts::account::Account;
+use crate::parts::arrival::{Arrival, Registration};
+use crate::parts::attempt::Attempt;
+use crate::parts::ends::{After, Ends};
+use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::parked::Parked;
+use crate::parts::request::Need;
+use crate::parts::stream_end::StreamEnd;
+use crate::parts::tries::Tries;
 use crate::shared::counters::VirtualServerCounters;
 use crate::termination::Termination;
-use crate::transaction::account::Account;
-use crate::transaction::attempt::Attempt;
-use crate::transaction::ends::{After, Ends};
-use crate::transaction::exchange::{Loss, MemberFailure};
-use crate::transaction::parked::Parked;
 use crate::transaction::policy::consider;
-use crate::transaction::seeking::{Found, Need};
-use crate::transaction::tries::Tries;
+use crate::transaction::seeking::Found;
 
 /// What was spoken on a kept connection is not for it.
 const NEED: Need = Need {
@@ -109,9 +110,10 @@ impl Relay {
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let kept = ends.remembered.as_ref().and_then(|remembered| remembered.kept.as_ref());
+            let stickiness =
+                ends.remembered.as_ref().and_then(|remembered| remembered.stickiness.as_ref());
             let counters = &ends.server.counters;
-            match kept.and_then(|kept| kept.known) {
+            match stickiness.and_then(|stickiness| stickiness.known) {
                 Some(known) if known == member => counters.persistence_kept.add(1),
                 Some(_) => counters.persistence_moved.add(1),
                 None => {}

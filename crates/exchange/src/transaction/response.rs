@@ -5,16 +5,16 @@ use weir_http::h1::{Persistence, ResponseForward};
 use weir_http::h2::SendKind;
 use weir_http::message::{Framing, ResponseHead, Version};
 
-use crate::edge::end::End;
-use crate::edge::messages::{Message, OutHead, Sending};
 use crate::edge::{Edge, Release};
-use crate::pieces::Pieces;
+use crate::parts::encoding::Encoded;
+use crate::parts::end::End;
+use crate::parts::ends::LetOut;
+use crate::parts::messages::{Message, OutHead, Sending};
+use crate::parts::pace::Pace;
+use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
-use crate::transaction::encoding::Encoded;
-use crate::transaction::ends::LetOut;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::pace::Pace;
 
 /// What became of some of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,37 +6,19 @@ use std::sync::Arc;
 use weir_core::clock::Clock;
 
 use crate::edge::Edge;
-use crate::edge::notice::Notice;
 use crate::local::pool::{LocalMember, LocalPool, NoMember, Preference};
 use crate::local::traffic::Stickiness;
+use crate::parts::ends::Ends;
+use crate::parts::failure::MemberFailure;
+use crate::parts::notice::Notice;
+use crate::parts::parked::Parked;
+use crate::parts::request::Need;
+use crate::parts::tries::Lease;
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
-use crate::transaction::ends::Ends;
-use crate::transaction::exchange::MemberFailure;
-use crate::transaction::parked::Parked;
-use crate::transaction::tries::Lease;
 
 /// What a failure counts as at least, where members are compared by the time they take.
 const FAILED_US_MIN: u64 = 100_000;
-
-/// What a transaction needs of a member's connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Need {
-    /// One that nothing was spoken on.
-    pub is_fresh: bool,
-    /// It can be asked for once more, should the connection have gone stale.
-    pub is_repeatable: bool,
-    /// It becomes a tunnel, which has a connection for itself.
-    pub is_tunnel: bool,
-    /// It has a body.
-    pub has_body: bool,
-    /// All of it is here.
-    pub is_whole: bool,
-    /// Some of it was sent to a member already.
-    pub is_sent: bool,
-    /// All that was sent of it is here to be sent again.
-    pub is_replayable: bool,
-}
 
 /// What came of looking for a member.
 pub enum Found {
@@ -137,24 +119,20 @@ impl Ends {
         let (pool, member) = (&lease.pool, lease.member);
         let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
-        if failure.is_none() {
-            return;
+        match failure {
+            // It is not to blame.
+            None | Some(MemberFailure::NoSocket | MemberFailure::Busy) => return,
+            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
+                counters.connect_failures.add(1);
+            }
+            Some(_) => counters.response_failures.add(1),
         }
-        let now_ms = at.turn().now_ms();
-        let is_blamed = failure
-            .is_some_and(|why| !matches!(why, MemberFailure::NoSocket | MemberFailure::Busy));
-        if is_blamed && pool.is_timed() {
+        if pool.is_timed() {
+            let now_ms = at.turn().now_ms();
             // However quick it was: it must not attract requests.
             let elapsed_us =
                 (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
-        }
-        match failure {
-            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
-                counters.connect_failures.add(1);
-            }
-            Some(MemberFailure::NoSocket | MemberFailure::Busy) | None => return,
-            Some(_) => counters.response_failures.add(1),
         }
         mark_failure(at, pool, member);
     }
@@ -176,7 +154,7 @@ impl Ends {
         let moved = |member: u32| pool.member(&old[member as usize]);
         self.tries.renumber(moved);
         if let Some(remembered) = &mut self.remembered {
-            remembered.kept = None;
+            remembered.stickiness = None;
         }
     }
 
@@ -194,7 +172,7 @@ impl Ends {
             self.tries.pool = Rc::clone(pool);
             self.tries.preference = Preference::Any;
             if let Some(remembered) = &mut self.remembered {
-                remembered.kept = None;
+                remembered.stickiness = None;
             }
         }
     }
@@ -209,8 +187,9 @@ impl Ends {
     /// next request, on whichever worker, goes there too.
     #[inline]
     pub fn note_member(&self, member: u32, now_ms: u64) {
-        let kept = self.remembered.as_ref().and_then(|remembered| remembered.kept.as_ref());
-        if let Some(Stickiness { sticky, client: Some(client), known, .. }) = kept
+        let stickiness =
+            self.remembered.as_ref().and_then(|remembered| remembered.stickiness.as_ref());
+        if let Some(Stickiness { sticky, client: Some(client), known, .. }) = stickiness
             && let Sticky::Source(source) = &**sticky
             && *known != Some(member)
         {

@@ -18,20 +18,20 @@ use weir_http::message::{Framing, Method, RequestHead};
 
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
-use crate::edge::arrival::{Arrival, Registration};
 use crate::local::pool::{LocalPool, Preference};
+use crate::parts::account::Account;
+use crate::parts::arrival::{Arrival, Registration};
+use crate::parts::attempt::Attempt;
+use crate::parts::considered::{Considered, Ending};
+use crate::parts::ends::Ends;
+use crate::parts::pace::Pace;
+use crate::parts::parked::Parked;
+use crate::parts::remembered::Remembered;
+use crate::parts::request::Request;
+use crate::parts::tries::Tries;
 use crate::termination::Termination;
-use crate::transaction::account::Account;
-use crate::transaction::attempt::Attempt;
-use crate::transaction::considered::{Considered, Ending};
-use crate::transaction::ends::Ends;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::pace::Pace;
-use crate::transaction::parked::Parked;
 use crate::transaction::policy::consider;
-use crate::transaction::remembered::Remembered;
-use crate::transaction::request::Request;
-use crate::transaction::tries::Tries;
 use crate::transaction::{Transaction, compress, early_data, trailers};
 
 /// What was decided about a request before it became an exchange.

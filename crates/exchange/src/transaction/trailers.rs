@@ -8,10 +8,10 @@ use weir_config::snapshot::RequestTrailers;
 use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
 
-use crate::edge::tools::Tools;
 use crate::local::table::LocalServer;
+use crate::parts::remembered::Remembered;
+use crate::parts::tools::Tools;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::remembered::Remembered;
 
 /// Whether trailers may follow a body: of HTTP/1 behind chunks alone.
 fn may_follow(framing: Framing, version: Version) -> bool {

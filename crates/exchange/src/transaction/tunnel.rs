@@ -9,12 +9,13 @@
 //! | is gone | `abandon` | `member_lost`; of a stream `member_left` |
 //! | nothing came for long | `timer` | `timer` |
 
-use crate::edge::end::{End, OwnedEnd};
-use crate::edge::stream_end::StreamEnd;
 use crate::edge::{Edge, Flow, Lag, Release, Side};
+use crate::parts::end::{End, OwnedEnd};
+use crate::parts::ends::{After, Ends, LetOut};
+use crate::parts::failure::MemberFailure;
+use crate::parts::stream_end::StreamEnd;
 use crate::termination::Termination;
-use crate::transaction::ends::{After, Ends, LetOut};
-use crate::transaction::exchange::{Exchange, MemberFailure};
+use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::{Relay, count_relay};
 
 /// What it was before it became one.

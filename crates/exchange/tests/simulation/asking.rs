@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use weir_exchange::arena::{ConnectionKey, MemberStreamKey};
 use weir_exchange::edge::Release;
-use weir_exchange::edge::end::{End, OwnedEnd};
 use weir_exchange::local::pool::LocalMember;
-use weir_exchange::pieces::Pieces;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::exchange::{MemberFailure, REPLAY_BYTES_MAX};
-use weir_exchange::transaction::request::Request;
-use weir_exchange::transaction::seeking::Need;
+use weir_exchange::parts::end::{End, OwnedEnd};
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::request::{Need, Request};
+use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, write_chunk_header};
 use weir_http::message::Framing;
 

@@ -1,8 +1,8 @@
 //! The client's side of the fake world: a connection of HTTP/1, or a stream of one of HTTP/2.
 
 use weir_exchange::edge::Lag;
-use weir_exchange::edge::end::{End, OwnedEnd};
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::end::{End, OwnedEnd};
+use weir_exchange::parts::pieces::Pieces;
 
 use super::plan::Plan;
 

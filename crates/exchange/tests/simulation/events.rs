@@ -1,7 +1,8 @@
 //! What can happen in a state, and no more.
 
+use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::{MemberFailure, Phase};
+use weir_exchange::transaction::exchange::Phase;
 
 use super::client::Client;
 use super::member::MemberConnection;

@@ -1,10 +1,10 @@
 //! What a client does, as its connection tells the transaction.
 
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::LetOut;
+use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::LetOut;
 
 use super::plan::Framed;
 use super::router::Router;

@@ -1,12 +1,13 @@
 //! What a member does, as its connection tells the transaction.
 
-use weir_exchange::edge::end::End;
-use weir_exchange::edge::messages::Message;
 use weir_exchange::edge::{Edge, Flow, Side};
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::messages::Message;
+use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::{MemberFailure, Phase};
+use weir_exchange::transaction::exchange::Phase;
 use weir_exchange::transaction::response::Passed;
 use weir_http::message::Framing;
 

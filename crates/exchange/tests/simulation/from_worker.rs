@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::NoMember;
+use weir_exchange::parts::failure::{Loss, MemberFailure};
+use weir_exchange::parts::parked::Parked;
+use weir_exchange::parts::tries::Lease;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::{Loss, MemberFailure};
-use weir_exchange::transaction::parked::Parked;
-use weir_exchange::transaction::tries::Lease;
 
 use super::asking;
 use super::router::Router;

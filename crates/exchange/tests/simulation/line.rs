@@ -6,9 +6,9 @@ use weir_core::clock::Clock;
 use weir_core::queue::Line;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::pool::{LocalPool, Preference};
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::parked::Parked;
-use weir_exchange::transaction::tries::Lease;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::parked::Parked;
+use weir_exchange::parts::tries::Lease;
 
 /// Who waits for a place, and who has one.
 #[derive(Default)]

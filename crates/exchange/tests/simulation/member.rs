@@ -2,7 +2,7 @@
 
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::edge::Lag;
-use weir_exchange::edge::end::OwnedEnd;
+use weir_exchange::parts::end::OwnedEnd;
 
 /// The stream of a member of HTTP/2.
 pub struct MemberStream {

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_exchange::edge::end::End;
-use weir_exchange::edge::stream_end::StreamEnd;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::After;
+use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::ends::After;
 use weir_http::h1::{BodyDecoder, BodyStep, HeadLimits, Parsed, parse_request};
 use weir_http::message::{Framing, RequestHead};
 use weir_http::path::PathForm;

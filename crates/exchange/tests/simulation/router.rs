@@ -6,27 +6,26 @@ use std::rc::Rc;
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, OfExchange};
-use weir_exchange::edge::arrival::{Arrival, Registration};
-use weir_exchange::edge::end::End;
-use weir_exchange::edge::tools::Tools;
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::arrival::{Arrival, Registration};
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::{After, Ends};
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::tools::Tools;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::{After, Ends};
-use weir_exchange::transaction::exchange::{Exchange, MemberFailure};
+use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
 use weir_exchange::transaction::tunnel::Tunnel;
 use weir_http::message::RequestHead;
 
-use super::asking;
 use super::client::Client;
-use super::from_client;
-use super::from_worker;
 use super::line::Queue;
 use super::model::{self, Book};
 use super::plan::{Ask, Plan};
 use super::scene::{BEGINNING_US, Scene, Server};
 use super::world::World;
+use super::{asking, from_client, from_worker};
 
 /// A transaction, if one is under way, and all that is around it.
 pub struct Router {

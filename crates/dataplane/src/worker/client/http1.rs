@@ -2,11 +2,11 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::{self, Next, Pieces};
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::Outcome;
+use weir_exchange::parts::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::Outcome;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
 
 use crate::worker::Worker;

@@ -4,9 +4,9 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
-use weir_exchange::edge::end::End;
-use weir_exchange::edge::stream_end::StreamEnd;
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_http::h2::hpack::HeaderBlock;

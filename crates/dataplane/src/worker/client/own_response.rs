@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use weir_config::snapshot::Page;
 use weir_exchange::arena::ClientKey;
-use weir_exchange::edge::messages::OwnAnswer;
+use weir_exchange::parts::messages::OwnAnswer;
 use weir_exchange::shared::counters::{VirtualServerCounters, count_status};
 use weir_exchange::termination::Termination;
 use weir_http::edits::FieldEdits;

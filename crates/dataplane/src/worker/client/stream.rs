@@ -5,11 +5,11 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
-use weir_exchange::edge::end::End;
-use weir_exchange::edge::messages::OwnAnswer;
-use weir_exchange::edge::stream_end::StreamEnd;
-use weir_exchange::pieces::Pieces;
-use weir_exchange::transaction::ends::{Ends, LetOut};
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::{Ends, LetOut};
+use weir_exchange::parts::messages::OwnAnswer;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::stream_end::StreamEnd;
 use weir_http::h1::{OwnResponse, reason_phrase};
 use weir_http::h2::SendKind;
 use weir_http::h2::hpack::BlockEncoder;

@@ -3,13 +3,12 @@
 
 use std::io::IoSlice;
 
-use weir_event_loop::READ_BUFFER_BYTES;
 use weir_event_loop::wall_clock::HTTP_DATE_BYTES;
-use weir_exchange::edge::end::{End, OwnedEnd};
-use weir_exchange::edge::messages::{Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::edge::{Flow, Lag};
-use weir_exchange::pieces::Pieces;
-use weir_exchange::transaction::ends::Ends;
+use weir_exchange::parts::end::{End, OwnedEnd};
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::parts::pieces::Pieces;
 use weir_http::h1::{ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
@@ -55,9 +54,8 @@ impl Desk<'_> {
                 self.deliver(ends, input, pieces, end);
             }
         } else if let Some(client) = self.world.clients.get(ends.client) {
-            let has_trailers = matches!(end, End::Trailers(..));
             let mut trailers = Message::default();
-            if has_trailers {
+            if matches!(end, End::Trailers(..)) {
                 trailers = self.world.tools.scratch.take();
             }
             let tail = end_of_chunks(framing, end, &mut trailers);
@@ -69,9 +67,7 @@ impl Desk<'_> {
                 }
             });
             ends.count_sent(sent);
-            if has_trailers {
-                self.world.tools.scratch.give(trailers);
-            }
+            self.world.tools.scratch.give(trailers);
         }
         self.world.tools.scratch.give(head);
     }
@@ -140,17 +136,21 @@ impl Desk<'_> {
         }
     }
 
-    /// How the client may go on sending.
+    /// How the client may go on sending. It is stopped where it has its connection for itself, and its window opens where it
+    /// has a stream; it goes on with [`Self::let_client_send`], and is read as much at a time as there is room for.
     #[inline]
     pub fn set_client_flow(&mut self, ends: &mut Ends, flow: Flow) {
-        let client = self.world.clients.get(ends.client).filter(|_| ends.stream.is_none());
-        match (flow, client) {
-            (Flow::Stop, Some(client)) => self.io.pause(client.token),
-            (Flow::Go, Some(client)) => self.io.resume(client.token),
-            (Flow::Slices(bytes), Some(client)) => self.io.limit_reads(client.token, bytes),
-            (Flow::Bulk, Some(client)) => self.io.limit_reads(client.token, READ_BUFFER_BYTES),
-            (Flow::Window, None) => self.give_window(ends),
-            (Flow::Window, Some(_)) | (_, None) => {}
+        match flow {
+            Flow::Window if ends.stream.is_some() => self.give_window(ends),
+            Flow::Stop if ends.stream.is_none() => {
+                if let Some(client) = self.world.clients.get(ends.client) {
+                    self.io.pause(client.token);
+                }
+            }
+            Flow::Window | Flow::Stop => {}
+            Flow::Go | Flow::Slices(_) | Flow::Bulk => {
+                debug_assert!(false, "no transaction asks that of its client");
+            }
         }
     }
 

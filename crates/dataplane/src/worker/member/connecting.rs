@@ -7,9 +7,9 @@ use weir_config::snapshot::{Address, ProxyVersion};
 use weir_event_loop::Owner;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::exchange::MemberFailure;
-use weir_exchange::transaction::seeking::Need;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::request::Need;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
 use crate::endpoint::endpoint;

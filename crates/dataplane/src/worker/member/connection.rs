@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use weir_event_loop::{READ_BUFFER_BYTES, Token};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::local::pool::{LocalMember, LocalPool};
-use weir_exchange::transaction::exchange::MemberFailure;
+use weir_exchange::parts::failure::MemberFailure;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;

@@ -2,13 +2,14 @@
 
 use weir_event_loop::{EventLoop, READ_BUFFER_BYTES};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
-use weir_exchange::edge::end::End;
-use weir_exchange::edge::messages::Message;
 use weir_exchange::edge::{Edge, Flow, Side};
-use weir_exchange::pieces::{self, Next, Pieces};
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::messages::Message;
+use weir_exchange::parts::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::{Exchange, MemberFailure, Phase};
+use weir_exchange::transaction::exchange::{Exchange, Phase};
 use weir_exchange::transaction::response::Passed;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{

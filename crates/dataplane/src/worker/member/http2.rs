@@ -6,12 +6,12 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
-use weir_exchange::edge::end::End;
 use weir_exchange::local::pool::LocalMember;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::exchange::MemberFailure;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{Answered, read_response, read_trailers};
 use weir_http::h2::{By, Connection, ErrorCode, Event, HeadersKind, Limits, Received};
@@ -21,7 +21,7 @@ use crate::worker::desk::Desk;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
 use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
-use crate::worker::world::World;
+use crate::worker::world::{StreamOf, World};
 
 /// What a member may do. The window of a connection has room for those of all its streams: a client that does not
 /// take its response must not keep those of others from coming.
@@ -183,20 +183,15 @@ impl Desk<'_> {
 impl Desk<'_> {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, ends: &mut Ends) {
-        let (Some(connection_key), Some(stream)) =
-            (ends.attempt.connection, ends.attempt.member_stream)
-        else {
+        let Some(StreamOf { key, frames, stream, .. }) = self.world.stream_of_member(ends) else {
             return;
         };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
-        let Some(http2) = &mut connection.http2 else { return };
-        let Some(stream) = http2.streams.get_mut(stream) else { return };
         // What waits for the rest of a read has not been passed on.
         let joined = stream.joined.len() as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
-            http2.frames.connection.release(stream.out.id, bytes, &mut http2.frames.out);
-            self.world.list_member_for_flush(connection_key);
+            frames.connection.release(stream.out.id, bytes, &mut frames.out);
+            self.world.list_member_for_flush(key);
         }
     }
 }
@@ -504,13 +499,7 @@ impl Worker {
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
-        let exchanges = self
-            .world
-            .members
-            .get(key)
-            .and_then(|it| it.http2.as_ref())
-            .map(|http2| http2.streams.exchanges());
-        for exchange in exchanges.unwrap_or_default() {
+        for exchange in self.world.exchanges_on(key) {
             self.let_out_of(io, exchange);
         }
     }
@@ -519,20 +508,16 @@ impl Worker {
 impl Desk<'_> {
     /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
     fn let_request_out(&mut self, ends: &mut Ends) -> bool {
-        let (Some(connection_key), Some(stream)) =
-            (ends.attempt.connection, ends.attempt.member_stream)
+        let Some(StreamOf { key, token, frames, stream }) = self.world.stream_of_member(ends)
         else {
             return false;
         };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
-        let Some(http2) = &mut connection.http2 else { return false };
-        let Some(stream) = http2.streams.get_mut(stream) else { return false };
         if !stream.out.is_behind() {
             return false;
         }
-        stream.out.let_out(self.io, connection.token, &mut http2.frames, usize::MAX);
-        self.note_window(connection_key);
-        self.world.list_member_for_flush(connection_key);
+        stream.out.let_out(self.io, token, frames, usize::MAX);
+        self.note_window(key);
+        self.world.list_member_for_flush(key);
         true
     }
 }
@@ -540,13 +525,7 @@ impl Desk<'_> {
 impl Worker {
     /// The member's socket took everything.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        let exchanges = self
-            .world
-            .members
-            .get(key)
-            .and_then(|it| it.http2.as_ref())
-            .map(|http2| http2.streams.exchanges());
-        for exchange in exchanges.unwrap_or_default() {
+        for exchange in self.world.exchanges_on(key) {
             let Some(ends) = self.exchanges.get(exchange).map(Transaction::ends) else { continue };
             if ends.attempt.connection != Some(key) {
                 continue;

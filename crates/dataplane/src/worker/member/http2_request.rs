@@ -2,16 +2,17 @@
 
 use std::rc::Rc;
 
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::Pieces;
-use weir_exchange::transaction::ends::Ends;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::request::Request;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
-use weir_exchange::transaction::request::Request;
 use weir_http::message::Scheme;
 
 use crate::worker::desk::Desk;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::streams::MemberStream;
+use crate::worker::world::StreamOf;
 
 impl Desk<'_> {
     /// Writes the head of an exchange's request on a new stream.
@@ -121,17 +122,14 @@ impl Desk<'_> {
 impl Desk<'_> {
     /// Sends data on the stream of an exchange, if it is open.
     pub fn send_on_stream(&mut self, ends: &mut Ends, input: &[u8], pieces: &Pieces, end: End<'_>) {
-        let (Some(connection_key), Some(stream)) =
-            (ends.attempt.connection, ends.attempt.member_stream)
+        let Some(StreamOf { key, token, frames, stream }) = self.world.stream_of_member(ends)
         else {
             return;
         };
-        let Some(connection) = self.world.members.get_mut(connection_key) else { return };
-        let Some(http2) = &mut connection.http2 else { return };
-        if let Some(stream) = http2.streams.get_mut(stream).filter(|it| it.is_opened()) {
-            stream.out.send(self.io, connection.token, &mut http2.frames, (input, pieces), end);
-            self.note_window(connection_key);
-            self.world.list_member_for_flush(connection_key);
+        if stream.is_opened() {
+            stream.out.send(self.io, token, frames, (input, pieces), end);
+            self.note_window(key);
+            self.world.list_member_for_flush(key);
         }
     }
 }

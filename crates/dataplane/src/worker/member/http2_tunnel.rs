@@ -6,9 +6,9 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::request::Request;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::request::Request;
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;

@@ -6,8 +6,8 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
+use weir_exchange::parts::ends::Ends;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::Ends;
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;

@@ -2,9 +2,9 @@
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::{Loss, MemberFailure};
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::ends::Ends;
-use weir_exchange::transaction::exchange::{Loss, MemberFailure};
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;

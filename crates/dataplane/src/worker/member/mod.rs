@@ -15,10 +15,11 @@ pub mod toward_member;
 use rustix::io::Errno;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::edge::end::End;
-use weir_exchange::pieces::Pieces;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::failure::{Loss, MemberFailure};
+use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::transaction::Transaction;
-use weir_exchange::transaction::exchange::{Loss, MemberFailure, Phase};
+use weir_exchange::transaction::exchange::Phase;
 use weir_exchange::transaction::response::Passed;
 
 use crate::worker::Worker;

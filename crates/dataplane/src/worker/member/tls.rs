@@ -5,7 +5,7 @@ use std::rc::Rc;
 use weir_config::snapshot::{Address, Member, PoolTls};
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::transaction::exchange::MemberFailure;
+use weir_exchange::parts::failure::MemberFailure;
 use weir_tls::{Established, ServerName, Session, TlsError};
 
 use crate::worker::Worker;

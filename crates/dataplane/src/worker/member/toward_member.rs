@@ -5,12 +5,13 @@ use std::io::IoSlice;
 
 use weir_event_loop::READ_BUFFER_BYTES;
 use weir_exchange::arena::ConnectionKey;
-use weir_exchange::edge::end::End;
 use weir_exchange::edge::{Flow, Lag, Reach, Release};
-use weir_exchange::pieces::Pieces;
-use weir_exchange::transaction::ends::Ends;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::messages::Message;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::request::Request;
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
-use weir_exchange::transaction::request::Request;
 
 use crate::worker::body::{self, end_of_chunks};
 use crate::worker::desk::Desk;
@@ -66,7 +67,10 @@ impl Desk<'_> {
         let Some(connection) = self.world.members.get(connection_key) else { return };
         let token = connection.token;
         let framing = request.framing;
-        let mut trailers = self.world.tools.scratch.take_if(matches!(end, End::Trailers(..)));
+        let mut trailers = Message::default();
+        if matches!(end, End::Trailers(..)) {
+            trailers = self.world.tools.scratch.take();
+        }
         let tail = end_of_chunks(framing, end, &mut trailers);
         let small = pieces.data_bytes <= body::COALESCE_BYTES
             && request.is_replayable()

@@ -4,10 +4,10 @@ use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, ResponseForward};
 use weir_http::message::{Framing, ResponseHead, Version};
 
-use crate::edge::end::End;
-use crate::pieces::Pieces;
+use crate::parts::end::End;
+use crate::parts::pieces::Pieces;
 
-pub use crate::edge::scratch::Message;
+pub use crate::parts::scratch::Message;
 
 /// A response head as it goes to a client.
 pub struct OutHead<'a> {

@@ -3,8 +3,8 @@
 use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
 
-use crate::transaction::considered::Ending;
-use crate::transaction::tries::Lease;
+use crate::parts::considered::Ending;
+use crate::parts::tries::Lease;
 
 /// What a request waits for that has no member.
 #[derive(Default)]

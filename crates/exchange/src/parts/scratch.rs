@@ -23,12 +23,6 @@ impl Scratch {
         Message { bytes }
     }
 
-    /// The same where it is `wanted`; else one that has no memory yet.
-    #[inline]
-    pub fn take_if(&mut self, wanted: bool) -> Message {
-        if wanted { self.take() } else { Message::default() }
-    }
-
     /// Takes a buffer back. What is still in it is gone.
     #[inline]
     pub fn give(&mut self, mut message: Message) {

@@ -6,11 +6,29 @@ use weir_http::h2::Answer;
 use weir_http::h2::message::{Lines, LinesWriter, RequestForward, write_request};
 use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
-use crate::edge::end::{End, OwnedEnd};
-use crate::edge::tools::Tools;
 use crate::local::pool::Forms;
-use crate::transaction::seeking::Need;
-use crate::transaction::websocket::{self, Handshake};
+use crate::parts::end::{End, OwnedEnd};
+use crate::parts::tools::Tools;
+use crate::parts::websocket::{self, Handshake};
+
+/// What a transaction needs of a member's connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Need {
+    /// One that nothing was spoken on.
+    pub is_fresh: bool,
+    /// It can be asked for once more, should the connection have gone stale.
+    pub is_repeatable: bool,
+    /// It becomes a tunnel, which has a connection for itself.
+    pub is_tunnel: bool,
+    /// It has a body.
+    pub has_body: bool,
+    /// All of it is here.
+    pub is_whole: bool,
+    /// Some of it was sent to a member already.
+    pub is_sent: bool,
+    /// All that was sent of it is here to be sent again.
+    pub is_replayable: bool,
+}
 
 /// What could be sent once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A try of a member: the place at it, the connection to it, and when what happened.
 
 use crate::arena::{ConnectionKey, MemberStreamKey};
-use crate::transaction::tries::Lease;
+use crate::parts::tries::Lease;
 
 /// A try of a member; empty while a request has none.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::local::pool::{LocalPool, Preference, TRIES_MAX};
-use crate::transaction::exchange::MemberFailure;
+use crate::parts::failure::MemberFailure;
 
 /// A place at a member. It is given back when this is dropped, so that whatever ends a request, be it a panic, gives it
 /// back.

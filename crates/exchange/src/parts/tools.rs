@@ -5,10 +5,10 @@ use weir_core::policy::Decision;
 use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
-use crate::edge::scratch::Scratch;
 use crate::local::traffic::LimitPlace;
-use crate::transaction::encoding::Encoding;
-use crate::transaction::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
+use crate::parts::encoding::Encoding;
+use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
+use crate::parts::scratch::Scratch;
 
 /// What transactions use one after another. What is an `Option` leaves while it is used.
 pub struct Tools {

@@ -4,6 +4,7 @@ use weir_http::h1::{BodyDecoder, BodyError, BodyStep};
 
 /// Ranges of data that go out together; more chunks than that in one read make a further send.
 pub const PIECES_MAX: usize = 16;
+
 /// The data found in one stretch of input.
 pub struct Pieces {
     ranges: [(u32, u32); PIECES_MAX],

@@ -1,7 +1,7 @@
 //! What was decided about a request.
 
 use crate::local::pool::Preference;
-use crate::transaction::remembered::Remembered;
+use crate::parts::remembered::Remembered;
 
 /// What is to be done with a request.
 pub struct Considered {

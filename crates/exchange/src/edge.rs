@@ -4,28 +4,19 @@
 //!
 //! The workers of the data path implement it with sockets (`Desk`), tests without.
 
-pub mod arrival;
-pub mod end;
-pub mod messages;
-pub mod notice;
-pub mod scratch;
-pub mod stream_end;
-pub mod tools;
-
 use weir_core::clock::Clock;
 use weir_http::h2::SendKind;
 
-use crate::edge::end::{End, OwnedEnd};
-use crate::edge::messages::{Message, OutHead, OwnAnswer, Sending};
-use crate::edge::notice::Notice;
-use crate::edge::stream_end::StreamEnd;
-use crate::edge::tools::Tools;
-use crate::pieces::Pieces;
+use crate::parts::end::{End, OwnedEnd};
+use crate::parts::ends::Ends;
+use crate::parts::failure::MemberFailure;
+use crate::parts::messages::{Message, OutHead, OwnAnswer, Sending};
+use crate::parts::notice::Notice;
+use crate::parts::pieces::Pieces;
+use crate::parts::request::{Need, Request};
+use crate::parts::stream_end::StreamEnd;
+use crate::parts::tools::Tools;
 use crate::termination::Termination;
-use crate::transaction::ends::Ends;
-use crate::transaction::exchange::MemberFailure;
-use crate::transaction::request::Request;
-use crate::transaction::seeking::Need;
 
 /// What a transaction asks of all that is around it. A test keeps these few.
 pub trait Edge {
@@ -81,7 +72,7 @@ pub trait Edge {
     /// Whether a side takes what it is sent.
     fn lag(&mut self, ends: &Ends, side: Side) -> Lag;
 
-    /// How a side may go on sending.
+    /// How a side may go on sending. Clients are only stopped, and given window: they go on with [`Edge::held`].
     fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow);
 
     /// When a side must have done something; `None`: it need not.

@@ -4,7 +4,7 @@ use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
 use weir_http::message::ResponseHead;
 
-use crate::edge::messages::Message;
+use crate::parts::messages::Message;
 
 /// What is remembered of a request until its response comes.
 pub struct Codings {

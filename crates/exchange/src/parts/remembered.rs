@@ -26,7 +26,7 @@ pub struct Remembered {
     /// Marks for the access log.
     pub marks: Lines,
     /// How the client is kept at its member.
-    pub kept: Option<Stickiness>,
+    pub stickiness: Option<Stickiness>,
     /// What its cookie says of other pools.
     pub other_tokens: OtherTokens,
     /// It came through TLS.
@@ -57,11 +57,11 @@ struct Request {
 
 impl Remembered {
     /// Takes over what was decided.
-    pub fn take(&mut self, decision: &mut Decision, kept: Option<Stickiness>) {
+    pub fn take(&mut self, decision: &mut Decision, stickiness: Option<Stickiness>) {
         std::mem::swap(&mut self.response, &mut decision.response);
         std::mem::swap(&mut self.marks, &mut decision.marks);
         std::mem::swap(&mut self.other_tokens, &mut decision.other_tokens);
-        self.kept = kept;
+        self.stickiness = stickiness;
     }
 
     /// Keeps the request for rules that look at it with the response.
@@ -102,7 +102,7 @@ impl Remembered {
     pub fn clear(&mut self) {
         self.response.clear();
         self.marks.clear();
-        self.kept = None;
+        self.stickiness = None;
         self.other_tokens.clear();
         self.is_secure = false;
         self.limit_places.clear();

@@ -1,0 +1,41 @@
+//! How the stream of a transaction ends, if its client has not ended it.
+
+use weir_http::h2::ErrorCode;
+
+use crate::termination::Termination;
+
+/// How the stream of a transaction ends, if its client has not ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// All of the answer is out, which has this status, and the rest of the request is not wanted.
+    Answered(u16),
+    /// It is reset with this code.
+    Broken(ErrorCode),
+}
+
+impl StreamEnd {
+    /// That of an exchange of which not all is answered.
+    pub fn of_broken(why: Termination) -> Self {
+        Self::Broken(match why {
+            Termination::ClientMalformed => ErrorCode::PROTOCOL_ERROR,
+            Termination::ClientTimeout | Termination::ClientAbort => ErrorCode::CANCEL,
+            Termination::ClientFlood => ErrorCode::ENHANCE_YOUR_CALM,
+            Termination::MemberAbort
+            | Termination::MemberTimeout
+            | Termination::MemberMalformed
+            | Termination::EncodingFailed
+            | Termination::Stopped => ErrorCode::INTERNAL_ERROR,
+            // A part must not look like the whole.
+            _ => ErrorCode::CANCEL,
+        })
+    }
+
+    /// That of a tunnel.
+    pub fn of_tunnel(why: Termination) -> Self {
+        Self::Broken(match why {
+            // Only its member does not want what its client may yet send.
+            Termination::Complete => ErrorCode::NO_ERROR,
+            _ => ErrorCode::CANCEL,
+        })
+    }
+}
