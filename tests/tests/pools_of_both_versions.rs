@@ -9,7 +9,6 @@ use std::time::Duration;
 use weir_tests::client::Client;
 use weir_tests::http2::Peer;
 use weir_tests::member::{Member, Then};
-use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
@@ -85,10 +84,10 @@ impl Switched {
 }
 
 /// One pool before another, of which one is asked as HTTP/2.
-fn pools(first: &str, first_is_http2: bool, behind: &Proxy) -> Setup {
-    let health = "monitors: [ { type: http, path: /health, interval: 50ms, fall: 1 } ]";
+fn pools(first: &Proxy, first_is_http2: bool, behind: &Proxy) -> Setup {
+    let health = "monitors: [ { type: http, path: /health, interval: 100ms, fall: 1 } ]";
     Setup::new(&[])
-        .member(&format!("{{ address: {first}, connections_max: 1 }}"))
+        .member(&format!("{{ address: {}, connections_max: 1 }}", first.address()))
         .http("http2: true")
         .pool(health)
         .pool(&format!("http2: {first_is_http2}"))
@@ -113,11 +112,13 @@ fn http2_connections(proxy: &Proxy) -> f64 {
 #[test]
 fn a_fallback_is_asked_in_its_own_version() {
     for first_is_http2 in [false, true] {
-        let spare = Switched::new();
-        let behind = spare.inner();
-        let nobody = Lease::new();
-        let setup = pools(&nobody.address().to_string(), first_is_http2, &behind);
-        let proxy = Proxy::start(&setup);
+        let (first, spare) = (Switched::new(), Switched::new());
+        let (inner, behind) = (first.inner(), spare.inner());
+        let proxy = Proxy::start(&pools(&inner, first_is_http2, &behind));
+        // It serves at once when its first look finds somebody.
+        proxy.wait_for_member_state(inner.address(), "up", STEP_TIMEOUT);
+        first.is_up.store(false, Ordering::Release);
+        proxy.wait_for_member_state(inner.address(), "down", STEP_TIMEOUT);
         for caller_is_http2 in [false, true] {
             Caller::send(&proxy, caller_is_http2, "/spare").assert_echo("/spare");
         }
@@ -133,8 +134,7 @@ fn who_waits_in_line_goes_to_a_fallback_of_the_other_version() {
     {
         let (first, spare) = (Switched::new(), Switched::new());
         let (inner, behind) = (first.inner(), spare.inner());
-        let setup = pools(&inner.address().to_string(), first_is_http2, &behind);
-        let proxy = Proxy::start(&setup);
+        let proxy = Proxy::start(&pools(&inner, first_is_http2, &behind));
         proxy.wait_for_member_state(inner.address(), "up", STEP_TIMEOUT);
         let mut held = Caller::send(&proxy, false, "/held");
         eventually("it is held", STEP_TIMEOUT, || {
