@@ -76,31 +76,40 @@ impl Exchange {
         counters.requests_active.add(1);
         route.pool.note_request(turn.now_ms());
         let Registration { key, client, stream, log_format, log_request } = registration;
-        // It is large: what is written here is written where it stays.
-        *transactions.vacant() = Some(Transaction::Http(Self {
-            ends: Ends {
-                key,
-                over: None,
-                client,
-                stream,
-                is_member_stopped: false,
-                tries: Tries::new(route.pool, route.preference),
-                parked: Parked::No,
-                attempt: Attempt::default(),
-                server: Rc::clone(server),
-                remembered,
-                account: Account::begin(turn.now_us(), log_format, log_request),
-            },
-            codings,
-            encoding: None,
-            keep_alive: head.keep_alive && arrival.may_go_on,
-            client_closes: !head.keep_alive,
-            phase: Phase::AwaitHead,
-            pace: Pace::of_request(head, input),
-            request,
-            response_framing: Framing::None,
-            client_ended: false,
-        }));
+        let pace = Pace::of_request(head, input);
+        let account = Account::begin(turn.now_us(), log_format, log_request);
+        let tries = Tries::new(route.pool, route.preference);
+        let server = Rc::clone(server);
+        let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);
+        let vacant = transactions.vacant();
+        debug_assert!(vacant.is_none(), "a vacant place is empty");
+        // It is large, and written where it stays: nothing is dropped there, which is asked for that the compiler knows it.
+        if vacant.is_none() {
+            *vacant = Some(Transaction::Http(Self {
+                ends: Ends {
+                    key,
+                    over: None,
+                    client,
+                    stream,
+                    is_member_stopped: false,
+                    tries,
+                    parked: Parked::No,
+                    attempt: Attempt::default(),
+                    server,
+                    remembered,
+                    account,
+                },
+                codings,
+                encoding: None,
+                keep_alive,
+                client_closes,
+                phase: Phase::AwaitHead,
+                pace,
+                request,
+                response_framing: Framing::None,
+                client_ended: false,
+            }));
+        }
         Verdict { decision, ending: route.ending, not_before_us: route.not_before_us }
     }
 
