@@ -120,6 +120,16 @@ impl<T> Slot<T> {
     }
 }
 
+/// Memory for things that an arena gave away while it had none.
+pub struct Room<T>(Vec<Slot<T>>);
+
+impl<T> Room<T> {
+    /// How many things fit.
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
 /// Things by key. A slot is used again, under another generation.
 pub struct Arena<K, T> {
     slots: Vec<Slot<T>>,
@@ -244,13 +254,29 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// Gives the memory of empty slots back, if all of them are. Keys that were given go on naming nothing.
-    pub fn shrink_if_empty(&mut self) {
-        if self.count == 0 {
-            let generations = self.slots.iter().map(|slot| slot.generation);
-            self.first_generation = generations.max().unwrap_or(self.first_generation);
-            (self.slots, self.free) = (Vec::new(), NO_SLOT);
+    /// Gives its memory away, if nothing is in it. Keys that were given go on naming nothing.
+    pub fn give_room(&mut self) -> Option<Room<T>> {
+        if self.count > 0 {
+            return None;
         }
+        let generations = self.slots.iter().map(|slot| slot.generation);
+        self.first_generation = generations.max().unwrap_or(self.first_generation);
+        self.free = NO_SLOT;
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        (slots.capacity() > 0).then_some(Room(slots))
+    }
+
+    /// Takes memory for things, if it has none yet.
+    pub fn take_room(&mut self, room: Room<T>) {
+        if self.slots.capacity() == 0 {
+            self.slots = room.0;
+        }
+    }
+
+    /// Whether it has memory for things.
+    pub fn has_room(&self) -> bool {
+        self.slots.capacity() > 0
     }
 
     /// All things with their keys.
@@ -310,6 +336,33 @@ mod tests {
     fn a_slot_that_has_had_all_generations() {
         assert_eq!(next_generation(1), 2);
         assert_eq!(next_generation(u32::MAX), 1);
+    }
+
+    #[test]
+    fn memory_that_is_given_away_takes_no_keys_with_it() {
+        let mut random = Random::new(1);
+        let mut arenas: [Arena<OfClient, u64>; 2] = Default::default();
+        let mut given = [HashMap::new(), HashMap::new()];
+        let mut room = None;
+        for step in 0..5_000u64 {
+            let which = random.below(2);
+            let arena = &mut arenas[which];
+            if let Some(room) = room.take() {
+                arena.take_room(room);
+            }
+            for number in 0..1 + random.below(3) as u64 {
+                let key = arena.insert(step + number);
+                assert!(given[which].insert(key, step).is_none(), "a key given twice");
+            }
+            assert!(arena.give_room().is_none(), "there are things in it");
+            if random.below(3) > 0 {
+                let keys: Vec<ClientKey> = arena.iter().map(|(key, _)| key).collect();
+                assert!(keys.iter().all(|key| arena.remove(*key).is_some()));
+                room = arena.give_room();
+                assert!(room.is_some() && !arena.has_room());
+                assert!(keys.iter().all(|key| arena.get(*key).is_none()));
+            }
+        }
     }
 
     /// Whatever is done in whatever order: a map that never uses a key again says the same.

@@ -17,10 +17,10 @@ fn nothing_is_larger_than_today() {
     check::<Slot<Client>>(320);
     check::<Client>(312);
     // What a client and a member have in addition if they speak HTTP/2.
-    check::<Http2>(1_136);
+    check::<Http2>(1_088);
     check::<Stream>(224);
     check::<MemberConnection>(200);
-    check::<MemberHttp2>(1_128);
+    check::<MemberHttp2>(1_104);
     check::<MemberStream>(144);
     check::<Transaction>(464);
     check::<Exchange>(464);

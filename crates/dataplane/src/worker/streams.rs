@@ -1,7 +1,7 @@
 //! What an exchange has on a connection that it shares with others, on either side.
 
 use weir_exchange::arena::{
-    Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, StreamKey,
+    Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, Room, StreamKey,
 };
 use weir_exchange::parts::end::OwnedEnd;
 use weir_http::h2::Priority;
@@ -31,24 +31,24 @@ pub struct Stream {
     pub is_end_told: bool,
 }
 
+/// Memory for the streams of a client connection. One that rests has none.
+pub type StreamRoom = Room<Box<Stream>>;
+
 /// The streams of one client connection that have exchanges, in no order.
 #[derive(Default)]
 pub struct ClientStreams {
     streams: Arena<OfStream, Box<Stream>>,
-    order: Vec<StreamKey>,
 }
 
 impl ClientStreams {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.streams.is_empty()
     }
 
     /// A further one.
     pub fn insert(&mut self, stream: Box<Stream>) -> StreamKey {
-        let key = self.streams.insert(stream);
-        self.order.push(key);
-        key
+        self.streams.insert(stream)
     }
 
     /// What the key names.
@@ -63,22 +63,27 @@ impl ClientStreams {
 
     /// Takes out what the key names.
     pub fn remove(&mut self, key: StreamKey) -> Option<Box<Stream>> {
-        let stream = self.streams.remove(key)?;
-        if let Some(place) = self.order.iter().position(|other| *other == key) {
-            self.order.swap_remove(place);
-        }
-        if self.order.is_empty() {
-            // A connection that rests has no memory for streams.
-            self.order = Vec::new();
-            self.streams.shrink_if_empty();
-        }
-        Some(stream)
+        self.streams.remove(key)
+    }
+
+    /// Memory for streams; see [`Arena::give_room`].
+    pub fn give_room(&mut self) -> Option<StreamRoom> {
+        self.streams.give_room()
+    }
+
+    /// Whether it has memory for streams.
+    pub fn has_room(&self) -> bool {
+        self.streams.has_room()
+    }
+
+    /// Takes memory for streams.
+    pub fn take_room(&mut self, room: StreamRoom) {
+        self.streams.take_room(room);
     }
 
     /// Their exchanges.
     pub fn exchanges(&self) -> Vec<ExchangeKey> {
-        let streams = self.order.iter().filter_map(|key| self.streams.get(*key));
-        streams.filter_map(|stream| stream.exchange).collect()
+        self.streams.iter().filter_map(|(_, stream)| stream.exchange).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a worker's exchanges act upon: connections, lines, buffers, the log.
 
+use crate::worker::streams::StreamRoom;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -64,6 +65,7 @@ pub struct Queues {
 #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
 pub struct Spare {
     pub streams: Vec<Box<Stream>>,
+    pub stream_rooms: Vec<StreamRoom>,
     pub pending: Vec<Box<PendingRequests>>,
 }
 

@@ -27,14 +27,20 @@ const TURN_BYTES: usize = 16 * 1024;
 /// Room for held data that a stream keeps when it is used again.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
-/// Streams that are kept to be used again.
+/// Streams that are kept to be used again, and rooms for so many at most.
 const SPARE_MAX: usize = 128;
 
 impl Worker {
     /// What an exchange on a stream needs, from those that were used before.
     pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
         let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
-        let mut stream = self.world.spare.streams.pop().unwrap_or_default();
+        let spare = &mut self.world.spare;
+        if !http2.streams.has_room()
+            && let Some(room) = spare.stream_rooms.pop()
+        {
+            http2.streams.take_room(room);
+        }
+        let mut stream = spare.streams.pop().unwrap_or_default();
         stream.exchange = Some(self.exchanges.next_key());
         stream.out.id = id;
         Some(http2.streams.insert(stream))
@@ -60,8 +66,14 @@ impl Desk<'_> {
     pub fn end_stream(&mut self, ends: &mut Ends, end: StreamEnd) {
         let Some(stream) = ends.stream.take() else { return };
         let client = self.world.clients.get_mut(ends.client);
-        let http2 = client.and_then(|client| client.http2.as_mut());
-        let Some(mut stream) = http2.and_then(|http2| http2.streams.remove(stream)) else { return };
+        let Some(http2) = client.and_then(|client| client.http2.as_mut()) else { return };
+        let Some(mut stream) = http2.streams.remove(stream) else { return };
+        if let Some(room) = http2.streams.give_room()
+            && room.capacity() <= SPARE_MAX
+            && self.world.spare.stream_rooms.len() < SPARE_MAX
+        {
+            self.world.spare.stream_rooms.push(room);
+        }
         let out = (stream.out.id, stream.unreleased);
         self.close_stream(ends.client, out, end);
         self.io.give_buffer(std::mem::take(&mut stream.joined));

@@ -9,14 +9,29 @@ use crate::h2::hpack::{HeaderBlock, HpackError};
 use crate::h2::streams::{Answer, Closed, Half, Stream};
 use crate::h2::window::ReceiveWindow;
 
-/// A header block that is not whole yet.
+/// What the HEADERS frame of a header block says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Continuing {
-    pub(super) stream: u32,
+struct Headers {
+    stream: u32,
     end_stream: bool,
     depends_on_itself: bool,
+}
+
+/// A header block that is not whole yet.
+#[derive(Debug)]
+pub(super) struct Continuing {
+    headers: Headers,
     /// CONTINUATION frames so far.
     pub(super) frames: u16,
+    /// What has come of it.
+    pub(super) fragments: Vec<u8>,
+}
+
+impl Continuing {
+    /// Its stream.
+    pub(super) fn stream(&self) -> u32 {
+        self.headers.stream
+    }
 }
 
 impl Connection {
@@ -54,18 +69,17 @@ impl Connection {
         let fragment = &payload[prefix..end.ok_or(Misbehaviour::Padding)?];
         let depends_on_itself = header.has(flag::PRIORITY)
             && read_u31(&payload[usize::from(header.has(flag::PADDED))..]) == header.stream;
-        let continuing = Continuing {
+        let headers = Headers {
             stream: header.stream,
             end_stream: header.has(flag::END_STREAM),
             depends_on_itself,
-            frames: 0,
         };
         if header.has(flag::END_HEADERS) {
-            return self.finish_headers(continuing, fragment, block, out);
+            return self.finish_headers(headers, fragment, block, out);
         }
-        self.fragments.clear();
-        self.fragments.extend_from_slice(fragment);
-        self.continuing = Some(continuing);
+        // Large blocks are rare: an idle connection has no room for one.
+        let continuing = Continuing { headers, frames: 0, fragments: fragment.to_vec() };
+        self.continuing = Some(Box::new(continuing));
         Ok(None)
     }
 
@@ -76,20 +90,19 @@ impl Connection {
         block: &mut HeaderBlock,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
-        self.fragments.extend_from_slice(payload);
+        let Some(continuing) = &mut self.continuing else { return Ok(None) };
+        continuing.fragments.extend_from_slice(payload);
         if !header.has(flag::END_HEADERS) {
             return Ok(None);
         }
         let Some(continuing) = self.continuing.take() else { return Ok(None) };
-        // Large blocks are rare; what held one is not kept.
-        let fragments = std::mem::take(&mut self.fragments);
-        self.finish_headers(continuing, &fragments, block, out)
+        self.finish_headers(continuing.headers, &continuing.fragments, block, out)
     }
 
     /// A header block is whole. It is decoded whatever becomes of it, for the table's sake.
     fn finish_headers(
         &mut self,
-        headers: Continuing,
+        headers: Headers,
         fragment: &[u8],
         block: &mut HeaderBlock,
         out: &mut Vec<u8>,
@@ -138,11 +151,11 @@ impl Connection {
     /// A client opens a stream.
     fn accept_stream(
         &mut self,
-        headers: Continuing,
+        headers: Headers,
         block: &HeaderBlock,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
-        let Continuing { stream, end_stream, .. } = headers;
+        let Headers { stream, end_stream, .. } = headers;
         self.peer_highest = stream;
         if self.goaway_sent.is_some_and(|last| stream > last) {
             // Section 6.8: the client knows by GOAWAY that it was not taken.
@@ -192,12 +205,12 @@ impl Connection {
     /// A head in answer to our request.
     fn take_response(
         &mut self,
-        headers: Continuing,
+        headers: Headers,
         (answer, tag): (Answer, u64),
         block: &HeaderBlock,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
-        let Continuing { stream, end_stream, .. } = headers;
+        let Headers { stream, end_stream, .. } = headers;
         // Whether it is a status at all is for the reader of the head to say.
         let status = block.find(b":status").unwrap_or_default();
         if status.len() == 3 && status[0] == b'1' {

@@ -189,8 +189,7 @@ pub struct Connection {
     /// Part of a frame header or payload whose rest has not arrived.
     partial: Vec<u8>,
     /// The header block that CONTINUATION goes on with.
-    continuing: Option<headers::Continuing>,
-    fragments: Vec<u8>,
+    continuing: Option<Box<headers::Continuing>>,
     decoder: Decoder,
     encoder: Encoder,
 
@@ -241,7 +240,6 @@ impl Connection {
             },
             partial: Vec::new(),
             continuing: None,
-            fragments: Vec::new(),
             decoder: Decoder::new(),
             encoder: Encoder::new(limits.encoder_table_size_max),
             peer: PeerSettings::new(),
@@ -348,8 +346,9 @@ impl Connection {
 
     /// Bytes of memory held, the connection itself aside.
     pub fn memory_size(&self) -> usize {
+        let fragments = self.continuing.as_ref().map_or(0, |it| it.fragments.capacity());
         self.partial.capacity()
-            + self.fragments.capacity()
+            + fragments
             + self.decoder.memory_size()
             + self.encoder.memory_size()
             + self.streams.memory_size()
@@ -402,7 +401,6 @@ impl Connection {
         frame::write_goaway(last_stream, error.code(), error.text(), out);
         self.goaway_sent = Some(last_stream);
         self.partial = Vec::new();
-        self.fragments = Vec::new();
         self.continuing = None;
     }
 
@@ -440,6 +438,7 @@ impl Connection {
         assert!(unreleased <= self.receive_window.unreleased());
         let largest = self.limits.frame_size_max as usize;
         assert!(self.partial.len() <= largest && self.partial.capacity() <= 2 * largest);
-        assert!(self.fragments.len() <= self.limits.header_block_size_max as usize);
+        let fragments = self.continuing.as_ref().map_or(0, |it| it.fragments.len());
+        assert!(fragments <= self.limits.header_block_size_max as usize);
     }
 }

@@ -198,7 +198,7 @@ impl Connection {
         if !self.peer_settings_seen && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
             return Err(Misbehaviour::FirstFrame.into());
         }
-        let continued = self.continuing.map(|continuing| continuing.stream);
+        let continued = self.continuing.as_ref().map(|continuing| continuing.stream());
         let is_continuation = header.kind == kind::CONTINUATION;
         if is_continuation != continued.is_some()
             || continued.is_some_and(|stream| stream != header.stream)
@@ -245,7 +245,7 @@ impl Connection {
         if continuing.frames > self.limits.continuations_max {
             return Err(Flood::Continuations.into());
         }
-        let size = self.fragments.len() + header.length as usize;
+        let size = continuing.fragments.len() + header.length as usize;
         if size > self.limits.header_block_size_max as usize {
             return Err(Flood::HeaderBlock.into());
         }
