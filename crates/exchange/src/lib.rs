@@ -1,7 +1,8 @@
 //! What becomes of a request: the decisions of the data path, without sockets, clock or chance.
 //!
-//! [`transaction`] decides; what it asks of the world is one contract, [`edge::Edge`]. [`shared`] is what all workers and
-//! the control plane know of the configuration in force, [`local`] what one worker has of it.
+//! [`transaction`] decides; what it asks of the world is one contract, [`edge::Edge`]; [`parts`] is the data that both
+//! speak of. [`shared`] is what all workers and the control plane know of the configuration in force, [`local`] what one
+//! worker has of it.
 
 #![forbid(unsafe_code)]
 

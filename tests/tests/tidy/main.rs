@@ -4,5 +4,6 @@
 
 mod contract;
 mod crates;
+mod folders;
 mod sizes;
 mod unsafe_code;

@@ -7,11 +7,12 @@
 use std::io::IoSlice;
 
 use weir_event_loop::{EventLoop, Token};
-use weir_exchange::parts::end::{End, OwnedEnd};
+use weir_exchange::parts::end::End;
 use weir_exchange::parts::pieces::Pieces;
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
 
+use super::backlog::Backlog;
 use super::body::COALESCE_BYTES;
 
 /// Frames of data that go out in one send.
@@ -19,9 +20,6 @@ const FRAMES_MAX: usize = 8;
 
 /// Frames that were gathered are sent before the end of the turn when there are so many bytes of them.
 const GATHERED_BYTES_MAX: usize = 32 * 1024;
-
-/// Room for pending data that a stream keeps when it is used again.
-const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 /// A connection of HTTP/2, and frames that wait for the end of the turn.
 pub struct Frames {
@@ -72,24 +70,18 @@ impl Frames {
 pub struct Outgoing {
     /// The stream.
     pub id: u32,
-    pending: Vec<u8>,
-    /// So many bytes at the front of `pending` are out.
-    pending_sent: usize,
-    pending_end: OwnedEnd,
+    waiting: Backlog,
 }
 
 impl Outgoing {
     /// Whether something waits.
     pub fn is_behind(&self) -> bool {
-        !self.pending.is_empty()
+        !self.waiting.is_empty()
     }
 
-    /// Makes it as new, with some of the capacity it has.
-    pub fn reset(&mut self) {
-        let mut pending = std::mem::take(&mut self.pending);
-        pending.clear();
-        pending.shrink_to(KEPT_BYTES_MAX);
-        *self = Self { pending, ..Self::default() };
+    /// Drops what waits.
+    pub fn clear(&mut self, io: &mut EventLoop) {
+        self.waiting.clear(io);
     }
 
     /// Sends data and its end, as far as it may go; the rest waits. The bytes that went out.
@@ -107,19 +99,16 @@ impl Outgoing {
             sent = send_data(io, token, frames, self.id, parts, pieces.data_bytes, end);
         }
         if sent.data_bytes < pieces.data_bytes {
-            if self.pending.capacity() == 0 {
-                self.pending = io.take_buffer();
-            }
             let mut skip = sent.data_bytes;
             for part in pieces.of(body) {
                 let skipped = skip.min(part.len());
-                self.pending.extend_from_slice(&part[skipped..]);
+                self.waiting.push(io, &part[skipped..]);
                 skip -= skipped;
             }
             frames.connection.mark_stalled(self.id, io.now_ms());
         }
         if self.is_behind() {
-            self.pending_end = OwnedEnd::of(end);
+            self.waiting.set_end(end);
         }
         sent.bytes
     }
@@ -132,18 +121,12 @@ impl Outgoing {
         frames: &mut Frames,
         bytes_max: usize,
     ) -> Sent {
-        let rest = &self.pending[self.pending_sent..];
-        let (turn, left) = rest.split_at(rest.len().min(bytes_max));
-        let end = if left.is_empty() { self.pending_end.get() } else { End::No };
+        let (turn, end) = self.waiting.front(bytes_max);
         let parts = std::iter::once(turn);
         let sent = send_data(io, token, frames, self.id, parts, turn.len(), end);
-        self.pending_sent += sent.data_bytes;
-        if self.pending_sent < self.pending.len() {
+        self.waiting.pass(io, sent.data_bytes);
+        if self.is_behind() {
             frames.connection.mark_stalled(self.id, io.now_ms());
-        } else {
-            io.give_buffer(std::mem::take(&mut self.pending));
-            self.pending_sent = 0;
-            self.pending_end = OwnedEnd::No;
         }
         sent
     }

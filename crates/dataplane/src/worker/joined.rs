@@ -9,8 +9,10 @@ use weir_exchange::parts::end::End;
 use weir_exchange::transaction::Transaction;
 
 use super::Worker;
+use super::backlog::Backlog;
 use super::body::COALESCE_BYTES;
 use super::desk::Desk;
+use crate::worker::world::StreamOf;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
@@ -45,7 +47,7 @@ impl Step {
     /// What becomes of `data`, which is added to `joined` where it is to wait there.
     fn of(
         io: &mut EventLoop,
-        joined: &mut Vec<u8>,
+        joined: &mut Backlog,
         data: &[u8],
         end: End<'_>,
         behind: Behind,
@@ -57,10 +59,9 @@ impl Step {
             (true, false) => return Self::Pass,
             // There is nothing that could wait.
             (true, true) if data.is_empty() => return Self::Pass,
-            (true, true) => *joined = io.take_buffer(),
-            (false, _) => {}
+            (true, true) | (false, _) => {}
         }
-        joined.extend_from_slice(data);
+        joined.push(io, data);
         if waits { Self::Wait { is_first } } else { Self::PassAll }
     }
 }
@@ -87,7 +88,7 @@ impl Desk<'_> {
     fn pass_joined_request(&mut self, it: &mut Transaction, end: End<'_>) {
         let stream = self.world.stream_mut(it.ends());
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
-        let joined = std::mem::take(&mut stream.joined);
+        let (joined, _) = stream.joined.take();
         it.client_data(self, &joined, end);
         self.io.give_buffer(joined);
     }
@@ -111,7 +112,7 @@ impl Desk<'_> {
         end: End<'_>,
         behind: Behind,
     ) {
-        let Some(stream) = self.world.member_stream_mut(it.ends()) else { return };
+        let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(it.ends()) else { return };
         stream.unreleased += data.len() as u32;
         match Step::of(self.io, &mut stream.joined, data, end, behind) {
             Step::Pass => it.member_data(self, data, end),
@@ -123,9 +124,9 @@ impl Desk<'_> {
 
     /// Passes on what has come of a response: something else is about to become of its stream.
     pub fn pass_joined_response(&mut self, it: &mut Transaction, end: End<'_>) {
-        let stream = self.world.member_stream_mut(it.ends());
+        let stream = self.world.member_stream_mut(it.ends()).map(|it| it.stream);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };
-        let joined = std::mem::take(&mut stream.joined);
+        let (joined, _) = stream.joined.take();
         it.member_data(self, &joined, end);
         self.io.give_buffer(joined);
     }

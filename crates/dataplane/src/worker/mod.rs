@@ -1,10 +1,11 @@
 //! One worker: a thread, its event loop, and everything that only it touches.
 //!
-//! A request's way through this folder: `client` (bytes to a request head) -> `transaction` (what becomes
-//! of it, which member, what if that fails, and what the client gets) -> `member` (a connection to it,
-//! its response). What many of them use stands here: `world` is all that is acted upon, `waiting` holds
-//! who waits for a member, `commands` is what the control plane wants.
+//! A request's way through this folder: `client` (bytes to a request head) -> [`Transaction`] (what becomes of it, which
+//! member, what if that fails, and what the client gets) -> `member` (a connection to it, its response). What many of
+//! them use stands here: `world` is all that is acted upon, `desk` acts on it for a transaction, `waiting` holds who
+//! waits for a member, `commands` is what the control plane wants.
 
+mod backlog;
 mod body;
 mod client;
 mod commands;
@@ -44,7 +45,7 @@ use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
 use weir_exchange::transaction::tunnel::Tunnel;
 use weir_tls::{Established, TlsError};
-use world::{Inbox, World};
+use world::{Inbox, Queues, World};
 
 use crate::access_log::AccessLog;
 use crate::owners::key_of;
@@ -215,13 +216,7 @@ impl Worker {
         encodings.into_iter().for_each(|encoding| self.world.tools.give_encoding(encoding));
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
-        self.world.queues.unflushed.clear();
-        self.world.queues.unflushed_members.clear();
-        self.world.queues.lost_streams.clear();
-        self.world.queues.unbegun.clear();
-        self.world.queues.bodies_to_come.clear();
-        self.world.queues.joined_requests.clear();
-        self.world.queues.joined_responses.clear();
+        self.world.queues = Queues::default();
         self.world.waiting = Waiting::default();
         self.world.members.clear();
         // What has gone may come back, and then knows what is under way.

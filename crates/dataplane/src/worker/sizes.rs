@@ -18,10 +18,10 @@ fn nothing_is_larger_than_today() {
     check::<Client>(312);
     // What a client and a member have in addition if they speak HTTP/2.
     check::<Http2>(1_088);
-    check::<Stream>(224);
+    check::<Stream>(192);
     check::<MemberConnection>(200);
     check::<MemberHttp2>(1_104);
-    check::<MemberStream>(144);
+    check::<MemberStream>(136);
     check::<Transaction>(464);
     check::<Exchange>(464);
     check::<Remembered>(664);

@@ -3,9 +3,9 @@
 use weir_exchange::arena::{
     Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, Room, StreamKey,
 };
-use weir_exchange::parts::end::OwnedEnd;
 use weir_http::h2::Priority;
 
+use super::backlog::Backlog;
 use super::frames::Outgoing;
 
 /// The stream of its client's connection.
@@ -22,11 +22,9 @@ pub struct Stream {
     /// Bytes of the request whose window is not given back yet.
     pub unreleased: u32,
     /// Bytes of the request, among those that are not given back, that wait for a member.
-    pub held: Vec<u8>,
-    /// What follows them.
-    pub held_end: OwnedEnd,
+    pub held: Backlog,
     /// Those that came in small frames of the read that is under way; behind those that are held.
-    pub joined: Vec<u8>,
+    pub joined: Backlog,
     /// The client of a tunnel knows that its member sends nothing more.
     pub is_end_told: bool,
 }
@@ -104,7 +102,7 @@ pub struct MemberStream {
     /// The member of a tunnel knows that its client sends nothing more.
     pub is_end_told: bool,
     /// Bytes of the response that came in small frames of the read that is under way.
-    pub joined: Vec<u8>,
+    pub joined: Backlog,
     /// The request waits for the window of the connection, and nothing of it has been sent.
     pub awaits_window: bool,
 }
@@ -120,7 +118,7 @@ impl MemberStream {
             deadline_ms: None,
             was_backed_up: false,
             is_end_told: false,
-            joined: Vec::new(),
+            joined: Backlog::default(),
             awaits_window: false,
         }
     }

@@ -1,6 +1,5 @@
 //! What a worker's exchanges act upon: connections, lines, buffers, the log.
 
-use crate::worker::streams::StreamRoom;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -28,6 +27,7 @@ use crate::worker::frames::Frames;
 use crate::worker::member::connection::MemberConnection;
 use crate::worker::member::lost_streams::LostStream;
 use crate::worker::notices::Notices;
+use crate::worker::streams::StreamRoom;
 
 /// What is being read: it is borrowed while what it says is acted upon.
 #[derive(Default)]
@@ -149,25 +149,13 @@ impl World {
         http2.streams.get(ends.attempt.member_stream?)
     }
 
-    /// The same, to be changed.
-    pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<&mut MemberStream> {
-        let http2 = self.members.get_mut(ends.attempt.connection?)?.http2.as_mut()?;
-        http2.streams.get_mut(ends.attempt.member_stream?)
-    }
-
     /// The stream that a transaction has on its member's connection, with what is needed to send on it.
-    pub fn stream_of_member(&mut self, ends: &Ends) -> Option<StreamOf<'_>> {
+    pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<StreamOf<'_>> {
         let key = ends.attempt.connection?;
         let connection = self.members.get_mut(key)?;
         let http2 = connection.http2.as_mut()?;
         let stream = http2.streams.get_mut(ends.attempt.member_stream?)?;
         Some(StreamOf { key, token: connection.token, frames: &mut http2.frames, stream })
-    }
-
-    /// The transactions that have streams on a member's connection.
-    pub fn exchanges_on(&self, key: ConnectionKey) -> Vec<ExchangeKey> {
-        let http2 = self.members.get(key).and_then(|it| it.http2.as_ref());
-        http2.map(|http2| http2.streams.exchanges()).unwrap_or_default()
     }
 
     /// Whether the process is stopping.

@@ -21,17 +21,36 @@ pub enum OwnedEnd {
     No,
     /// Nothing.
     Data,
-    /// Trailers.
-    Trailers(Vec<Field>, Vec<u8>),
+    /// Trailers. They are rare, and what waits is small without them.
+    Trailers(Box<OwnedTrailers>),
+}
+
+/// Trailers, and the text that they are in.
+pub struct OwnedTrailers {
+    fields: Vec<Field>,
+    text: Vec<u8>,
+}
+
+impl OwnedTrailers {
+    /// A copy, of what ends with trailers.
+    pub fn of(end: End<'_>) -> Option<Box<Self>> {
+        let End::Trailers(fields, text) = end else { return None };
+        Some(Box::new(Self { fields: fields.to_vec(), text: text.to_vec() }))
+    }
+
+    /// They, to be used.
+    pub fn get(&self) -> End<'_> {
+        End::Trailers(&self.fields, &self.text)
+    }
 }
 
 impl OwnedEnd {
     /// A copy.
     pub fn of(end: End<'_>) -> Self {
-        match end {
-            End::No => Self::No,
-            End::Data => Self::Data,
-            End::Trailers(fields, text) => Self::Trailers(fields.to_vec(), text.to_vec()),
+        match (OwnedTrailers::of(end), end) {
+            (Some(trailers), _) => Self::Trailers(trailers),
+            (None, End::No) => Self::No,
+            (None, _) => Self::Data,
         }
     }
 
@@ -40,7 +59,7 @@ impl OwnedEnd {
         match self {
             Self::No => End::No,
             Self::Data => End::Data,
-            Self::Trailers(fields, text) => End::Trailers(fields, text),
+            Self::Trailers(trailers) => trailers.get(),
         }
     }
 }

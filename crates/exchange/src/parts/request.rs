@@ -7,7 +7,7 @@ use weir_http::h2::message::{Lines, LinesWriter, RequestForward, write_request};
 use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
 use crate::local::pool::Forms;
-use crate::parts::end::{End, OwnedEnd};
+use crate::parts::end::{End, OwnedTrailers};
 use crate::parts::tools::Tools;
 use crate::parts::websocket::{self, Handshake};
 
@@ -67,7 +67,7 @@ pub struct Request {
     pub head_bytes: u32,
     replay: Replay,
     /// What ends it, where that is kept and is more than nothing.
-    trailers: Option<Box<OwnedEnd>>,
+    trailers: Option<Box<OwnedTrailers>>,
     /// How the body is framed towards the member.
     pub framing: Framing,
     /// All of it has come from the client.
@@ -164,8 +164,8 @@ impl Request {
 
     /// Keeps what ends it, if that is trailers: for another try, or until it may be sent.
     pub fn keep_trailers(&mut self, end: End<'_>) {
-        if matches!(end, End::Trailers(..)) {
-            self.trailers = Some(Box::new(OwnedEnd::of(end)));
+        if let Some(trailers) = OwnedTrailers::of(end) {
+            self.trailers = Some(trailers);
         }
     }
 

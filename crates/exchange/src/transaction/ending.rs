@@ -139,16 +139,6 @@ impl Exchange {
             return;
         }
         self.ends.count_request(at);
-        let stream_end = self.stream_end(at, termination);
-        self.ends.end(at, termination, stream_end);
-        at.recycle(std::mem::take(&mut self.request.bytes));
-        let encoding = self.encoding.take();
-        at.tools().give_encoding(encoding);
-        self.ends.over = Some(after);
-    }
-
-    /// How its stream ends, if its client has not ended it.
-    fn stream_end(&self, at: &mut impl Edge, termination: Termination) -> StreamEnd {
         let status = self.ends.account.status;
         let is_answered = match (self.ends.stream, self.phase) {
             (None, _) => true,
@@ -156,6 +146,14 @@ impl Exchange {
             (_, Phase::Respond) => termination == Termination::Complete,
             (_, Phase::Deliver { .. }) => !self.ends.is_undelivered(at),
         };
-        if is_answered { StreamEnd::Answered(status) } else { StreamEnd::of_broken(termination) }
+        let stream_end = match is_answered {
+            true => StreamEnd::Answered(status),
+            false => StreamEnd::of_broken(termination),
+        };
+        self.ends.end(at, termination, stream_end);
+        at.recycle(std::mem::take(&mut self.request.bytes));
+        let encoding = self.encoding.take();
+        at.tools().give_encoding(encoding);
+        self.ends.over = Some(after);
     }
 }

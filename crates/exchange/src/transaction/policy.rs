@@ -51,6 +51,27 @@ pub fn consider(
     at.tools().scratch.give(scratch);
     traffic.count(turn.worker, decision);
     tell_lines(at, decision);
+    let (mut considered, stickiness) = carry_out(at, server, verdict);
+    let is_delayed = considered.not_before_us > turn.now_us();
+    server.counters.requests_delayed.add(u64::from(is_delayed));
+    keep(
+        at.tools(),
+        arrival,
+        traffic,
+        (&facts, decision),
+        (stickiness, &mut held),
+        &mut considered,
+    );
+    at.tools().limit_places = held;
+    considered
+}
+
+/// What a verdict means for its request, and how the client is kept at its member.
+fn carry_out(
+    at: &mut impl Edge,
+    server: &LocalServer,
+    verdict: Verdict,
+) -> (Considered, Option<Stickiness>) {
     let counters = &server.counters;
     let mut considered = Considered {
         pool: server.settings().pool,
@@ -87,17 +108,7 @@ pub fn consider(
             considered.ending = Some(Ending::Failed);
         }
     }
-    counters.requests_delayed.add(u64::from(considered.not_before_us > turn.now_us()));
-    keep(
-        at.tools(),
-        arrival,
-        traffic,
-        (&facts, decision),
-        (stickiness, &mut held),
-        &mut considered,
-    );
-    at.tools().limit_places = held;
-    considered
+    (considered, stickiness)
 }
 
 /// Keeps what is needed of a request when its response comes, if anything is.

@@ -84,7 +84,8 @@ impl Exchange {
             Some((held, end)) => {
                 // It is counted anew.
                 self.ends.account.bytes_received -= held.len() as u64;
-                self.client_data(at, (&held, &Pieces::whole(held.len())), end.get())
+                self.client_data(at, (&held, &Pieces::whole(held.len())), end.get());
+                at.recycle(held);
             }
             None => {}
         }

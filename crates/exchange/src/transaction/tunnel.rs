@@ -205,6 +205,7 @@ impl Tunnel {
                 // It is counted anew.
                 self.ends.account.bytes_received -= held.len() as u64;
                 self.client_data(at, &held, end.get());
+                at.recycle(held);
             }
             None => {}
         }

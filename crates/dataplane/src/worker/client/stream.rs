@@ -24,9 +24,6 @@ use crate::worker::world::World;
 /// Streams whose data waits for the connection's window take turns with so many bytes.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// Room for held data that a stream keeps when it is used again.
-const KEPT_BYTES_MAX: usize = 4 * 1024;
-
 /// Streams that are kept to be used again, and rooms for so many at most.
 const SPARE_MAX: usize = 128;
 
@@ -51,11 +48,7 @@ impl World {
     /// Takes it back.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
         if self.spare.streams.len() < SPARE_MAX {
-            let Stream { mut out, mut held, .. } = std::mem::take(&mut *stream);
-            out.reset();
-            held.clear();
-            held.shrink_to(KEPT_BYTES_MAX);
-            *stream = Stream { out, held, ..Stream::default() };
+            *stream = Stream::default();
             self.spare.streams.push(stream);
         }
     }
@@ -76,7 +69,10 @@ impl Desk<'_> {
         }
         let out = (stream.out.id, stream.unreleased);
         self.close_stream(ends.client, out, end);
-        self.io.give_buffer(std::mem::take(&mut stream.joined));
+        let Stream { out: unsent, held, joined, .. } = &mut *stream;
+        unsent.clear(self.io);
+        held.clear(self.io);
+        joined.clear(self.io);
         self.world.give_stream(stream);
     }
 }

@@ -158,7 +158,7 @@ impl Desk<'_> {
     fn give_window(&mut self, ends: &mut Ends) {
         let Some(stream) = self.world.stream_mut(ends) else { return };
         // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
-        let held = (stream.held.len() + stream.joined.len()) as u32;
+        let held = (stream.held.bytes() + stream.joined.bytes()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
         let id = stream.out.id;
         self.world.release(ends.client, id, bytes);
@@ -195,7 +195,7 @@ impl Desk<'_> {
             return None;
         }
         let stream = self.world.stream_mut(ends)?;
-        Some((std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end)))
+        Some(stream.held.take())
     }
 
     /// What came of the client's stream waits there. The window bounds how much that is.
@@ -208,8 +208,8 @@ impl Desk<'_> {
         let stream = self.world.stream_mut(ends);
         debug_assert!(stream.is_some(), "what has a connection for itself is not read ahead");
         if let Some(stream) = stream {
-            pieces.of(input).for_each(|data| stream.held.extend_from_slice(data));
-            stream.held_end = OwnedEnd::of(end);
+            pieces.of(input).for_each(|data| stream.held.push(self.io, data));
+            stream.held.set_end(end);
         }
     }
 

@@ -57,6 +57,11 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
+    /// Those who have streams on it.
+    pub fn exchanges(&self) -> Vec<ExchangeKey> {
+        self.http2.as_ref().map(|http2| http2.streams.exchanges()).unwrap_or_default()
+    }
+
     /// One that is on its way, for one request at a time.
     pub fn opening(token: Token, member: &Rc<LocalMember>, pool: &Rc<LocalPool>) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! The server side of HTTP/2: a connection to a member carries the requests of many exchanges, each on a stream
 //! of its own.
 //!
-//! An exchange keeps its request as HTTP/1 writes it, for sending it again; the head of a stream is made from
-//! that. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
+//! An exchange keeps the lines of its request's head, for sending it again; a stream's head is encoded from
+//! them. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -20,6 +20,7 @@ use crate::worker::Worker;
 use crate::worker::desk::Desk;
 use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
+use crate::worker::member::connection::MemberConnection;
 use crate::worker::streams::{MemberStream, MemberStreams, exchange_of};
 use crate::worker::world::{StreamOf, World};
 
@@ -123,13 +124,14 @@ impl Desk<'_> {
         };
         let Some(connection) = self.world.members.get_mut(connection_key) else { return false };
         let Some(http2) = &mut connection.http2 else { return false };
-        let Some(stream) = http2.streams.remove(stream) else { return false };
+        let Some(mut stream) = http2.streams.remove(stream) else { return false };
         let (protocol, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         if stream.is_opened() {
             protocol.release(stream.out.id, stream.unreleased, out);
             protocol.reset(stream.out.id, ErrorCode::CANCEL, out);
         }
-        self.io.give_buffer(stream.joined);
+        stream.joined.clear(self.io);
+        stream.out.clear(self.io);
         self.heed_window(connection_key);
         self.world.list_member_for_flush(connection_key);
         let http2 = self.world.members.get(connection_key).and_then(|it| it.http2.as_ref());
@@ -183,11 +185,11 @@ impl Desk<'_> {
 impl Desk<'_> {
     /// What came of a response was passed on, unless the client does not take it: the member may send as much.
     pub fn give_member_window(&mut self, ends: &mut Ends) {
-        let Some(StreamOf { key, frames, stream, .. }) = self.world.stream_of_member(ends) else {
+        let Some(StreamOf { key, frames, stream, .. }) = self.world.member_stream_mut(ends) else {
             return;
         };
         // What waits for the rest of a read has not been passed on.
-        let joined = stream.joined.len() as u32;
+        let joined = stream.joined.bytes() as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
             frames.connection.release(stream.out.id, bytes, &mut frames.out);
@@ -488,7 +490,7 @@ impl Worker {
     fn let_out_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.with_any(io, key, |it, at| {
             if at.let_request_out(it.ends_mut()) && !it.is_member_backed_up(at) {
-                if let Some(stream) = at.world.member_stream_mut(it.ends()) {
+                if let Some(StreamOf { stream, .. }) = at.world.member_stream_mut(it.ends()) {
                     stream.was_backed_up = false;
                 }
                 it.member_took(at);
@@ -499,7 +501,8 @@ impl Worker {
     /// The windows of a connection, or its socket, may let out more of requests.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
-        for exchange in self.world.exchanges_on(key) {
+        let connection = self.world.members.get(key);
+        for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
             self.let_out_of(io, exchange);
         }
     }
@@ -508,7 +511,7 @@ impl Worker {
 impl Desk<'_> {
     /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
     fn let_request_out(&mut self, ends: &mut Ends) -> bool {
-        let Some(StreamOf { key, token, frames, stream }) = self.world.stream_of_member(ends)
+        let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
         else {
             return false;
         };
@@ -525,7 +528,8 @@ impl Desk<'_> {
 impl Worker {
     /// The member's socket took everything.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
-        for exchange in self.world.exchanges_on(key) {
+        let connection = self.world.members.get(key);
+        for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
             let Some(ends) = self.exchanges.get(exchange).map(Transaction::ends) else { continue };
             if ends.attempt.connection != Some(key) {
                 continue;
@@ -534,7 +538,7 @@ impl Worker {
                 self.let_out_of(io, exchange);
                 continue;
             }
-            let stream = self.world.member_stream_mut(ends);
+            let stream = self.world.member_stream_mut(ends).map(|it| it.stream);
             if stream.is_some_and(|stream| std::mem::take(&mut stream.was_backed_up)) {
                 self.with_any(io, exchange, |it, at| it.member_took(at));
             }

@@ -63,7 +63,7 @@ impl Desk<'_> {
             self.move_if_full(ends, request);
             self.wait_for_window(ends);
         }
-        let stream = self.world.member_stream_mut(ends);
+        let stream = self.world.member_stream_mut(ends).map(|it| it.stream);
         let waits = stream.is_some_and(|stream| {
             stream.is_whole |= !matches!(end, End::No);
             stream.awaits_window
@@ -122,7 +122,7 @@ impl Desk<'_> {
 impl Desk<'_> {
     /// Sends data on the stream of an exchange, if it is open.
     pub fn send_on_stream(&mut self, ends: &mut Ends, input: &[u8], pieces: &Pieces, end: End<'_>) {
-        let Some(StreamOf { key, token, frames, stream }) = self.world.stream_of_member(ends)
+        let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
         else {
             return;
         };

@@ -13,7 +13,7 @@ use crate::worker::Worker;
 use crate::worker::desk::Desk;
 use crate::worker::member::http2::MemberHttp2;
 use crate::worker::streams::MemberStream;
-use crate::worker::world::World;
+use crate::worker::world::{StreamOf, World};
 
 /// A window that has been shut for so long may be so for good.
 const SHUT_MS_MAX: u64 = 1_000;
@@ -80,7 +80,9 @@ impl Desk<'_> {
         let Some(connection) = ends.attempt.connection else { return false };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         let is_shut = http2.is_some_and(|http2| http2.frames.connection.is_send_window_shut());
-        let Some(stream) = self.world.member_stream_mut(ends) else { return false };
+        let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else {
+            return false;
+        };
         stream.awaits_window = is_shut;
         if is_shut {
             self.heed_window(connection);

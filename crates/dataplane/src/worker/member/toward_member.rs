@@ -15,6 +15,7 @@ use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 
 use crate::worker::body::{self, end_of_chunks};
 use crate::worker::desk::Desk;
+use crate::worker::world::StreamOf;
 
 impl Desk<'_> {
     /// Asks the member for what has no body.
@@ -130,7 +131,7 @@ impl Desk<'_> {
         let Some(connection) = ends.attempt.connection else { return Lag::None };
         let Some(connection) = self.world.members.get(connection) else { return Lag::None };
         let (is_connecting, token) = (connection.connecting, connection.token);
-        let Some(stream) = self.world.member_stream_mut(ends) else {
+        let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else {
             return match (self.io.queued(token) > 0, is_connecting) {
                 (false, _) => Lag::None,
                 (true, true) => Lag::Excused,
@@ -156,7 +157,7 @@ impl Desk<'_> {
     /// The member must have done something by then, or need not.
     pub fn set_member_due(&mut self, ends: &mut Ends, at_ms: Option<u64>) {
         let Some(connection) = ends.attempt.connection else { return };
-        if let Some(stream) = self.world.member_stream_mut(ends) {
+        if let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) {
             stream.deadline_ms = at_ms;
             if let Some(at_ms) = at_ms {
                 self.arm_member(connection, at_ms);
@@ -219,7 +220,7 @@ impl Desk<'_> {
 
     /// Sends bytes to the stream of the member, and its end.
     fn ask_on_stream(&mut self, ends: &mut Ends, data: &[u8], end: End<'_>) {
-        let Some(stream) = self.world.member_stream_mut(ends) else { return };
+        let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else { return };
         if stream.is_end_told {
             return;
         }
