@@ -50,6 +50,8 @@ pub struct Book {
     pub finished: Option<(Termination, StreamEnd)>,
     /// Buffers that came back.
     pub recycled: usize,
+    /// Those with data of the client that were handed out, to come back with the others.
+    pub handed_out: usize,
     /// Bytes of its response that the member has sent, and the end of it.
     pub response_sent: usize,
     pub has_response_end: bool,

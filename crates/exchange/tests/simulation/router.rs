@@ -195,6 +195,7 @@ impl Router {
             );
         }
         let buffers = if self.world.plan.server == Server::Relay { 1 } else { 2 };
+        let buffers = buffers + self.world.book.handed_out;
         assert_eq!(self.world.book.recycled, buffers, "buffers come back");
         let received = ends.account.bytes_received as usize;
         assert!(received <= self.world.client.used, "bytes of the request are counted once");

@@ -146,6 +146,7 @@ impl Edge for World {
             self.client.goes_on |= self.client.has_input();
             return None;
         };
+        self.book.handed_out += usize::from(stream.held.capacity() > 0);
         Some((std::mem::take(&mut stream.held), std::mem::take(&mut stream.held_end)))
     }
 
