@@ -8,24 +8,16 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::Sealed;
 
+use crate::bounds::{READ_BUFFER_BYTES, SCRATCH_BYTES};
 use crate::clock::{self, Clock};
-use crate::handler::{Owner, Token};
 use crate::kernel::{Descriptor, Kernel};
 use crate::output::Spares;
+use crate::socket::{Socket, State};
 use crate::sockets::Endpoint;
-use crate::table::{Socket, Sockets, State};
+use crate::table::Sockets;
 use crate::timers::Timers;
+use crate::token::{Owner, Token};
 
-/// Bytes read at once, and so the most that is queued for a peer that does not take them.
-pub const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// What is read, behind what was kept of a secure socket: part of a record, or of a long handshake.
-pub(crate) const SCRATCH_BYTES: usize = 2 * READ_BUFFER_BYTES;
-/// Reads of one socket in a row, before others get their turn.
-pub(crate) const READS_IN_A_ROW_MAX: u32 = 4;
-/// Connections accepted from one listener in a row.
-pub(crate) const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
-/// How long accepting rests when the process has no descriptor left.
-pub(crate) const ACCEPT_REST_MS: u64 = 100;
 /// Descriptors that a worker keeps back from clients, where its limit is large.
 const DESCRIPTORS_RESERVED_MAX: usize = 1024;
 /// The share of those that it keeps back from member connections too: for new listeners.
@@ -204,7 +196,7 @@ impl EventLoop {
             return;
         }
         let total: usize = parts.iter().map(|part| part.len()).sum();
-        match write(socket, parts, flags) {
+        match socket.write(parts, flags) {
             Ok(count) if count == total => socket.sent_bytes += count as u64,
             Ok(count) => {
                 socket.sent_bytes += count as u64;
@@ -275,7 +267,7 @@ impl EventLoop {
         let Some(socket) = self.sockets.get(token) else {
             return 0;
         };
-        let (waiting, took_more) = note_taken(socket);
+        let (waiting, took_more) = socket.note_taken();
         if socket.output.is_some() {
             if took_more {
                 socket.progress_ms = now_ms;
@@ -478,35 +470,6 @@ impl Room {
         Self {
             accept_below: sockets - reserved,
             connect_below: sockets - reserved / LISTENERS_SHARE,
-        }
-    }
-}
-
-/// Asks the kernel what the peer has acknowledged: how much it has not, and whether it is more than
-/// when this was last asked.
-pub(crate) fn note_taken(socket: &mut Socket) -> (u64, bool) {
-    let waiting = socket.fd.as_ref().map_or(0, Descriptor::unacknowledged_bytes);
-    let taken = socket.sent_bytes.saturating_sub(waiting);
-    let took_more = taken > socket.taken_bytes;
-    socket.taken_bytes = socket.taken_bytes.max(taken);
-    (waiting, took_more)
-}
-
-/// One non-blocking write; a full socket counts as nothing written.
-pub(crate) fn write(
-    socket: &Socket,
-    parts: &[IoSlice<'_>],
-    flags: SendFlags,
-) -> Result<usize, Errno> {
-    let flags = flags | SendFlags::NOSIGNAL;
-    let Some(fd) = &socket.fd else {
-        return Err(Errno::BADF);
-    };
-    loop {
-        match fd.send(parts, flags) {
-            Err(Errno::AGAIN) => return Ok(0),
-            Err(Errno::INTR) => {}
-            result => return result,
         }
     }
 }

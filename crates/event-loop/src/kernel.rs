@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::net::sockopt;
-use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags};
+use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 
 #[cfg(feature = "simulation")]
 use crate::memory;

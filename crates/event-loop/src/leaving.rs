@@ -11,12 +11,13 @@
 
 use rustix::net::RecvFlags;
 
-use crate::event_loop::{EventLoop, SCRATCH_BYTES, note_taken};
-use crate::handler::{Handler, Token};
+use crate::bounds::SCRATCH_BYTES;
+use crate::event_loop::EventLoop;
+use crate::handler::Handler;
 use crate::kernel::Descriptor;
-use crate::table::{Socket, State};
+use crate::socket::{Leaving, Read, Socket, State};
 use crate::timers::TICK_MS;
-use crate::turn::Read;
+use crate::token::Token;
 
 /// What a lingering socket reads and drops at most; behind that the peer is stopped by its window.
 const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -28,26 +29,6 @@ const LINGER_SILENCE_MS: u64 = 5_000;
 const TAKEN_INTERVAL_MS_MAX: u64 = 500;
 
 const _: () = assert!(LINGER_SILENCE_MS < LINGER_MS && TAKEN_INTERVAL_MS_MAX < LINGER_SILENCE_MS);
-
-/// A finished socket's part of [`Socket`].
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Leaving {
-    /// A peer with queued bytes that takes none for so long is given up.
-    timeout_ms: u64,
-    /// When everything queued had been sent.
-    since_ms: u64,
-    /// When the peer last sent something.
-    heard_ms: u64,
-    /// What it has sent.
-    dropped_bytes: u64,
-}
-
-impl State {
-    /// Whether the handler is done with the socket.
-    pub fn is_leaving(self) -> bool {
-        matches!(self, Self::Closing | Self::Lingering | Self::Resetting)
-    }
-}
 
 impl EventLoop {
     /// Closes when everything queued has been sent. [`Handler::closed`] follows in any case, also
@@ -126,7 +107,7 @@ impl EventLoop {
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
-        let (waiting, took_more) = note_taken(socket);
+        let (waiting, took_more) = socket.note_taken();
         if took_more {
             socket.progress_ms = now_ms;
         }
@@ -203,6 +184,6 @@ fn all_sent(socket: &mut Socket, now_ms: u64) {
             socket.state = State::Closing;
         }
         // What it takes from now on counts.
-        note_taken(socket);
+        socket.note_taken();
     }
 }

@@ -13,6 +13,7 @@
 //! **Architecture invariant:** what the loop asks of the kernel stands in [`kernel`], and nowhere else. So the
 //! simulation can put a kernel of its own in its place ([`memory`]), with a time of its own.
 
+mod bounds;
 pub mod clock;
 pub mod descriptors;
 mod event_loop;
@@ -24,16 +25,20 @@ pub mod memory;
 mod output;
 pub mod random;
 mod secure;
+mod socket;
 pub mod sockets;
 mod table;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod token;
 mod turn;
 mod wait;
 pub mod wall_clock;
 
-pub use event_loop::{EventLoop, READ_BUFFER_BYTES};
-pub use handler::{Handler, Owner, OwnerKey, Token};
+pub use bounds::READ_BUFFER_BYTES;
+pub use event_loop::EventLoop;
+pub use handler::Handler;
 pub use kernel::Descriptor;
 pub use sockets::Endpoint;
+pub use token::{Owner, OwnerKey, Token};

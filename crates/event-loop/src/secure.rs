@@ -18,43 +18,14 @@ use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::client_hello::COLLECTED_BYTES_MAX;
 use weir_tls::{Sealed, Session, Step};
 
-use crate::event_loop::{EventLoop, READ_BUFFER_BYTES, SCRATCH_BYTES};
-use crate::handler::{Handler, Owner, Token};
-use crate::table::{Socket, State};
-use crate::turn::Read;
+use crate::bounds::{READ_BUFFER_BYTES, SCRATCH_BYTES};
+use crate::event_loop::EventLoop;
+use crate::handler::Handler;
+use crate::socket::{Read, Secure, State};
+use crate::token::{Owner, Token};
 
 /// What may be queued for a peer that asks for answers of the protocol itself and takes none of them.
 const REPLIES_QUEUED_BYTES_MAX: usize = 1024 * 1024;
-
-/// A secure socket's part of [`Socket`].
-#[derive(Debug)]
-pub struct Secure {
-    pub session: Session,
-    /// What was received and not used yet: part of a record, or what came before a pause.
-    input: Vec<u8>,
-    /// There may be whole records in `input`.
-    has_records: bool,
-    /// More than what is being delivered was received.
-    has_more: bool,
-    /// The peer has said that it will send nothing more.
-    has_ended: bool,
-    /// We have said so.
-    is_closed: bool,
-}
-
-impl State {
-    /// Whether the handler gets what comes.
-    fn is_delivered(self) -> bool {
-        matches!(self, Self::Open | Self::Draining(_))
-    }
-}
-
-impl Socket {
-    /// There may be something to deliver without a word from the kernel.
-    pub fn has_records(&self) -> bool {
-        self.secure.as_ref().is_some_and(|secure| secure.has_records)
-    }
-}
 
 impl EventLoop {
     /// From now on the socket speaks TLS. `received` is what of it has come already. What is sent before the

@@ -6,8 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::net::sockopt;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 /// Where a socket listens, or connects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

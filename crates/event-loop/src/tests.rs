@@ -9,10 +9,11 @@ use rustix::net::sockopt;
 use weir_tls::Session;
 use weir_tls::client::{ClientSettings, client_config};
 
-use crate::event_loop::*;
-use crate::handler::*;
+use crate::event_loop::{EventLoop, Room};
+use crate::handler::Handler;
 use crate::kernel::Descriptor;
 use crate::sockets::Endpoint;
+use crate::token::{Owner, OwnerKey, Token};
 
 const ZERO: OwnerKey = OwnerKey::new(0);
 const ONE: OwnerKey = OwnerKey::new(1);

@@ -6,21 +6,13 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
+use crate::bounds::{ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, READS_IN_A_ROW_MAX};
 use crate::clock;
-use crate::event_loop::{
-    ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, EventLoop, READS_IN_A_ROW_MAX, write,
-};
-use crate::handler::{Handler, Owner, OwnerKey, Token};
+use crate::event_loop::EventLoop;
+use crate::handler::Handler;
 use crate::kernel::Descriptor;
-use crate::table::{Socket, State};
-
-/// What one read brought.
-pub enum Read {
-    Bytes(usize),
-    End,
-    Nothing,
-    Failure(Errno),
-}
+use crate::socket::{Read, State};
+use crate::token::{Owner, OwnerKey, Token};
 
 impl EventLoop {
     /// Turns until [`Self::stop`].
@@ -264,7 +256,7 @@ impl EventLoop {
             let bytes_max = socket.read_bytes_max as usize;
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
-            let read = receive(socket, &mut scratch[..bytes_max], RecvFlags::empty());
+            let read = socket.receive(&mut scratch[..bytes_max], RecvFlags::empty());
             match read {
                 Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
                 Read::Nothing => {}
@@ -332,7 +324,7 @@ impl EventLoop {
 
     pub(crate) fn read_once(&mut self, token: Token, scratch: &mut [u8], flags: RecvFlags) -> Read {
         match self.sockets.get(token) {
-            Some(socket) => receive(socket, scratch, flags),
+            Some(socket) => socket.receive(scratch, flags),
             None => Read::Nothing,
         }
     }
@@ -345,7 +337,7 @@ impl EventLoop {
         };
         let (owner, state) = (socket.owner, socket.state);
         if let Some(mut output) = socket.output.take() {
-            match write(socket, &[IoSlice::new(output.pending())], SendFlags::empty()) {
+            match socket.write(&[IoSlice::new(output.pending())], SendFlags::empty()) {
                 Ok(count) => {
                     output.advance(count);
                     socket.sent_bytes += count as u64;
@@ -457,37 +449,5 @@ impl EventLoop {
             }
         }
         self.due_tokens = tokens;
-    }
-}
-
-/// Receives once into `scratch`, and notes whether there may be more.
-#[inline(always)]
-fn receive(socket: &mut Socket, scratch: &mut [u8], flags: RecvFlags) -> Read {
-    let Some(fd) = &socket.fd else {
-        return Read::Nothing;
-    };
-    let mut outcome = fd.receive(scratch, flags);
-    while outcome == Err(Errno::INTR) {
-        outcome = fd.receive(scratch, flags);
-    }
-    match outcome {
-        Ok(count) if count > 0 => {
-            // A short read emptied the socket and the next byte makes a new edge; but the
-            // peer's end, when it came together with the data, has made its edge already.
-            socket.readable = (count == scratch.len()) | socket.hangup;
-            Read::Bytes(count)
-        }
-        outcome => received_nothing(socket, outcome),
-    }
-}
-
-/// What it means that no byte came.
-#[inline(never)]
-fn received_nothing(socket: &mut Socket, outcome: Result<usize, Errno>) -> Read {
-    socket.readable = false;
-    match outcome {
-        Ok(_) => Read::End,
-        Err(Errno::AGAIN) => Read::Nothing,
-        Err(error) => Read::Failure(error),
     }
 }

@@ -1,0 +1,12 @@
+//! How much of something a socket gets before others have their turn.
+
+/// Bytes read at once, and so the most that is queued for a peer that does not take them.
+pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// What is read, behind what was kept of a secure socket: part of a record, or of a long handshake.
+pub const SCRATCH_BYTES: usize = 2 * READ_BUFFER_BYTES;
+/// Reads of one socket in a row, before others get their turn.
+pub const READS_IN_A_ROW_MAX: u32 = 4;
+/// Connections accepted from one listener in a row.
+pub const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
+/// How long accepting rests when the process has no descriptor left.
+pub const ACCEPT_REST_MS: u64 = 100;

@@ -1,0 +1,203 @@
+//! One socket: where it is in its life, and what it has.
+
+use std::io::IoSlice;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use weir_tls::Session;
+
+use crate::bounds::READ_BUFFER_BYTES;
+use crate::kernel::Descriptor;
+use crate::output::Output;
+use crate::timers::Entry;
+use crate::token::Owner;
+
+/// Where a socket is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// No socket in this slot.
+    Free,
+    /// Accepts connections.
+    Listening,
+    /// Wakes the loop; read by the handler.
+    Waking,
+    /// Being opened.
+    Connecting,
+    /// Open.
+    Open,
+    /// Sends what is queued, then closes.
+    Closing,
+    /// Sends what is queued, then its end, then drops what arrives until the peer's end.
+    Lingering,
+    /// Sends what is queued, then closes with a reset when the peer has everything.
+    Resetting,
+    /// A write failed; that is looked at when the current event is done with.
+    Broken(Errno),
+    /// A write failed; what the peer had sent before is delivered, then the handler hears of it.
+    Draining(Errno),
+}
+
+impl State {
+    /// Whether the handler is done with the socket.
+    pub fn is_leaving(self) -> bool {
+        matches!(self, Self::Closing | Self::Lingering | Self::Resetting)
+    }
+
+    /// Whether the handler gets what comes.
+    pub fn is_delivered(self) -> bool {
+        matches!(self, Self::Open | Self::Draining(_))
+    }
+}
+
+#[derive(Debug)]
+pub struct Socket {
+    pub fd: Option<Descriptor>,
+    pub owner: Owner,
+    pub generation: u32,
+    pub state: State,
+    /// There may be something to read.
+    pub readable: bool,
+    /// The kernel said that the peer's end or an error is near: short reads prove nothing.
+    pub hangup: bool,
+    /// The handler wants nothing delivered.
+    pub paused: bool,
+    /// Bytes that are read of it at once.
+    pub read_bytes_max: u32,
+    /// In `EventLoop::ready`.
+    pub in_ready: bool,
+    pub output: Option<Box<Output>>,
+    /// It speaks TLS.
+    pub secure: Option<Box<Secure>>,
+    /// Bytes that the kernel took so far.
+    pub sent_bytes: u64,
+    /// Those of them that the peer had acknowledged when it was last looked at.
+    pub taken_bytes: u64,
+    /// When the peer was last seen to take bytes.
+    pub progress_ms: u64,
+    /// What there is of a finished socket.
+    pub leaving: Leaving,
+    pub timer: Entry,
+}
+
+impl Socket {
+    /// Whether it is read in slices, see [`EventLoop::limit_reads`](crate::EventLoop::limit_reads).
+    pub fn is_read_in_slices(&self) -> bool {
+        (self.read_bytes_max as usize) < READ_BUFFER_BYTES
+    }
+
+    /// There may be something to deliver without a word from the kernel.
+    pub fn has_records(&self) -> bool {
+        self.secure.as_ref().is_some_and(|secure| secure.has_records)
+    }
+}
+
+/// A finished socket's part of [`Socket`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Leaving {
+    /// A peer with queued bytes that takes none for so long is given up.
+    pub timeout_ms: u64,
+    /// When everything queued had been sent.
+    pub since_ms: u64,
+    /// When the peer last sent something.
+    pub heard_ms: u64,
+    /// What it has sent.
+    pub dropped_bytes: u64,
+}
+
+/// A secure socket's part of [`Socket`].
+#[derive(Debug)]
+pub struct Secure {
+    pub session: Session,
+    /// What was received and not used yet: part of a record, or what came before a pause.
+    pub input: Vec<u8>,
+    /// There may be whole records in `input`.
+    pub has_records: bool,
+    /// More than what is being delivered was received.
+    pub has_more: bool,
+    /// The peer has said that it will send nothing more.
+    pub has_ended: bool,
+    /// We have said so.
+    pub is_closed: bool,
+}
+
+/// What one read brought.
+pub enum Read {
+    Bytes(usize),
+    End,
+    Nothing,
+    Failure(Errno),
+}
+
+impl Socket {
+    /// Receives once into `scratch`, and notes whether there may be more.
+    #[inline(always)]
+    pub fn receive(&mut self, scratch: &mut [u8], flags: RecvFlags) -> Read {
+        let Some(fd) = &self.fd else {
+            return Read::Nothing;
+        };
+        let mut outcome = fd.receive(scratch, flags);
+        while outcome == Err(Errno::INTR) {
+            outcome = fd.receive(scratch, flags);
+        }
+        match outcome {
+            Ok(count) if count > 0 => {
+                // A short read emptied the socket and the next byte makes a new edge; but the
+                // peer's end, when it came together with the data, has made its edge already.
+                self.readable = (count == scratch.len()) | self.hangup;
+                Read::Bytes(count)
+            }
+            outcome => self.received_nothing(outcome),
+        }
+    }
+
+    /// What it means that no byte came.
+    #[inline(never)]
+    fn received_nothing(&mut self, outcome: Result<usize, Errno>) -> Read {
+        self.readable = false;
+        match outcome {
+            Ok(_) => Read::End,
+            Err(Errno::AGAIN) => Read::Nothing,
+            Err(error) => Read::Failure(error),
+        }
+    }
+
+    /// One non-blocking write; a full socket counts as nothing written.
+    pub fn write(&self, parts: &[IoSlice<'_>], flags: SendFlags) -> Result<usize, Errno> {
+        let flags = flags | SendFlags::NOSIGNAL;
+        let Some(fd) = &self.fd else {
+            return Err(Errno::BADF);
+        };
+        loop {
+            match fd.send(parts, flags) {
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Asks the kernel what the peer has acknowledged: how much it has not, and whether it is more than
+    /// when this was last asked.
+    pub fn note_taken(&mut self) -> (u64, bool) {
+        let waiting = self.fd.as_ref().map_or(0, Descriptor::unacknowledged_bytes);
+        let taken = self.sent_bytes.saturating_sub(waiting);
+        let took_more = taken > self.taken_bytes;
+        self.taken_bytes = self.taken_bytes.max(taken);
+        (waiting, took_more)
+    }
+}
+
+#[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_no_larger_than_today() {
+        let (size, today) = (size_of::<Socket>(), 128);
+        assert!(
+            size <= today,
+            "a socket has {size} bytes, and it had {today}: box what few sockets need"
+        );
+        assert!(size == today, "a socket has {size} bytes now: lower the number here from {today}");
+    }
+}
