@@ -15,42 +15,14 @@ use weir_exchange::local::table::LocalTable;
 use weir_exchange::shared::live::LiveTable;
 use weir_exchange::termination::Termination;
 
+use super::Worker;
 use super::desk::Desk;
 use super::world::World;
-use super::{Listener, Worker};
 use crate::owners::owner_key;
-use crate::worker::client::connection::Client;
-use crate::worker::client::stage::Stage;
-
-/// On the control socket: a listener, as ancillary data.
-pub const LISTENER_MESSAGE: u8 = b'L';
-/// On the control socket: a command is in the channel.
-pub const COMMAND_MESSAGE: u8 = b'C';
-
-/// A message of the control plane. It is put into the channel first and announced on the control
-/// socket after it; listeners travel on the socket before the command that names them.
-#[derive(Debug)]
-pub enum Command {
-    /// Another table is in force.
-    Apply {
-        /// The table.
-        table: Arc<LiveTable>,
-        /// Addresses of the listeners handed over, in their order.
-        added: Vec<Address>,
-        /// Listeners to close.
-        removed: Vec<Address>,
-    },
-    /// Accept nothing more; end when the last client has gone, at the latest after this time.
-    Drain {
-        /// For the transactions under way.
-        timeout_ms: u64,
-    },
-    /// End now.
-    Stop,
-    /// Panic, to show what that costs.
-    #[cfg(test)]
-    Panic,
-}
+use crate::worker::command::{Command, LISTENER_MESSAGE};
+use crate::worker::state::client::Client;
+use crate::worker::state::listener::Listener;
+use crate::worker::state::stage::Stage;
 
 impl Worker {
     /// Reads the control socket, then obeys.

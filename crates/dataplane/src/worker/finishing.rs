@@ -7,8 +7,8 @@ use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 
 use crate::access_log::Entry;
-use crate::worker::client::connection::Client;
 use crate::worker::desk::Desk;
+use crate::worker::state::client::Client;
 use crate::worker::world::World;
 
 impl Desk<'_> {

@@ -9,9 +9,9 @@ use weir_exchange::parts::end::End;
 use weir_exchange::transaction::Transaction;
 
 use super::Worker;
-use super::backlog::Backlog;
 use super::body::COALESCE_BYTES;
 use super::desk::Desk;
+use crate::worker::state::backlog::Backlog;
 use crate::worker::world::StreamOf;
 
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.

@@ -4,7 +4,7 @@ use weir_exchange::arena::ClientKey;
 
 use super::desk::Desk;
 use super::world::World;
-use crate::worker::client::stage::Stage;
+use crate::worker::state::stage::Stage;
 
 impl Desk<'_> {
     /// Ends a client connection in order. `may_send`: the client may still be sending, and would

@@ -5,41 +5,38 @@
 //! them use stands here: `world` is all that is acted upon, `desk` acts on it for a transaction, `waiting` holds who
 //! waits for a member, `commands` is what the control plane wants.
 
-mod backlog;
 mod body;
 mod client;
+mod command;
 mod commands;
 mod compression_load;
 mod desk;
 mod finishing;
-mod frames;
 mod joined;
 mod leaving;
 mod member;
 mod notices;
 #[cfg(feature = "simulation")]
 mod remains;
+mod setup;
 #[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
 mod sizes;
-mod streams;
+mod state;
 mod waiting;
 mod world;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 
 use desk::Desk;
 use rustix::io::Errno;
-use waiting::Waiting;
+use state::waiting::Waiting;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_exchange::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, OfExchange};
-use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::ends::After;
-use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
-use weir_exchange::shared::live::LiveTable;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_exchange::transaction::relay::Relay;
@@ -47,29 +44,10 @@ use weir_exchange::transaction::tunnel::Tunnel;
 use weir_tls::{Established, TlsError};
 use world::{Inbox, Queues, World};
 
-use crate::access_log::AccessLog;
 use crate::owners::key_of;
-use crate::reports::Event;
 
-pub use commands::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
-
-/// What a worker is made of.
-pub struct Setup {
-    /// Its number.
-    pub id: usize,
-    /// What to serve first.
-    pub table: Arc<LiveTable>,
-    /// Its own counters are `counters.of(id)`.
-    pub counters: Arc<PerWorker<WorkerCounters>>,
-    /// The access log.
-    pub log: AccessLog,
-    /// Where events go.
-    pub events: SyncSender<Event>,
-    /// Where the lines of policies go.
-    pub policy_lines: SyncSender<Event>,
-    /// What the control plane wants; each message is announced on the control socket.
-    pub commands: Receiver<Command>,
-}
+pub use command::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
+pub use setup::Setup;
 
 /// One worker: what decides, what is being read, and what is acted upon. Each can be borrowed without the others.
 pub struct Worker {
@@ -81,13 +59,6 @@ pub struct Worker {
     control: Token,
     /// Listeners that came before the command which says what they are; `None`: lost on the way.
     handed_over: VecDeque<Option<Descriptor>>,
-}
-
-/// A listening socket of this worker.
-pub struct Listener {
-    token: Token,
-    address: Rc<weir_config::snapshot::Address>,
-    server: Rc<LocalServer>,
 }
 
 impl Worker {

@@ -5,11 +5,11 @@ use weir_exchange::parts::remembered::Remembered;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 
-use crate::worker::client::connection::Client;
-use crate::worker::client::http2::Http2;
-use crate::worker::member::connection::MemberConnection;
-use crate::worker::member::http2::MemberHttp2;
-use crate::worker::streams::{MemberStream, Stream};
+use crate::worker::state::client::Client;
+use crate::worker::state::client_http2::Http2;
+use crate::worker::state::member::MemberConnection;
+use crate::worker::state::member_http2::MemberHttp2;
+use crate::worker::state::streams::{MemberStream, Stream};
 
 #[test]
 fn nothing_is_larger_than_today() {

@@ -5,10 +5,9 @@
 //! other workers free are found so, without a word from them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 
 use weir_core::queue::{Line, Places, Turn};
 use weir_event_loop::EventLoop;
@@ -18,75 +17,18 @@ use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::tries::Lease;
-use weir_exchange::shared::live::LivePool;
 use weir_exchange::transaction::Transaction;
 
 use super::Worker;
 use super::desk::Desk;
 use super::world::World;
+use crate::worker::state::waiting::{Again, PoolLine};
 
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
 
-/// All requests of a worker that wait.
-#[derive(Default)]
-pub struct Waiting {
-    /// For a member, by the number of the pool.
-    lines: BTreeMap<u64, PoolLine>,
-    /// For their time: when, and which exchange.
-    delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
-}
-
-#[cfg(feature = "simulation")]
-impl Waiting {
-    /// How many wait.
-    pub fn len(&self) -> usize {
-        let in_line: usize = self.lines.values().map(|it| it.line.len() + it.again.len()).sum();
-        in_line + self.delayed.len()
-    }
-}
-
-/// Those that wait for a member of one pool.
-struct PoolLine {
-    /// Over reloads; each request knows the members as they were when it came.
-    live: Arc<LivePool>,
-    line: Line<ExchangeKey>,
-    /// Those that a member has failed already. They are looked at first, each by itself, and nobody waits
-    /// behind them: there may be places for others that are none for them.
-    again: Vec<Again>,
-    /// Where the next look at them begins, if there are too many for one.
-    again_from: usize,
-    places: Places,
-}
-
-/// A request that waits for another member than those that failed it.
-struct Again {
-    exchange: ExchangeKey,
-    deadline_ms: u64,
-}
-
 /// Of those that members have failed so many are looked at in one turn of the loop.
 const AGAIN_LOOKS_MAX: usize = 64;
-
-impl PoolLine {
-    /// One less waits.
-    fn note_left(&self, worker: usize) {
-        self.live.waiting.fetch_sub(1, Relaxed);
-        self.live.counters.of(worker).queue_length.subtract(1);
-    }
-
-    /// The first in line waits no more.
-    fn pop_first(&mut self, worker: usize) {
-        self.line.pop();
-        self.publish(worker);
-        self.note_left(worker);
-    }
-
-    fn publish(&self, worker: usize) {
-        let word = &self.live.waiting_since_ms[worker];
-        word.store(self.line.waiting_since_ms(), SeqCst);
-    }
-}
 
 impl Desk<'_> {
     /// Lets it wait for a member. False: there is no queue, no room in it, or nobody who would wait.
@@ -133,13 +75,6 @@ impl Desk<'_> {
         counters.queued.add(1);
         counters.queue_length.add(1);
         true
-    }
-}
-
-impl Waiting {
-    /// A transaction waits for its time.
-    pub fn delay(&mut self, until_us: u64, key: ExchangeKey) {
-        self.delayed.push(Reverse((until_us, key)));
     }
 }
 

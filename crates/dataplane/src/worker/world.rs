@@ -16,18 +16,18 @@ use weir_exchange::shared::live::LiveTable;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
-use super::commands::Command;
-use super::streams::{MemberStream, Stream};
-use super::waiting::Waiting;
-use super::{Listener, Setup};
 use crate::access_log::AccessLog;
-use crate::worker::client::connection::Client;
-use crate::worker::client::pending::PendingRequests;
-use crate::worker::frames::Frames;
-use crate::worker::member::connection::MemberConnection;
-use crate::worker::member::lost_streams::LostStream;
+use crate::worker::command::Command;
 use crate::worker::notices::Notices;
-use crate::worker::streams::StreamRoom;
+use crate::worker::setup::Setup;
+use crate::worker::state::client::Client;
+use crate::worker::state::frames::Frames;
+use crate::worker::state::listener::Listener;
+use crate::worker::state::lost_stream::LostStream;
+use crate::worker::state::member::MemberConnection;
+use crate::worker::state::pending::PendingRequests;
+use crate::worker::state::streams::{MemberStream, Stream, StreamRoom};
+use crate::worker::state::waiting::Waiting;
 
 /// What is being read: it is borrowed while what it says is acted upon.
 #[derive(Default)]

@@ -16,11 +16,11 @@ use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use crate::owners::owner_key;
 use crate::worker::Worker;
-use crate::worker::client::connection::Client;
-use crate::worker::client::handshake::HandshakePlace;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::client::stage::Stage;
 use crate::worker::desk::Desk;
+use crate::worker::state::client::Client;
+use crate::worker::state::handshake_place::HandshakePlace;
+use crate::worker::state::stage::Stage;
 
 /// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {

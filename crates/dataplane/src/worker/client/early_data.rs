@@ -13,7 +13,7 @@ use weir_exchange::arena::ClientKey;
 use weir_http::message::{Method, RequestHead};
 
 use crate::worker::Worker;
-use crate::worker::client::stage::Stage;
+use crate::worker::state::stage::Stage;
 
 /// Whether a request has to wait until the client's handshake is done.
 pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {

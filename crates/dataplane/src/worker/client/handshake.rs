@@ -3,8 +3,6 @@
 use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
@@ -17,8 +15,8 @@ use weir_tls::{Alert, Established, Session};
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::client::stage::Stage;
 use crate::worker::desk::Desk;
+use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 /// What a plain request begins with.
@@ -37,33 +35,6 @@ const METHODS: [&[u8]; 9] = [
 /// Whether what came, be it a few bytes, begins a request of HTTP/1. No record of TLS begins with a letter.
 fn is_plain_http(input: &[u8]) -> bool {
     METHODS.iter().any(|method| input.starts_with(method) || method.starts_with(input))
-}
-
-/// One handshake among those under way; given back by `Drop`, so that a panic gives it back too.
-#[derive(Debug)]
-pub struct HandshakePlace {
-    under_way: Arc<AtomicU32>,
-    /// Which clients were let in when it began.
-    lets_in: Arc<[u8]>,
-}
-
-impl HandshakePlace {
-    /// A place, if there is one.
-    pub fn take(server: &LocalServer) -> Option<Self> {
-        let tls = server.tls.as_ref()?;
-        let under_way = &tls.handshakes;
-        let max = server.settings().tls.as_ref().and_then(|tls| tls.handshakes_max);
-        let before = under_way.fetch_add(1, Relaxed);
-        let lets_in = Arc::clone(&tls.lets_in);
-        let place = Self { under_way: Arc::clone(under_way), lets_in };
-        max.is_none_or(|max| before < max).then_some(place)
-    }
-}
-
-impl Drop for HandshakePlace {
-    fn drop(&mut self) {
-        self.under_way.fetch_sub(1, Relaxed);
-    }
 }
 
 impl Worker {

@@ -10,10 +10,10 @@ use weir_exchange::transaction::Transaction;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
 
 use crate::worker::Worker;
-use crate::worker::client::connection::Client;
 use crate::worker::client::early_data;
-use crate::worker::client::stage::Stage;
 use crate::worker::desk::Desk;
+use crate::worker::state::client::Client;
+use crate::worker::state::stage::Stage;
 
 impl Worker {
     /// A client may send on: what it has sent already is looked at, and the end that may be behind it.

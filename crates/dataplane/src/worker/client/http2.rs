@@ -12,19 +12,17 @@ use weir_exchange::transaction::Transaction;
 use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_trailers};
 use weir_http::h2::{
-    By, Connection, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Limits, Misbehaviour,
-    Priority, Received,
+    By, ConnectionError, ErrorCode, Event, Flood, HeadersKind, Misbehaviour, Priority, Received,
 };
 use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::client::pending::PendingRequests;
-use crate::worker::client::stage::Stage;
 use crate::worker::desk::Desk;
-use crate::worker::frames::Frames;
 use crate::worker::joined::Behind;
-use crate::worker::streams::{ClientStreams, exchange_of};
+use crate::worker::state::client_http2::Http2;
+use crate::worker::state::stage::Stage;
+use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
 /// A client that does not take so many bytes is not read on: what it asks would only add to them.
@@ -35,54 +33,6 @@ const LAST_STREAMS_MS: u64 = 1_000;
 
 /// The ping behind the announcement of the end.
 const END_PING: [u8; 8] = *b"weir end";
-
-/// What a client connection has that speaks HTTP/2.
-pub struct Http2 {
-    /// The protocol's state, and frames that go out at the end of the turn.
-    pub frames: Frames,
-    /// Requests that have not begun, if there are such.
-    pub pending: Option<Box<PendingRequests>>,
-    /// Those of its streams that have exchanges. A stream may be over for the protocol before its exchange is.
-    pub streams: ClientStreams,
-    /// It is among those that have such.
-    is_listed: bool,
-    /// What the socket's deadline is set to; never later than the first thing that is due.
-    timer_ms: u64,
-    /// Since when there has been no exchange.
-    idle_since_ms: u64,
-    /// Since when a frame that is not DATA has been incomplete.
-    partial_since_ms: Option<u64>,
-    /// When the end was announced.
-    announced_ms: Option<u64>,
-    /// The windows of its streams may let out more.
-    has_opened: bool,
-}
-
-impl Http2 {
-    fn new(limits: Limits, now_ms: u64) -> Self {
-        Self {
-            frames: Frames::new(Connection::server(limits)),
-            pending: None,
-            streams: ClientStreams::default(),
-            is_listed: false,
-            timer_ms: u64::MAX,
-            idle_since_ms: now_ms,
-            partial_since_ms: Some(now_ms),
-            announced_ms: None,
-            has_opened: false,
-        }
-    }
-
-    /// Whether no exchange would be left behind.
-    pub fn has_no_exchange(&self) -> bool {
-        self.streams.is_empty()
-    }
-
-    /// Whether nothing is under way.
-    fn has_nothing(&self) -> bool {
-        self.has_no_exchange() && self.frames.connection.stream_count() == 0
-    }
-}
 
 impl Desk<'_> {
     /// A client turned out to speak HTTP/2.

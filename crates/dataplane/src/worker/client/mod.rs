@@ -1,7 +1,6 @@
-//! The client side of HTTP/1: bytes of a client connection become exchanges, one at a time.
+//! The client side: what happens to client connections, and what transactions ask of them.
 
 pub mod accepting;
-pub mod connection;
 pub mod early_data;
 pub mod handshake;
 pub mod http1;
@@ -12,7 +11,6 @@ pub mod refusing;
 pub mod relay;
 pub mod request;
 pub mod server;
-pub mod stage;
 pub mod stream;
 pub mod toward_client;
 
@@ -25,8 +23,8 @@ use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::client::stage::Stage;
 use crate::worker::desk::Desk;
+use crate::worker::state::stage::Stage;
 
 impl Worker {
     /// Bytes came from a client.

@@ -5,8 +5,6 @@
 //! breath. A request that is over by then has cost neither a member nor a place in a queue. It begins at once where
 //! more of it comes: data, or trailers.
 
-use std::ops::Range;
-
 use weir_event_loop::{EventLoop, clock};
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::termination::Termination;
@@ -20,85 +18,16 @@ use weir_http::path::PathForm;
 use crate::worker::Worker;
 use crate::worker::client::early_data;
 use crate::worker::client::own_response::refused_as;
-use crate::worker::client::stage::Stage;
-use crate::worker::streams::exchange_of;
+use crate::worker::state::pending::PendingRequests;
+use crate::worker::state::stage::Stage;
+use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
 /// Requests of a client begin for so long in a turn of the loop, and the rest in the next.
 const SLICE_US: u64 = 250;
 
-/// Beyond so much of either they begin, whatever else there is to do: a few bytes can stand for a large head.
-const REQUESTS_MAX: usize = 128;
-const TEXT_BYTES_MAX: usize = 64 * 1024;
-
 /// Of those that are empty, so many are kept.
 const SPARE_MAX: usize = 8;
-
-/// The requests of one client that have not begun. Buffers are used again.
-#[derive(Default)]
-pub struct PendingRequests {
-    requests: Vec<PendingRequest>,
-    /// So many of them, from the first on, have begun or are over.
-    done: usize,
-    /// Its client is in `Worker::unbegun`.
-    is_listed: bool,
-    /// What their heads' ranges are of.
-    text: Vec<u8>,
-    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
-    spare_heads: Vec<Box<RequestHead>>,
-}
-
-struct PendingRequest {
-    stream: u32,
-    /// Nothing follows its head.
-    is_whole: bool,
-    /// `None`: it has begun.
-    head: Option<Box<RequestHead>>,
-    /// How its path was taken.
-    form: PathForm,
-    text: Range<usize>,
-    /// The client has thought of another since.
-    priority: Option<Priority>,
-}
-
-impl PendingRequests {
-    fn add(
-        &mut self,
-        (stream, is_whole): (u32, bool),
-        (head, form): (Box<RequestHead>, PathForm),
-        text: &[u8],
-    ) {
-        let start = self.text.len();
-        self.text.extend_from_slice(text);
-        let text = start..self.text.len();
-        self.requests.push(PendingRequest {
-            stream,
-            is_whole,
-            head: Some(head),
-            form,
-            text,
-            priority: None,
-        });
-    }
-
-    fn is_full(&self) -> bool {
-        self.requests.len() >= REQUESTS_MAX || self.text.len() >= TEXT_BYTES_MAX
-    }
-
-    /// Where the request of a stream is that has not begun.
-    fn place_of(&self, stream: u32) -> Option<usize> {
-        self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
-    }
-
-    /// None of them will begin any more.
-    fn clear(&mut self) {
-        for mut request in self.requests.drain(..) {
-            self.spare_heads.extend(request.head.take());
-        }
-        self.text.clear();
-        (self.done, self.is_listed) = (0, false);
-    }
-}
 
 impl Worker {
     /// A request's head has come.

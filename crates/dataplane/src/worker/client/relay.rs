@@ -28,8 +28,8 @@ use weir_tls::client_hello::{Peek, begins_a_handshake, peek};
 
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
-use crate::worker::client::stage::Stage;
 use crate::worker::desk::Desk;
+use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Worker {

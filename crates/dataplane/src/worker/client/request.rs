@@ -12,8 +12,8 @@ use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
-use crate::worker::client::stage::Stage;
 use crate::worker::desk::Desk;
+use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Worker {

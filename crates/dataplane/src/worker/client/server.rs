@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_exchange::arena::ClientKey;
 use weir_exchange::local::table::LocalServer;
 
-use crate::worker::client::connection::Client;
+use crate::worker::state::client::Client;
 use crate::worker::world::World;
 
 impl World {

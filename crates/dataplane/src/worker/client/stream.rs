@@ -18,7 +18,7 @@ use weir_http::h2::message::{own_response_has_body, write_own_response};
 use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::desk::Desk;
-use crate::worker::streams::{Stream, exchange_of};
+use crate::worker::state::streams::{Stream, exchange_of};
 use crate::worker::world::World;
 
 /// Streams whose data waits for the connection's window take turns with so many bytes.

@@ -14,12 +14,12 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write
 
 use crate::endpoint::endpoint;
 use crate::owners::owner_key;
-use crate::worker::client::connection::Client;
 use crate::worker::desk::Desk;
-use crate::worker::member::connection::MemberConnection;
-use crate::worker::member::http2::MemberHttp2;
 use crate::worker::member::tls::session;
-use crate::worker::streams::MemberStream;
+use crate::worker::state::client::Client;
+use crate::worker::state::member::MemberConnection;
+use crate::worker::state::member_http2::MemberHttp2;
+use crate::worker::state::streams::MemberStream;
 
 /// A request that cannot be repeated goes on a kept connection only if that was used this recently:
 /// the member may be about to close an older one.

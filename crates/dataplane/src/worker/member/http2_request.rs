@@ -10,8 +10,8 @@ use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 use weir_http::message::Scheme;
 
 use crate::worker::desk::Desk;
-use crate::worker::member::lost_streams::LostStream;
-use crate::worker::streams::MemberStream;
+use crate::worker::state::lost_stream::LostStream;
+use crate::worker::state::streams::MemberStream;
 use crate::worker::world::StreamOf;
 
 impl Desk<'_> {

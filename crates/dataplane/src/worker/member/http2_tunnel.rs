@@ -12,7 +12,7 @@ use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;
-use crate::worker::member::lost_streams::LostStream;
+use crate::worker::state::lost_stream::LostStream;
 use crate::worker::world::World;
 
 impl World {

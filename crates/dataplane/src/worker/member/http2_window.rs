@@ -11,8 +11,8 @@ use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;
-use crate::worker::member::http2::MemberHttp2;
-use crate::worker::streams::MemberStream;
+use crate::worker::state::member_http2::MemberHttp2;
+use crate::worker::state::streams::MemberStream;
 use crate::worker::world::{StreamOf, World};
 
 /// A window that has been shut for so long may be so for good.

@@ -8,15 +8,7 @@ use weir_exchange::transaction::Transaction;
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;
-
-/// Why an exchange has no stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LostStream {
-    /// The member takes no more of them on its connection.
-    Full,
-    /// The member takes no extended CONNECT.
-    NoTunnel,
-}
+use crate::worker::state::lost_stream::LostStream;
 
 impl Desk<'_> {
     /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.

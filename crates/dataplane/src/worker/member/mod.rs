@@ -1,5 +1,4 @@
-//! The server side of HTTP/1: connections to members, kept per worker and used by one exchange at
-//! a time.
+//! The server side: what happens to connections to members, and what transactions ask of them. Each worker has its own.
 
 pub mod connecting;
 pub mod connection;

@@ -12,9 +12,9 @@ use weir_exchange::local::traffic::ConnectionPlaces;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::h2::frame::PREFACE;
 
-use crate::worker::client::handshake::HandshakePlace;
-use crate::worker::client::http2::Http2;
-use crate::worker::client::stage::Stage;
+use crate::worker::state::client_http2::Http2;
+use crate::worker::state::handshake_place::HandshakePlace;
+use crate::worker::state::stage::Stage;
 
 /// A client connection.
 pub struct Client {

@@ -5,8 +5,8 @@ use weir_exchange::arena::{
 };
 use weir_http::h2::Priority;
 
-use super::backlog::Backlog;
-use super::frames::Outgoing;
+use crate::worker::state::backlog::Backlog;
+use crate::worker::state::frames::Outgoing;
 
 /// The stream of its client's connection.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_http::h2::message::write_trailers;
 use weir_http::h2::{Connection, SendKind};
 
-use super::backlog::Backlog;
-use super::body::COALESCE_BYTES;
+use crate::worker::body::COALESCE_BYTES;
+use crate::worker::state::backlog::Backlog;
 
 /// Frames of data that go out in one send.
 const FRAMES_MAX: usize = 8;

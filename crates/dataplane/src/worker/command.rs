@@ -1,0 +1,36 @@
+//! What the control plane may want of a worker.
+
+use std::sync::Arc;
+
+use weir_config::snapshot::Address;
+use weir_exchange::shared::live::LiveTable;
+
+/// On the control socket: a listener, as ancillary data.
+pub const LISTENER_MESSAGE: u8 = b'L';
+/// On the control socket: a command is in the channel.
+pub const COMMAND_MESSAGE: u8 = b'C';
+
+/// A message of the control plane. It is put into the channel first and announced on the control
+/// socket after it; listeners travel on the socket before the command that names them.
+#[derive(Debug)]
+pub enum Command {
+    /// Another table is in force.
+    Apply {
+        /// The table.
+        table: Arc<LiveTable>,
+        /// Addresses of the listeners handed over, in their order.
+        added: Vec<Address>,
+        /// Listeners to close.
+        removed: Vec<Address>,
+    },
+    /// Accept nothing more; end when the last client has gone, at the latest after this time.
+    Drain {
+        /// For the transactions under way.
+        timeout_ms: u64,
+    },
+    /// End now.
+    Stop,
+    /// Panic, to show what that costs.
+    #[cfg(test)]
+    Panic,
+}

@@ -1,0 +1,29 @@
+//! What a worker is made of.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
+use weir_exchange::shared::live::LiveTable;
+
+use crate::access_log::AccessLog;
+use crate::reports::Event;
+use crate::worker::command::Command;
+
+/// What a worker is made of.
+pub struct Setup {
+    /// Its number.
+    pub id: usize,
+    /// What to serve first.
+    pub table: Arc<LiveTable>,
+    /// Its own counters are `counters.of(id)`.
+    pub counters: Arc<PerWorker<WorkerCounters>>,
+    /// The access log.
+    pub log: AccessLog,
+    /// Where events go.
+    pub events: SyncSender<Event>,
+    /// Where the lines of policies go.
+    pub policy_lines: SyncSender<Event>,
+    /// What the control plane wants; each message is announced on the control socket.
+    pub commands: Receiver<Command>,
+}

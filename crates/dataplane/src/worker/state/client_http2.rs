@@ -1,0 +1,55 @@
+//! What a client connection has that speaks HTTP/2.
+
+use weir_http::h2::{Connection, Limits};
+
+use crate::worker::state::frames::Frames;
+use crate::worker::state::pending::PendingRequests;
+use crate::worker::state::streams::ClientStreams;
+
+/// What a client connection has that speaks HTTP/2.
+pub struct Http2 {
+    /// The protocol's state, and frames that go out at the end of the turn.
+    pub frames: Frames,
+    /// Requests that have not begun, if there are such.
+    pub pending: Option<Box<PendingRequests>>,
+    /// Those of its streams that have exchanges. A stream may be over for the protocol before its exchange is.
+    pub streams: ClientStreams,
+    /// It is among those that have such.
+    pub is_listed: bool,
+    /// What the socket's deadline is set to; never later than the first thing that is due.
+    pub timer_ms: u64,
+    /// Since when there has been no exchange.
+    pub idle_since_ms: u64,
+    /// Since when a frame that is not DATA has been incomplete.
+    pub partial_since_ms: Option<u64>,
+    /// When the end was announced.
+    pub announced_ms: Option<u64>,
+    /// The windows of its streams may let out more.
+    pub has_opened: bool,
+}
+
+impl Http2 {
+    pub fn new(limits: Limits, now_ms: u64) -> Self {
+        Self {
+            frames: Frames::new(Connection::server(limits)),
+            pending: None,
+            streams: ClientStreams::default(),
+            is_listed: false,
+            timer_ms: u64::MAX,
+            idle_since_ms: now_ms,
+            partial_since_ms: Some(now_ms),
+            announced_ms: None,
+            has_opened: false,
+        }
+    }
+
+    /// Whether no exchange would be left behind.
+    pub fn has_no_exchange(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Whether nothing is under way.
+    pub fn has_nothing(&self) -> bool {
+        self.has_no_exchange() && self.frames.connection.stream_count() == 0
+    }
+}

@@ -1,0 +1,105 @@
+//! What is known of a connection to a member.
+
+use std::rc::Rc;
+
+use weir_event_loop::Token;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::local::pool::{LocalMember, LocalPool};
+use weir_http::flaws::Flaws;
+use weir_http::h1::{BodyDecoder, HeadScan};
+use weir_http::message::Framing;
+
+use crate::worker::state::member_http2::MemberHttp2;
+
+/// A connection to a member.
+pub struct MemberConnection {
+    /// Its socket.
+    pub token: Token,
+    /// The member, as this worker knows it.
+    pub member: Rc<LocalMember>,
+    /// The pool that opened it.
+    pub pool: Rc<LocalPool>,
+    /// How many the member takes, if it has a limit.
+    pub connections_max: Option<u32>,
+    /// The exchange that uses it; none: it is idle.
+    pub exchange: Option<ExchangeKey>,
+    pub connecting: bool,
+    /// What there is of HTTP/2, where it speaks that: it carries many exchanges then.
+    pub http2: Option<Box<MemberHttp2>>,
+    /// Part of a head or trailer section.
+    pub input: Vec<u8>,
+    pub scan: HeadScan,
+    /// Bytes of `input` that make the response under way whole, where it is collected; 0: it is not.
+    pub whole_bytes: usize,
+    /// The body of the response under way.
+    pub body: BodyDecoder,
+    /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
+    pub preface_bytes: usize,
+    /// The member was told, by the PROXY protocol, for which client it speaks.
+    pub is_of_one_client: bool,
+    /// It is read in slices.
+    pub is_sliced: bool,
+    /// It can carry another request after this response.
+    pub keep: bool,
+    /// How long the member keeps it, when it said so.
+    pub keep_ms: Option<u64>,
+    pub requests: u32,
+    /// Bytes sent on it that are counted already.
+    pub counted_bytes: u64,
+    /// Since when it has been idle.
+    pub idle_since_ms: u64,
+}
+
+impl MemberConnection {
+    /// Those who have streams on it.
+    pub fn exchanges(&self) -> Vec<ExchangeKey> {
+        self.http2.as_ref().map(|http2| http2.streams.exchanges()).unwrap_or_default()
+    }
+
+    /// One that is on its way, for one request at a time.
+    pub fn opening(token: Token, member: &Rc<LocalMember>, pool: &Rc<LocalPool>) -> Self {
+        Self {
+            token,
+            member: Rc::clone(member),
+            pool: Rc::clone(pool),
+            connections_max: None,
+            exchange: None,
+            connecting: true,
+            http2: None,
+            input: Vec::new(),
+            scan: HeadScan::section(),
+            whole_bytes: 0,
+            body: BodyDecoder::new(Framing::None, None),
+            preface_bytes: 0,
+            is_of_one_client: false,
+            is_sliced: false,
+            keep: false,
+            keep_ms: None,
+            requests: 1,
+            counted_bytes: 0,
+            idle_since_ms: 0,
+        }
+    }
+
+    /// Counts what was overlooked in a response.
+    pub fn count_flaws(&self, flaws: Flaws) {
+        if !flaws.is_empty() {
+            self.member.counters.count_flaws(flaws);
+        }
+    }
+
+    /// Whether it carries an exchange.
+    #[cfg(feature = "simulation")]
+    pub fn is_busy(&self) -> bool {
+        let carries = |http2: &MemberHttp2| !http2.streams.is_empty();
+        self.exchange.is_some() || self.http2.as_deref().is_some_and(carries)
+    }
+
+    /// Idle connections to the member that this worker keeps. Those of all workers together must
+    /// not take the places that `connections_max` leaves the others.
+    pub fn idle_max(&self, workers: usize) -> usize {
+        let limit = self.connections_max;
+        let share = limit.map_or(usize::MAX, |limit| limit as usize / workers);
+        share.min(self.pool.settings().reuse.idle_per_worker as usize)
+    }
+}

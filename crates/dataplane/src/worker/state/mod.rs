@@ -1,0 +1,16 @@
+//! What a worker keeps of its connections, and of requests that wait: data. What happens to them is in `client`, `member`
+//! and beside this.
+
+pub mod backlog;
+pub mod client;
+pub mod client_http2;
+pub mod frames;
+pub mod handshake_place;
+pub mod listener;
+pub mod lost_stream;
+pub mod member;
+pub mod member_http2;
+pub mod pending;
+pub mod stage;
+pub mod streams;
+pub mod waiting;

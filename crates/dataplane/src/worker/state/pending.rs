@@ -1,0 +1,77 @@
+//! Requests of a client of HTTP/2 that have not begun.
+
+use std::ops::Range;
+
+use weir_http::h2::Priority;
+use weir_http::message::RequestHead;
+use weir_http::path::PathForm;
+
+/// Beyond so much of either they begin, whatever else there is to do: a few bytes can stand for a large head.
+pub const REQUESTS_MAX: usize = 128;
+pub const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// The requests of one client that have not begun. Buffers are used again.
+#[derive(Default)]
+pub struct PendingRequests {
+    pub requests: Vec<PendingRequest>,
+    /// So many of them, from the first on, have begun or are over.
+    pub done: usize,
+    /// Its client is in `Worker::unbegun`.
+    pub is_listed: bool,
+    /// What their heads' ranges are of.
+    pub text: Vec<u8>,
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
+    pub spare_heads: Vec<Box<RequestHead>>,
+}
+
+pub struct PendingRequest {
+    pub stream: u32,
+    /// Nothing follows its head.
+    pub is_whole: bool,
+    /// `None`: it has begun.
+    pub head: Option<Box<RequestHead>>,
+    /// How its path was taken.
+    pub form: PathForm,
+    pub text: Range<usize>,
+    /// The client has thought of another since.
+    pub priority: Option<Priority>,
+}
+
+impl PendingRequests {
+    pub fn add(
+        &mut self,
+        (stream, is_whole): (u32, bool),
+        (head, form): (Box<RequestHead>, PathForm),
+        text: &[u8],
+    ) {
+        let start = self.text.len();
+        self.text.extend_from_slice(text);
+        let text = start..self.text.len();
+        self.requests.push(PendingRequest {
+            stream,
+            is_whole,
+            head: Some(head),
+            form,
+            text,
+            priority: None,
+        });
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.requests.len() >= REQUESTS_MAX || self.text.len() >= TEXT_BYTES_MAX
+    }
+
+    /// Where the request of a stream is that has not begun.
+    pub fn place_of(&self, stream: u32) -> Option<usize> {
+        self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
+    }
+
+    /// None of them will begin any more.
+    pub fn clear(&mut self) {
+        for mut request in self.requests.drain(..) {
+            self.spare_heads.extend(request.head.take());
+        }
+        self.text.clear();
+        (self.done, self.is_listed) = (0, false);
+    }
+}

@@ -1,0 +1,74 @@
+//! Requests that wait: for a place at a member, or for their time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use weir_core::queue::{Line, Places};
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::shared::live::LivePool;
+
+/// All requests of a worker that wait.
+#[derive(Default)]
+pub struct Waiting {
+    /// For a member, by the number of the pool.
+    pub lines: BTreeMap<u64, PoolLine>,
+    /// For their time: when, and which exchange.
+    pub delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
+}
+
+#[cfg(feature = "simulation")]
+impl Waiting {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        let in_line: usize = self.lines.values().map(|it| it.line.len() + it.again.len()).sum();
+        in_line + self.delayed.len()
+    }
+}
+
+/// Those that wait for a member of one pool.
+pub struct PoolLine {
+    /// Over reloads; each request knows the members as they were when it came.
+    pub live: Arc<LivePool>,
+    pub line: Line<ExchangeKey>,
+    /// Those that a member has failed already. They are looked at first, each by itself, and nobody waits
+    /// behind them: there may be places for others that are none for them.
+    pub again: Vec<Again>,
+    /// Where the next look at them begins, if there are too many for one.
+    pub again_from: usize,
+    pub places: Places,
+}
+
+/// A request that waits for another member than those that failed it.
+pub struct Again {
+    pub exchange: ExchangeKey,
+    pub deadline_ms: u64,
+}
+
+impl PoolLine {
+    /// One less waits.
+    pub fn note_left(&self, worker: usize) {
+        self.live.waiting.fetch_sub(1, Relaxed);
+        self.live.counters.of(worker).queue_length.subtract(1);
+    }
+
+    /// The first in line waits no more.
+    pub fn pop_first(&mut self, worker: usize) {
+        self.line.pop();
+        self.publish(worker);
+        self.note_left(worker);
+    }
+
+    pub fn publish(&self, worker: usize) {
+        let word = &self.live.waiting_since_ms[worker];
+        word.store(self.line.waiting_since_ms(), SeqCst);
+    }
+}
+
+impl Waiting {
+    /// A transaction waits for its time.
+    pub fn delay(&mut self, until_us: u64, key: ExchangeKey) {
+        self.delayed.push(Reverse((until_us, key)));
+    }
+}
