@@ -1,70 +1,101 @@
-//! The folders of `crates/exchange` use one another in one direction: data below the contract, the contract below what
-//! decides.
+//! Folders and files of the heart use one another in one direction: data below the contract, the contract below what
+//! decides or acts.
 
 use weir_tests::repository;
 
-/// Each of them may use those before it.
-const ORDER: [&str; 5] = ["shared", "local", "parts", "edge", "transaction"];
-const ROOT: &str = "crates/exchange/src/";
+/// Places of one folder, each of which may use those before it.
+struct Order {
+    root: &'static str,
+    /// What its paths begin with.
+    prefix: &'static str,
+    places: &'static [&'static str],
+}
 
-#[test]
-fn folders_of_the_exchange_use_those_before_them() {
-    let files: Vec<String> =
-        repository::files("rs").into_iter().filter(|path| path.starts_with(ROOT)).collect();
-    for folder in ORDER {
-        assert!(files.iter().any(|path| place(path) == place_of(folder)), "{folder} is gone");
+const EXCHANGE: Order = Order {
+    root: "crates/exchange/src/",
+    prefix: "crate::",
+    places: &["shared", "local", "parts", "edge", "transaction"],
+};
+
+const WORKER: Order = Order {
+    root: "crates/dataplane/src/worker/",
+    prefix: "crate::worker::",
+    places: &["state", "world", "desk", "client", "member"],
+};
+
+impl Order {
+    fn place_of(&self, name: &str) -> Option<usize> {
+        self.places.iter().position(|other| *other == name)
     }
-    let texts: Vec<(String, String)> =
-        files.into_iter().map(|path| (path.clone(), repository::read(&path))).collect();
-    repository::expect_none(&findings(&texts));
-}
 
-fn place_of(folder: &str) -> Option<usize> {
-    ORDER.iter().position(|other| *other == folder)
-}
+    /// Which of them a file belongs to.
+    fn place(&self, path: &str) -> Option<usize> {
+        let first = path.strip_prefix(self.root)?.split('/').next()?;
+        self.place_of(first.strip_suffix(".rs").unwrap_or(first))
+    }
 
-/// Which of them a file belongs to.
-fn place(path: &str) -> Option<usize> {
-    let first = path.strip_prefix(ROOT)?.split('/').next()?;
-    place_of(first.strip_suffix(".rs").unwrap_or(first))
-}
-
-fn findings(texts: &[(String, String)]) -> Vec<String> {
-    let mut findings = Vec::new();
-    for (path, text) in texts {
-        let Some(own) = place(path) else { continue };
-        let code = (1..).zip(text.lines()).filter(|(_, line)| !line.trim_start().starts_with("//"));
-        for (number, line) in code {
-            for used in line.split("crate::").skip(1) {
-                let name = used.split(|byte: char| !byte.is_alphanumeric() && byte != '_').next();
-                if let Some(of) = name.and_then(place_of).filter(|of| *of > own) {
-                    findings.push(format!(
-                        "{path}:{number}: `{}` stands below `{}` and uses it",
-                        ORDER[own], ORDER[of]
-                    ));
+    fn findings(&self, texts: &[(String, String)]) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (path, text) in texts {
+            let Some(own) = self.place(path) else { continue };
+            let is_code = |line: &str| !line.trim_start().starts_with("//");
+            for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_code(line)) {
+                for used in line.split(self.prefix).skip(1) {
+                    let end = used.find(|it: char| !it.is_alphanumeric() && it != '_');
+                    let used = self.place_of(&used[..end.unwrap_or(used.len())]);
+                    if let Some(used) = used.filter(|used| *used > own) {
+                        findings.push(format!(
+                            "{path}:{number}: `{}` stands below `{}` and uses it",
+                            self.places[own], self.places[used]
+                        ));
+                    }
                 }
             }
         }
+        findings
     }
-    findings
+}
+
+#[test]
+fn folders_use_those_before_them() {
+    for order in [EXCHANGE, WORKER] {
+        let files = repository::files("rs").into_iter();
+        let files: Vec<String> = files.filter(|path| path.starts_with(order.root)).collect();
+        for (place, name) in order.places.iter().enumerate() {
+            let is_there = files.iter().any(|path| order.place(path) == Some(place));
+            assert!(is_there, "{}{name} is gone", order.root);
+        }
+        let texts: Vec<(String, String)> =
+            files.into_iter().map(|path| (path.clone(), repository::read(&path))).collect();
+        repository::expect_none(&order.findings(&texts));
+    }
 }
 
 #[test]
 fn what_looks_up_is_found() {
-    let check = |path: &str, line: &str| {
-        findings(&[(format!("{ROOT}{path}"), format!("//! [`crate::transaction`]\n{line}\n"))])
+    let check = |order: &Order, path: &str, line: &str| {
+        let text = format!("//! [`{}transaction`]\n{line}\n", order.prefix);
+        order.findings(&[(format!("{}{path}", order.root), text)])
     };
     assert_eq!(
-        check("parts/tries.rs", "use crate::edge::Edge;"),
+        check(&EXCHANGE, "parts/tries.rs", "use crate::edge::Edge;"),
         ["crates/exchange/src/parts/tries.rs:2: `parts` stands below `edge` and uses it"]
     );
-    assert_eq!(check("local/pool.rs", "fn a(at: &mut crate::transaction::Loss) {}").len(), 1);
-    for (path, line) in [
-        ("transaction/ends.rs", "use crate::edge::{Edge, Flow};"),
-        ("edge.rs", "use crate::parts::ends::Ends;"),
-        ("parts/ends.rs", "use crate::arena::ClientKey;"),
-        ("arena.rs", "use crate::transaction::Transaction;"),
+    for (order, path, line) in [
+        (&EXCHANGE, "local/pool.rs", "fn a(at: &mut crate::transaction::Transaction) {}"),
+        (&WORKER, "state/client.rs", "use crate::worker::desk::Desk;"),
+        (&WORKER, "world.rs", "use crate::worker::client;"),
     ] {
-        assert_eq!(check(path, line), [""; 0], "{path}");
+        assert_eq!(check(order, path, line).len(), 1, "{path}");
+    }
+    for (order, path, line) in [
+        (&EXCHANGE, "transaction/ends.rs", "use crate::edge::{Edge, Flow};"),
+        (&EXCHANGE, "edge.rs", "use crate::parts::ends::Ends;"),
+        (&EXCHANGE, "parts/ends.rs", "use crate::arena::ClientKey;"),
+        (&EXCHANGE, "arena.rs", "use crate::transaction::Transaction;"),
+        (&WORKER, "client/http1.rs", "use crate::worker::state::stage::Stage;"),
+        (&WORKER, "state/frames.rs", "use crate::worker::body::COALESCE_BYTES;"),
+    ] {
+        assert_eq!(check(order, path, line), [""; 0], "{path}");
     }
 }
