@@ -5,12 +5,11 @@
 //! The workers of the data path implement it with sockets (`Desk`), tests without.
 
 use weir_core::clock::Clock;
-use weir_http::h2::SendKind;
 
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::ends::Ends;
 use crate::parts::failure::MemberFailure;
-use crate::parts::messages::{Message, OutHead, OwnAnswer, Sending};
+use crate::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
 use crate::parts::notice::Notice;
 use crate::parts::pieces::Pieces;
 use crate::parts::request::{Need, Request};
@@ -22,7 +21,7 @@ use crate::termination::Termination;
 pub trait Edge {
     /// Begins a message to the client with a head; `is_end`: it is all of the message. Where the head goes out by
     /// itself nothing is returned, else the head, to go out with the first bytes of the body.
-    fn head(&mut self, ends: &mut Ends, out: &OutHead<'_>, kind: SendKind, is_end: bool)
+    fn head(&mut self, ends: &mut Ends, out: &OutHead<'_>, kind: HeadKind, is_end: bool)
     -> Message;
 
     /// Sends some of a message's body to the client, behind its head where that has not gone out, and its end.
@@ -34,8 +33,8 @@ pub trait Edge {
     /// Keeps what the client has sent on its stream and has nowhere to go. The window bounds how much that is.
     fn hold(&mut self, ends: &mut Ends, body: (&[u8], &Pieces), end: End<'_>);
 
-    /// The client may send on. What was held of its stream is returned; what else it has sent comes by itself.
-    fn held(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)>;
+    /// Lets the client send on. What was held of its stream is returned; what else it has sent comes by itself.
+    fn let_on(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)>;
 
     /// Gets a connection to this member, which the transaction has a place at. `is_again`: the one that it had before
     /// has gone stale.
@@ -72,7 +71,7 @@ pub trait Edge {
     /// Whether a side takes what it is sent.
     fn lag(&mut self, ends: &Ends, side: Side) -> Lag;
 
-    /// How a side may go on sending. Clients are only stopped, and given window: they go on with [`Edge::held`].
+    /// How a side may go on sending. Clients are only stopped, and given window: they go on with [`Edge::let_on`].
     fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow);
 
     /// When a side must have done something; `None`: it need not.
@@ -91,10 +90,10 @@ pub trait Edge {
     /// The transaction is over: it waits no more, has left its client's connection, and is logged.
     fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd);
 
-    /// Tells people.
+    /// Tells the operator of something, in a log.
     fn tell(&mut self, notice: Notice<'_>);
 
-    /// Whose turn it is.
+    /// When this turn of the worker began, and whether the process stops.
     fn turn(&self) -> Turn;
 
     /// What is used again by each.

@@ -40,6 +40,9 @@ impl Order {
             let Some(own) = self.place(path) else { continue };
             let is_code = |line: &str| !line.trim_start().starts_with("//");
             for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_code(line)) {
+                if line.contains("super::super") || line.contains("crate::{") {
+                    findings.push(format!("{path}:{number}: write the whole path of each name"));
+                }
                 for used in line.split(self.prefix).skip(1) {
                     let end = used.find(|it: char| !it.is_alphanumeric() && it != '_');
                     let used = self.place_of(&used[..end.unwrap_or(used.len())]);
@@ -85,6 +88,8 @@ fn what_looks_up_is_found() {
         (&EXCHANGE, "local/pool.rs", "fn a(at: &mut crate::transaction::Transaction) {}"),
         (&WORKER, "state/client.rs", "use crate::worker::desk::Desk;"),
         (&WORKER, "world.rs", "use crate::worker::client;"),
+        (&WORKER, "state/client.rs", "use super::super::desk;"),
+        (&EXCHANGE, "parts/end.rs", "use crate::{edge::Edge, arena::Arena};"),
     ] {
         assert_eq!(check(order, path, line).len(), 1, "{path}");
     }

@@ -4,6 +4,7 @@
 
 mod contract;
 mod crates;
+mod defects;
 mod folders;
 mod sizes;
 mod unsafe_code;

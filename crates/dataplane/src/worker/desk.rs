@@ -5,14 +5,13 @@ use weir_exchange::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
-use weir_exchange::parts::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::{Need, Request};
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::termination::Termination;
-use weir_http::h2::SendKind;
 
 use crate::worker::world::World;
 
@@ -28,7 +27,7 @@ impl Edge for Desk<'_> {
         &mut self,
         ends: &mut Ends,
         out: &OutHead<'_>,
-        kind: SendKind,
+        kind: HeadKind,
         is_end: bool,
     ) -> Message {
         self.begin_message(ends, out, (kind, is_end))
@@ -47,7 +46,7 @@ impl Edge for Desk<'_> {
         self.hold_of_client(ends, body, end);
     }
 
-    fn held(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
+    fn let_on(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
         self.let_client_send(ends)
     }
 

@@ -23,6 +23,15 @@ pub struct OutHead<'a> {
     pub is_dated: bool,
 }
 
+/// What a head begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadKind {
+    /// An interim response: others follow.
+    Interim,
+    /// The response.
+    Final,
+}
+
 /// Some of a body on its way to a client.
 pub struct Sending<'a> {
     /// What the pieces are of.

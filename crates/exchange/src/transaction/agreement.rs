@@ -1,12 +1,11 @@
 //! A member agrees to change the protocol.
 
 use weir_http::h1::{Persistence, ResponseForward};
-use weir_http::h2::SendKind;
 use weir_http::message::{Framing, ResponseHead};
 
 use crate::edge::Edge;
 use crate::parts::ends::After;
-use crate::parts::messages::OutHead;
+use crate::parts::messages::{HeadKind, OutHead};
 use crate::parts::websocket::{Handshake, write_accept};
 use crate::transaction::exchange::Exchange;
 
@@ -37,7 +36,7 @@ impl Exchange {
             date: None,
         };
         let out = OutHead { head, input, edits: &edits, forward, is_dated: false };
-        let message = at.head(&mut self.ends, &out, SendKind::Response, false);
+        let message = at.head(&mut self.ends, &out, HeadKind::Final, false);
         self.ends.send_head_alone(at, message);
         at.tools().response_edits = edits;
         self.ends.over = Some(After::Tunnel { has_member_ended });

@@ -79,7 +79,7 @@ impl Exchange {
     pub fn request_goes_on(&mut self, at: &mut impl Edge) {
         self.await_more_of_request(at);
         let is_sent = self.request.is_sent();
-        match at.held(&mut self.ends) {
+        match at.let_on(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),
             Some((held, end)) => {
                 // It is counted anew.

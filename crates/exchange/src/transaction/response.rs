@@ -2,14 +2,13 @@
 
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{Persistence, ResponseForward};
-use weir_http::h2::SendKind;
 use weir_http::message::{Framing, ResponseHead, Version};
 
 use crate::edge::{Edge, Release};
 use crate::parts::encoding::Encoded;
 use crate::parts::end::End;
 use crate::parts::ends::LetOut;
-use crate::parts::messages::{Message, OutHead, Sending};
+use crate::parts::messages::{HeadKind, Message, OutHead, Sending};
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
@@ -46,7 +45,7 @@ impl Exchange {
         };
         let edits = &FieldEdits::NONE;
         let out = OutHead { head, input, edits, forward, is_dated: false };
-        let message = at.head(&mut self.ends, &out, SendKind::Interim, false);
+        let message = at.head(&mut self.ends, &out, HeadKind::Interim, false);
         self.ends.send_head_alone(at, message);
         if self.ends.is_client_behind(at) {
             self.await_client(at);
@@ -103,7 +102,7 @@ impl Exchange {
         let client_version = self.request.version;
         let forward = ResponseForward { framing, client_version, persistence, date: None };
         let out = OutHead { head, input, edits, forward, is_dated: !head.has_date };
-        at.head(&mut self.ends, &out, SendKind::Response, framing.is_empty())
+        at.head(&mut self.ends, &out, HeadKind::Final, framing.is_empty())
     }
 
     /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.

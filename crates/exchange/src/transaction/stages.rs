@@ -81,35 +81,33 @@ impl Exchange {
         let tries = Tries::new(route.pool, route.preference);
         let server = Rc::clone(server);
         let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);
+        // It is large, and written where it stays. To a place that may hold something the compiler would copy it.
         let vacant = transactions.vacant();
-        debug_assert!(vacant.is_none(), "a vacant place is empty");
-        // It is large, and written where it stays: nothing is dropped there, which is asked for that the compiler knows it.
-        if vacant.is_none() {
-            *vacant = Some(Transaction::Http(Self {
-                ends: Ends {
-                    key,
-                    over: None,
-                    client,
-                    stream,
-                    is_member_stopped: false,
-                    tries,
-                    parked: Parked::No,
-                    attempt: Attempt::default(),
-                    server,
-                    remembered,
-                    account,
-                },
-                codings,
-                encoding: None,
-                keep_alive,
-                client_closes,
-                phase: Phase::AwaitHead,
-                pace,
-                request,
-                response_framing: Framing::None,
-                client_ended: false,
-            }));
-        }
+        *vacant = None;
+        *vacant = Some(Transaction::Http(Self {
+            ends: Ends {
+                key,
+                over: None,
+                client,
+                stream,
+                is_member_stopped: false,
+                tries,
+                parked: Parked::No,
+                attempt: Attempt::default(),
+                server,
+                remembered,
+                account,
+            },
+            codings,
+            encoding: None,
+            keep_alive,
+            client_closes,
+            phase: Phase::AwaitHead,
+            pace,
+            request,
+            response_framing: Framing::None,
+            client_ended: false,
+        }));
         Verdict { decision, ending: route.ending, not_before_us: route.not_before_us }
     }
 

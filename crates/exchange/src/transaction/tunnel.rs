@@ -199,7 +199,7 @@ impl Tunnel {
 
     /// The member takes more: the client may send it.
     fn let_client_send(&mut self, at: &mut impl Edge) {
-        match at.held(&mut self.ends) {
+        match at.let_on(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() => self.ends.give_window(at),
             Some((held, end)) => {
                 // It is counted anew.

@@ -8,7 +8,7 @@ use weir_exchange::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
-use weir_exchange::parts::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::{Need, Request};
@@ -16,7 +16,6 @@ use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::termination::Termination;
 use weir_http::h1::write_response_head;
-use weir_http::h2::SendKind;
 use weir_http::message::Framing;
 
 use super::asking;
@@ -70,19 +69,18 @@ impl World {
 }
 
 impl Edge for World {
-    fn head(&mut self, _: &mut Ends, out: &OutHead<'_>, kind: SendKind, is_end: bool) -> Message {
+    fn head(&mut self, _: &mut Ends, out: &OutHead<'_>, kind: HeadKind, is_end: bool) -> Message {
         self.book.expect_under_way("a head");
         let mut message = self.tools.scratch.take();
         let got = &mut self.client.got;
         assert_eq!(got.status, 0, "one final head, and nothing but its body behind it");
         assert!(!got.is_head_written, "a head goes out before the next");
         match kind {
-            SendKind::Interim => got.interims += 1,
-            SendKind::Response => {
+            HeadKind::Interim => got.interims += 1,
+            HeadKind::Final => {
                 got.status = out.head.status;
                 got.is_until_close = out.forward.framing == Framing::UntilClose;
             }
-            SendKind::Trailers => panic!("trailers follow a body"),
         }
         if self.client.stream.is_some() {
             got.has_end |= is_end;
@@ -140,7 +138,7 @@ impl Edge for World {
         stream.held_end = OwnedEnd::of(end);
     }
 
-    fn held(&mut self, _: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
+    fn let_on(&mut self, _: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
         let Some(stream) = &mut self.client.stream else {
             self.client.is_paused = false;
             self.client.goes_on |= self.client.has_input();

@@ -149,7 +149,7 @@ impl Desk<'_> {
         self.world.log.write(&entry, self.io.clock(), &self.world.counted);
     }
 
-    /// Answers a head that is none, or has a path that is refused. `head` is what is known of it.
+    /// Answers a malformed head, or one whose path is refused. `head` is what is known of it.
     pub fn refuse_malformed(
         &mut self,
         key: ClientKey,

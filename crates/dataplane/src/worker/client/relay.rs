@@ -8,9 +8,7 @@
 //! | bytes, ends, idleness | `tunnel.rs`, as after a change of protocol |
 //! | it ended, or never began | `count_relay`, the access log |
 //!
-//! What a client sends before its member is there stays with it, but for one read at most; so a further
-//! member can be tried without anything lost. An end that is no orderly one is passed on as a reset: a
-//! part must not look like the whole.
+//! How a member is found for it stands in [`weir_exchange::transaction::relay`].
 
 use std::io::IoSlice;
 use std::rc::Rc;

@@ -7,7 +7,7 @@ use weir_event_loop::wall_clock::HTTP_DATE_BYTES;
 use weir_exchange::edge::{Flow, Lag};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::messages::{Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::parts::pieces::Pieces;
 use weir_http::h1::{ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
@@ -22,7 +22,7 @@ impl Desk<'_> {
         &mut self,
         ends: &mut Ends,
         out: &OutHead<'_>,
-        (kind, is_end): (SendKind, bool),
+        (kind, is_end): (HeadKind, bool),
     ) -> Message {
         let OutHead { head, input, edits, forward, is_dated } = out;
         let mut message = self.world.tools.scratch.take();
@@ -33,6 +33,10 @@ impl Desk<'_> {
             forward.date = Some(&date);
         }
         let bytes = if ends.stream.is_some() {
+            let kind = match kind {
+                HeadKind::Interim => SendKind::Interim,
+                HeadKind::Final => SendKind::Response,
+            };
             let bytes = self.send_stream_head(ends, kind, is_end, |lines| {
                 write_response(head, input, &forward, edits, lines);
             });

@@ -34,7 +34,7 @@ pub struct Client {
     pub is_early: bool,
     /// The name that it asked for, until the handshake is done.
     pub server_name: Box<str>,
-    /// Its first message is worth a look with so many bytes.
+    /// So many bytes of its first message must be there before it is looked at again.
     pub hello_bytes: usize,
     /// The virtual server it reached, as of `generation`.
     pub server: Rc<LocalServer>,

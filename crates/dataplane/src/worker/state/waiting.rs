@@ -33,7 +33,7 @@ pub struct PoolLine {
     pub live: Arc<LivePool>,
     pub line: Line<ExchangeKey>,
     /// Those that a member has failed already. They are looked at first, each by itself, and nobody waits
-    /// behind them: there may be places for others that are none for them.
+    /// behind them: a place that is free may be one that has failed them.
     pub again: Vec<Again>,
     /// Where the next look at them begins, if there are too many for one.
     pub again_from: usize,

@@ -1,0 +1,27 @@
+//! Defects that the simulation has to find are patches to today's code: each of them applies.
+
+use std::process::Command;
+
+use weir_tests::repository;
+
+/// So many there were at least.
+const DEFECTS_MIN: usize = 25;
+
+#[test]
+fn defects_of_the_simulation_apply() {
+    let patches = repository::files("patch");
+    assert!(patches.len() >= DEFECTS_MIN, "there were more than these: {patches:?}");
+    let findings: Vec<String> = patches.iter().filter_map(|patch| refusal(patch)).collect();
+    repository::expect_none(&findings);
+}
+
+/// Why a patch does not apply.
+fn refusal(patch: &str) -> Option<String> {
+    let output = Command::new("git")
+        .args(["apply", "--check", patch])
+        .current_dir(repository::root())
+        .output()
+        .expect("git runs");
+    let why = String::from_utf8_lossy(&output.stderr);
+    (!output.status.success()).then(|| format!("{patch}: make it anew: {}", why.trim()))
+}
