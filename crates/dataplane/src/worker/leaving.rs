@@ -1,5 +1,6 @@
 //! How the connections of clients end: in order, cut, reset, or closed.
 
+use crate::worker::state::streams::ClientStreams;
 use weir_exchange::arena::ClientKey;
 
 use super::desk::Desk;
@@ -85,7 +86,7 @@ impl Desk<'_> {
     /// The socket of a client connection is closed: takes it off the books.
     pub fn forget_client(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.remove(key) else { return };
-        debug_assert!(client.http2.as_ref().is_none_or(|http2| http2.has_no_exchange()));
+        debug_assert!(client.streams().is_none_or(ClientStreams::is_empty));
         if client.counted {
             client.server.live.connection_closed(self.world.id);
         }

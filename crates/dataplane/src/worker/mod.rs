@@ -148,7 +148,7 @@ impl Worker {
         let Some(transaction) = self.exchanges.get(key) else { return };
         let client = transaction.ends().client;
         self.exchanges.discard(key);
-        let is_shared = self.world.clients.get(client).is_none_or(|it| it.http2.is_some());
+        let is_shared = self.world.clients.get(client).is_none_or(|it| it.streams().is_some());
         match after {
             // What becomes of the connection is a matter between it and all its streams.
             After::Response(_) | After::Whole | After::Broken { .. } if is_shared => {}

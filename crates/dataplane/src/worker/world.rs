@@ -132,15 +132,13 @@ impl World {
 
     /// The stream that an exchange has on a shared client connection.
     pub fn stream(&self, ends: &Ends) -> Option<&Stream> {
-        let http2 = self.clients.get(ends.client)?.http2.as_ref()?;
-        http2.streams.get(ends.stream?)
+        self.clients.get(ends.client)?.streams()?.get(ends.stream?)
     }
 
     /// The same, to be changed.
     pub fn stream_mut(&mut self, ends: &Ends) -> Option<&mut Stream> {
         let key = ends.stream?;
-        let http2 = self.clients.get_mut(ends.client)?.http2.as_mut()?;
-        http2.streams.get_mut(key)
+        self.clients.get_mut(ends.client)?.streams_mut()?.get_mut(key)
     }
 
     /// The stream that an exchange has on a shared member connection.

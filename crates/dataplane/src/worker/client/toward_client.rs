@@ -172,16 +172,13 @@ impl Desk<'_> {
     /// unless this one waits for their turn.
     pub fn client_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
         let Some(client) = self.world.clients.get(ends.client) else { return 0 };
-        match (self.world.stream(ends), &client.http2) {
-            (Some(stream), Some(http2))
-                if stream.out.is_behind()
-                    && http2.frames.connection.data_allowance(stream.out.id) == 0 =>
-            {
-                let since_ms = http2.frames.connection.stalled_since_ms(stream.out.id);
-                since_ms.map_or(0, |since_ms| since_ms + timeout_ms)
-            }
-            (Some(_), _) if !ends.is_member_stopped => 0,
-            _ => self.io.patience_until_ms(client.token, timeout_ms),
+        let Some(stream) = self.world.stream(ends) else {
+            return self.io.patience_until_ms(client.token, timeout_ms);
+        };
+        match client.window_until_ms(stream, timeout_ms) {
+            Some(until_ms) => until_ms,
+            None if !ends.is_member_stopped => 0,
+            None => self.io.patience_until_ms(client.token, timeout_ms),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is known of a client connection.
 
+use crate::worker::state::streams::ClientStreams;
+use crate::worker::state::streams::Stream;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -107,6 +109,24 @@ impl Client {
         }
         self.may_be_http2 = false;
         Some(true)
+    }
+
+    /// Its streams, if it has such: many transactions share it then.
+    pub fn streams(&self) -> Option<&ClientStreams> {
+        self.http2.as_ref().map(|http2| &http2.streams)
+    }
+
+    /// The same, to be changed.
+    pub fn streams_mut(&mut self) -> Option<&mut ClientStreams> {
+        self.http2.as_mut().map(|http2| &mut http2.streams)
+    }
+
+    /// Where something waits for the window of a stream: until when the client has time to open it.
+    pub fn window_until_ms(&self, stream: &Stream, timeout_ms: u64) -> Option<u64> {
+        let connection = &self.http2.as_ref()?.frames.connection;
+        let id = stream.out.id;
+        let is_shut = stream.out.is_behind() && connection.data_allowance(id) == 0;
+        is_shut.then(|| connection.stalled_since_ms(id).map_or(0, |since_ms| since_ms + timeout_ms))
     }
 
     /// Whether it waits for the next request, of which nothing has come.
