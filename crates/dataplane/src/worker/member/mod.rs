@@ -74,26 +74,8 @@ impl Worker {
         if connection.http2.is_some() {
             return self.member_http2_drained(io, key);
         }
-        let Some(exchange_key) = connection.exchange else {
-            return;
-        };
-        let exchange = match self.exchanges.get(exchange_key) {
-            Some(Transaction::Http(exchange)) => exchange,
-            Some(Transaction::Tunnel(_)) => {
-                return self.with_tunnel(io, exchange_key, |it, at| it.member_took(at));
-            }
-            Some(Transaction::Relay(_)) | None => return,
-        };
-        if exchange.request.is_whole {
-            return self.with(io, exchange_key, |it, at| {
-                it.ends.give_window(at);
-                it.request_handed_over(at);
-            });
-        }
-        if exchange.phase == Phase::AwaitHead {
-            io.clear_deadline(connection.token);
-        }
-        self.with(io, exchange_key, |it, at| it.request_goes_on(at));
+        let Some(exchange) = connection.exchange else { return };
+        self.with_any(io, exchange, |it, at| it.member_took(at));
     }
 
     /// Bytes came from a member.
