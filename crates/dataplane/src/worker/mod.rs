@@ -151,9 +151,12 @@ impl Worker {
         let is_shared = self.world.clients.get(client).is_none_or(|it| it.streams().is_some());
         match after {
             // What becomes of the connection is a matter between it and all its streams.
-            After::Response(_) | After::Whole | After::Broken { .. } if is_shared => {}
+            After::Response(_) | After::Whole | After::Broken { .. } | After::Gone { .. }
+                if is_shared => {}
             After::Response(outcome) => self.response_ended(io, client, outcome),
             After::Whole => self.desk(io).leave(client, true),
+            After::Gone { must_reset: true } => self.desk(io).reset_client(client),
+            After::Gone { must_reset: false } => self.desk(io).close_client(client),
             After::Broken { must_reset } => self.desk(io).cut_client(client, must_reset),
             After::Cut { termination, must_reset } => {
                 // With it go all that are on the same connection.

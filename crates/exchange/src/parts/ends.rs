@@ -55,6 +55,11 @@ pub enum After {
         /// With a reset.
         must_reset: bool,
     },
+    /// The client is gone or given up: the connection ends at once, if it was its own.
+    Gone {
+        /// With a reset.
+        must_reset: bool,
+    },
     /// It ends, with all that is on it.
     Cut {
         /// Why.

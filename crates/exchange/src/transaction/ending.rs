@@ -13,11 +13,6 @@ use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
 
 impl Exchange {
-    /// The response is whole. The member connection has been dealt with.
-    pub fn complete(&mut self, at: &mut impl Edge) {
-        self.end_delivery(at, Termination::Complete);
-    }
-
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
     /// the exchange.
     pub fn respond(&mut self, at: &mut impl Edge, status: u16, termination: Termination) {
@@ -82,11 +77,11 @@ impl Exchange {
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         at.answer(&mut self.ends, &own);
         at.tools().response_edits = edits;
-        self.end_delivery(at, termination);
+        self.complete(at, termination);
     }
 
-    /// All of the response is handed over: it ends now, or when the client has taken it.
-    fn end_delivery(&mut self, at: &mut impl Edge, termination: Termination) {
+    /// All of the response is handed over, and the member connection dealt with: it ends now, or when the client has taken it.
+    pub fn complete(&mut self, at: &mut impl Edge, termination: Termination) {
         if !self.ends.is_undelivered(at) {
             return self.end_answered(at, termination);
         }
@@ -127,10 +122,10 @@ impl Exchange {
         self.end(at, termination, After::Broken { must_reset });
     }
 
-    /// Ends an exchange because its client is gone; the client connection is the caller's to close.
-    pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination) {
+    /// Ends an exchange that nobody waits for any more.
+    pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
         self.ends.drop_member(at);
-        self.end(at, termination, After::Nothing);
+        self.end(at, termination, after);
     }
 
     /// Takes an exchange off the books and logs it.

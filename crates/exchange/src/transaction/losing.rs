@@ -1,6 +1,7 @@
 //! A member's stream comes to nothing, or the client lets its time pass.
 
-use crate::edge::{Edge, Release, Side};
+use crate::edge::{Edge, Lag, Release, Side};
+use crate::parts::ends::After;
 use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::termination::Termination;
@@ -38,16 +39,27 @@ impl Exchange {
         self.respond(at, 502, Termination::MemberConnect);
     }
 
-    /// A deadline of one stream has passed.
-    pub fn stream_timed_out(&mut self, at: &mut impl Edge) {
-        let timeout_ms = self.client_timeout_ms();
-        if self.ends.is_undelivered(at) {
+    /// The client sends nothing more, and has its connection for itself. With the whole of a request it may well wait for the
+    /// response.
+    pub fn client_finished(&mut self, at: &mut impl Edge) {
+        if !self.request.is_whole {
+            // What is cut short must not look whole to anybody.
+            self.respond(at, 400, Termination::ClientAbort);
+        } else if self.ends.gives_up_its_place() {
+            self.abandon(at, Termination::ClientAbort, After::Gone { must_reset: false });
+        }
+    }
+
+    /// The client has not done in its time what it is waited for: to take what it was sent, or to send more.
+    pub fn client_timed_out(&mut self, at: &mut impl Edge) {
+        if at.lag(&self.ends, Side::Client) == Lag::Behind {
+            let timeout_ms = self.client_timeout_ms();
             let until_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
             if until_ms > at.turn().now_ms() {
                 return self.ends.set_client_deadline(at, until_ms);
             }
             self.ends.server.counters.body_timeouts.add(1);
-            return self.abandon(at, Termination::ClientTimeout);
+            return self.abandon(at, Termination::ClientTimeout, After::Gone { must_reset: true });
         }
         let is_awaited = !self.request.is_whole && !self.request.is_cut;
         if is_awaited && !self.is_member_backed_up(at) {

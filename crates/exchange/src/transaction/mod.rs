@@ -23,7 +23,7 @@ pub mod tunnel;
 
 use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::end::End;
-use crate::parts::ends::{Ends, LetOut};
+use crate::parts::ends::{After, Ends, LetOut};
 use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
@@ -110,7 +110,7 @@ impl Transaction {
     /// Its client is gone; the client connection is the caller's to close.
     pub fn abandon(&mut self, at: &mut impl Edge, why: Termination) {
         match self {
-            Self::Http(exchange) => exchange.abandon(at, why),
+            Self::Http(exchange) => exchange.abandon(at, why, After::Nothing),
             Self::Relay(relay) => relay.abandon(at, why),
             Self::Tunnel(tunnel) => tunnel.abandon(at, why),
         }
@@ -163,11 +163,20 @@ impl Transaction {
         }
     }
 
-    /// The deadline of the client's stream has passed.
-    pub fn stream_timed_out(&mut self, at: &mut impl Edge) {
+    /// A client that has its connection for itself sends nothing more.
+    pub fn client_finished(&mut self, at: &mut impl Edge) {
+        match self {
+            Self::Http(exchange) => exchange.client_finished(at),
+            Self::Relay(relay) => relay.client_finished(at),
+            Self::Tunnel(tunnel) => tunnel.client_ended(at),
+        }
+    }
+
+    /// The deadline of the client has passed: of its stream, or of the connection that it has for itself.
+    pub fn client_timed_out(&mut self, at: &mut impl Edge) {
         self.ends_mut().clear_client_deadline(at);
         match self {
-            Self::Http(exchange) => exchange.stream_timed_out(at),
+            Self::Http(exchange) => exchange.client_timed_out(at),
             Self::Relay(_) => {}
             Self::Tunnel(tunnel) => tunnel.timer(at),
         }

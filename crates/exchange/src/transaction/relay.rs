@@ -140,9 +140,11 @@ impl Relay {
         self.find_member(at);
     }
 
-    /// The client sends nothing more. Whether that is all that it wants.
-    pub fn gives_up(&self) -> bool {
-        self.ends.gives_up_its_place()
+    /// The client sends nothing more. It may well wait for what its member sends.
+    pub fn client_finished(&mut self, at: &mut impl Edge) {
+        if self.ends.gives_up_its_place() {
+            self.end(at, Termination::ClientAbort, After::Gone { must_reset: false });
+        }
     }
 
     /// Ends with a reset: it must not look whole.

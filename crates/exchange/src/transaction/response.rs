@@ -215,7 +215,7 @@ impl Exchange {
         let is_kept = is_reusable && self.request.is_whole;
         at.release(&mut self.ends, if is_kept { Release::Keep } else { Release::Drop });
         self.ends.leave_member(at, None);
-        self.complete(at);
+        self.complete(at, Termination::Complete);
     }
 
     /// Some of what has waited for the client's windows went out. Whether more of it may go.

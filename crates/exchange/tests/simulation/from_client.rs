@@ -142,17 +142,7 @@ fn lets_out(router: &mut Router) {
 /// It ends its connection, with HTTP/1.
 pub fn ends(router: &mut Router) {
     router.world.client.has_ended = true;
-    match &router.it {
-        Some(Transaction::Tunnel(_)) => router.with_tunnel(|it, at| it.client_ended(at)),
-        Some(Transaction::Http(state)) if !state.request.is_whole => {
-            router.with_http(|it, at| it.respond(at, 400, Termination::ClientAbort));
-        }
-        Some(it) if it.ends().gives_up_its_place() => {
-            router.with(|it, at| it.abandon(at, Termination::ClientAbort));
-        }
-        // It has only ended its sending.
-        Some(_) | None => {}
-    }
+    router.with(|it, at| it.client_finished(at));
 }
 
 /// It ends its stream short, since it knows the answer.

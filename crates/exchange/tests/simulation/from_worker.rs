@@ -8,7 +8,6 @@ use weir_exchange::parts::failure::{Loss, MemberFailure};
 use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::tries::Lease;
 use weir_exchange::termination::Termination;
-use weir_exchange::transaction::Transaction;
 
 use super::asking;
 use super::router::Router;
@@ -91,31 +90,8 @@ pub fn time_passes(router: &mut Router) {
 }
 
 fn client_timer(router: &mut Router) {
-    let Some(it) = &router.it else { return };
     router.world.client.due_ms = None;
-    if it.ends().stream.is_some() {
-        return router.with(|it, at| it.stream_timed_out(at));
-    }
-    let state = match it {
-        Transaction::Http(state) => state,
-        Transaction::Tunnel(_) => return router.with_tunnel(|it, at| it.timer(at)),
-        Transaction::Relay(_) => return,
-    };
-    let now_ms = router.world.now_ms();
-    let timeout_ms = state.client_timeout_ms();
-    let client = &mut router.world.client;
-    if client.queued > 0 {
-        let until_ms = client.progress_ms + timeout_ms;
-        if until_ms > now_ms {
-            client.due_ms = Some(until_ms);
-            return;
-        }
-        return router.with(|it, at| it.abandon(at, Termination::ClientTimeout));
-    }
-    let is_whole = state.request.is_whole;
-    if !is_whole && !router.with_http(|it, at| it.is_member_backed_up(at)) {
-        router.with_http(|it, at| it.respond(at, 408, Termination::ClientTimeout));
-    }
+    router.with(|it, at| it.client_timed_out(at));
 }
 
 fn member_timer(router: &mut Router) {

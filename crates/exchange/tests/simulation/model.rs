@@ -118,7 +118,9 @@ impl Book {
                     assert!(matches!(stream_end, StreamEnd::Broken(_)));
                 }
             }
-            After::Cut { .. } | After::Nothing => assert_ne!(why, Termination::Complete),
+            After::Cut { .. } | After::Gone { .. } | After::Nothing => {
+                assert_ne!(why, Termination::Complete)
+            }
             After::Tunnel { .. } => unreachable!("that is no end"),
         }
         if client.stream.is_none() && got.status == 0 && matches!(after, After::Response(_)) {

@@ -574,7 +574,7 @@ impl Worker {
                 continue;
             }
             if self.stream_deadline_ms(exchange) <= now_ms {
-                self.with_any(io, exchange, |it, at| it.stream_timed_out(at));
+                self.with_any(io, exchange, |it, at| it.client_timed_out(at));
             }
             if self.exchanges.contains(exchange) {
                 let until_ms = self.stream_deadline_ms(exchange);

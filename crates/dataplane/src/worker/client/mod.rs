@@ -80,29 +80,7 @@ impl Worker {
                 self.desk(io).close_client(key);
             }
             Stage::Exchange(exchange) => {
-                let state = match self.exchanges.get(exchange) {
-                    Some(Transaction::Http(state)) => state,
-                    Some(Transaction::Tunnel(_)) => {
-                        return self.with_tunnel(io, exchange, |it, at| it.client_ended(at));
-                    }
-                    Some(Transaction::Relay(state)) => {
-                        if state.gives_up() {
-                            let why = Termination::ClientAbort;
-                            self.with_any(io, exchange, |it, at| it.abandon(at, why));
-                            self.desk(io).close_client(key);
-                        }
-                        return;
-                    }
-                    None => return,
-                };
-                if !state.request.is_whole {
-                    // A request that is cut short must not look whole to anybody.
-                    self.with(io, exchange, |it, at| it.respond(at, 400, Termination::ClientAbort));
-                } else if state.ends.gives_up_its_place() {
-                    self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientAbort));
-                    self.desk(io).close_client(key);
-                }
-                // Else it has only ended its sending; it may well wait for the response.
+                self.with_any(io, exchange, |it, at| it.client_finished(at));
             }
             Stage::Streams => self.http2_gone(io, key),
             Stage::Leaving => {}
@@ -167,32 +145,7 @@ impl Worker {
                 self.desk(io).refuse(key, 408, Termination::HeaderTimeout);
             }
             Stage::Exchange(exchange) => {
-                let state = match self.exchanges.get(exchange) {
-                    Some(Transaction::Http(state)) => state,
-                    Some(Transaction::Tunnel(_)) => {
-                        return self.with_tunnel(io, exchange, |it, at| it.timer(at));
-                    }
-                    Some(Transaction::Relay(_)) | None => return,
-                };
-                if io.queued(token) > 0 {
-                    let timeout_ms = state.client_timeout_ms();
-                    if is_taking(io, token, timeout_ms) {
-                        return;
-                    }
-                    counters.body_timeouts.add(1);
-                    self.with_any(io, exchange, |it, at| {
-                        it.abandon(at, Termination::ClientTimeout)
-                    });
-                    return self.desk(io).reset_client(key);
-                }
-                if !state.request.is_whole
-                    && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
-                {
-                    counters.body_timeouts.add(1);
-                    self.with(io, exchange, |it, at| {
-                        it.respond(at, 408, Termination::ClientTimeout)
-                    });
-                }
+                self.with_any(io, exchange, |it, at| it.client_timed_out(at));
             }
         }
     }
