@@ -19,15 +19,23 @@ pub struct Lease {
 impl Lease {
     /// Leases a port on 127.0.0.1.
     pub fn new() -> Self {
-        Self::try_new().expect("a free port on loopback")
+        Self::try_new(Ipv4Addr::LOCALHOST).expect("a free port on loopback")
     }
 
-    fn try_new() -> rustix::io::Result<Self> {
+    /// Leases a port on every address, so that a server may listen on 0.0.0.0. Its [`address`](Self::address) is that of loopback.
+    ///
+    /// A port that is free on 127.0.0.1 may be somebody's on another address.
+    pub fn on_every_address() -> Self {
+        Self::try_new(Ipv4Addr::UNSPECIFIED).expect("a port that is free on every address")
+    }
+
+    fn try_new(of: Ipv4Addr) -> rustix::io::Result<Self> {
         let holder = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         sockopt::set_socket_reuseaddr(&holder, true)?;
         sockopt::set_socket_reuseport(&holder, true)?;
-        bind(&holder, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let address = getsockname(&holder)?.try_into()?;
+        bind(&holder, &SocketAddr::from((of, 0)))?;
+        let bound: SocketAddr = getsockname(&holder)?.try_into()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, bound.port()));
         Ok(Self { _holder: holder, address })
     }
 
@@ -56,6 +64,19 @@ mod tests {
         assert!(TcpStream::connect(lease.address()).is_ok());
         drop(server);
         assert!(TcpStream::connect(lease.address()).is_err());
+    }
+
+    #[test]
+    fn a_port_leased_on_every_address_is_nobodys_on_any() {
+        let lease = Lease::on_every_address();
+        let port = lease.address().port();
+        for address in [[127, 0, 0, 1], [127, 0, 0, 2], [0, 0, 0, 0]] {
+            let address = SocketAddr::from((address, port));
+            assert!(TcpStream::connect(address).is_err(), "{address}");
+            let server = TcpListener::bind(address).expect("listening on a leased port");
+            assert!(TcpStream::connect(address).is_ok(), "{address}");
+            drop(server);
+        }
     }
 
     #[test]

@@ -210,7 +210,7 @@ fn a_virtual_server_that_went_and_came_back_within_a_request_counts_its_connecti
 #[test]
 fn an_address_may_be_narrowed_on_its_port() {
     let member = Member::named("here");
-    let lease = Lease::new();
+    let lease = Lease::on_every_address();
     let port = lease.address().port();
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], port));
     let setup = Setup::new(&[member.address()]);
