@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use weir_event_loop::memory::{self, Peer, Ready};
 use weir_tagged::clock::Moment;
-use weir_tagged::link::Stream;
+use weir_tagged::link::{Stream, Unasked};
 
 use crate::tasks::Waits;
 
@@ -48,6 +48,19 @@ impl Stream for Connection {
 
     fn is_delivered(&self) -> bool {
         self.peer.is_delivered()
+    }
+
+    fn say_unasked(&mut self, tail: &[u8], surplus: &[u8]) -> bool {
+        self.peer.say_unasked(tail, surplus)
+    }
+
+    fn unasked(&self) -> Option<Unasked> {
+        let unasked = self.peer.unasked()?;
+        Some(match (unasked.is_ignored, unasked.is_crossed) {
+            (true, _) => Unasked::Ignored,
+            (false, true) => Unasked::Crossed,
+            (false, false) => Unasked::Heeded,
+        })
     }
 
     fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()> {

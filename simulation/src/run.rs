@@ -288,6 +288,11 @@ impl<'a> Run<'a> {
             40..240 => {
                 members::change(&self.worker, &self.scene.addresses, self.world, &mut self.random);
             }
+            // Rare enough to cost no time.
+            240..640 => {
+                let lost = self.worker.lost_windows();
+                self.findings.extend(lost.into_iter().map(|what| format!("lost: {what}")));
+            }
             30..40 => self.panics_after = Some(self.random.below(PANIC_CALLS_MAX)),
             _ => {}
         }

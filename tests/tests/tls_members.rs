@@ -1,6 +1,8 @@
 //! Members that are spoken to over TLS: another weir with a virtual server that has it, and nginx.
 
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use weir_tests::client::Client;
@@ -167,4 +169,63 @@ fn members_are_told_of_each_client_before_the_handshake() {
             assert_eq!(client.get("/").assert_status(200).text(), format!("127.0.6.{host}"));
         }
     }
+}
+
+/// Bytes of an answer that are told from those of a handshake.
+const ANSWER_BYTES: usize = 10_000;
+
+/// Passes a connection on to `to`, and lets part of another record come right behind the answer. Returns when the connection
+/// has ended.
+fn pass_with_surplus(
+    listener: &TcpListener,
+    to: SocketAddr,
+    answered: &Sender<()>,
+) -> std::io::Result<()> {
+    let (mut proxy, _) = listener.accept()?;
+    let mut member = TcpStream::connect(to)?;
+    let (mut requests, mut to_member) = (proxy.try_clone()?, member.try_clone()?);
+    let forward = std::thread::spawn(move || std::io::copy(&mut requests, &mut to_member));
+    let (mut came, mut buffer) = (0, vec![0; 64 * 1_024]);
+    while came < ANSWER_BYTES {
+        let count = member.read(&mut buffer)?;
+        came += count;
+        if came < ANSWER_BYTES {
+            proxy.write_all(&buffer[..count])?;
+        } else {
+            buffer.truncate(count);
+        }
+    }
+    // The last of the answer has come: it goes on in one piece with the beginning of a record.
+    buffer.extend_from_slice(&[23, 3, 3, 0, 60, 1, 2, 3]);
+    proxy.write_all(&buffer)?;
+    let _ = answered.send(());
+    // An error is an end as well.
+    let _ = forward.join().expect("the thread that forwards");
+    Ok(())
+}
+
+#[test]
+fn a_connection_is_not_kept_with_part_of_a_record_behind_a_response() {
+    let member = Member::new(|exchange| exchange.answer(vec![b'x'; ANSWER_BYTES]));
+    let inner = secure(&member, "");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let to = inner.address();
+    let (answered, answers) = std::sync::mpsc::channel();
+    let between = std::thread::spawn(move || {
+        for _ in 0..2 {
+            pass_with_surplus(&listener, to, &answered).expect("a connection that is passed on");
+        }
+    });
+    let setup = Setup::new(&[address]).pool(&format!("tls: {{ {} }}", trusted()));
+    let outer = Proxy::start(&setup);
+    for _ in 0..2 {
+        let response = outer.client().get("/");
+        response.assert_status(200);
+        assert_eq!(response.body.len(), ANSWER_BYTES);
+        answers.recv_timeout(Duration::from_secs(10)).expect("an answer on another connection");
+    }
+    assert_eq!(outer.metric("weir_pool_retries_total", &["\"members\""]), 0.0);
+    drop(outer);
+    between.join().expect("who stands between");
 }

@@ -181,6 +181,11 @@ impl SimulatedWorker {
         remains
     }
 
+    /// What connections to members have lost of their windows while nothing is on them.
+    pub fn lost_windows(&self) -> Vec<String> {
+        self.worker.lost_windows()
+    }
+
     /// All counts, as text.
     pub fn counts(&self) -> String {
         use std::fmt::Write;

@@ -321,6 +321,17 @@ impl EventLoop {
         }
     }
 
+    /// Whether something has come, be it the peer's end or part of a record, that was not delivered. What comes after this turn
+    /// began is not looked for.
+    pub fn has_news(&mut self, token: Token) -> bool {
+        match self.sockets.get(token) {
+            Some(Socket { hangup: true, .. }) => true,
+            Some(Socket { secure: Some(secure), .. }) if !secure.input.is_empty() => true,
+            Some(Socket { readable: true, fd: Some(fd), .. }) => fd.has_unread(),
+            _ => false,
+        }
+    }
+
     /// Whether something has come that was not delivered, be it the peer's end; it is delivered in the next turn. For
     /// a socket that is about to be closed for its silence: the question is a system call.
     pub fn has_arrived(&mut self, token: Token) -> bool {

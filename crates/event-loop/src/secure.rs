@@ -127,15 +127,13 @@ impl EventLoop {
                 Read::Bytes(_) => {}
                 Read::Nothing => self.secure_pause(handler, token, owner),
                 Read::End => self.secure_end(handler, token, owner),
-                Read::Failure(error) if self.is_read(token) => handler.failed(self, owner, error),
+                Read::Failure(error) if self.sockets.is_read(token) => {
+                    handler.failed(self, owner, error)
+                }
                 Read::Failure(_) => {}
             }
         }
         self.scratch = scratch;
-    }
-
-    fn is_read(&mut self, token: Token) -> bool {
-        self.sockets.get(token).is_some_and(|socket| socket.state.is_delivered())
     }
 
     /// Puts what was kept into `scratch`, and what can be read behind it. How much it is, and what came of reading.
@@ -202,13 +200,13 @@ impl EventLoop {
                     if let Some(established) = established {
                         handler.secured(self, owner, *established);
                     }
-                    if waited && self.is_read(token) && self.queued(token) == 0 {
+                    if waited && self.sockets.is_read(token) && self.queued(token) == 0 {
                         handler.drained(self, owner);
                     }
                 }
                 Step::Confirmed => {
                     handler.confirmed(self, owner);
-                    if waited && self.is_read(token) && self.queued(token) == 0 {
+                    if waited && self.sockets.is_read(token) && self.queued(token) == 0 {
                         handler.drained(self, owner);
                     }
                 }

@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 
+use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::Session;
@@ -129,6 +130,16 @@ pub enum Read {
 }
 
 impl Socket {
+    /// Notes what an event says there is to read.
+    #[inline(always)]
+    pub fn note(&mut self, flags: EventFlags) {
+        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+            (self.readable, self.hangup) = (true, true);
+        } else if flags.contains(EventFlags::IN) {
+            self.readable = true;
+        }
+    }
+
     /// Receives once into `scratch`, and notes whether there may be more.
     #[inline(always)]
     pub fn receive(&mut self, scratch: &mut [u8], flags: RecvFlags) -> Read {

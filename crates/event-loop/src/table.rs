@@ -64,4 +64,8 @@ impl Sockets {
             slot.generation == token.generation && !matches!(slot.state, State::Free)
         })
     }
+    /// Whether what comes on it is delivered.
+    pub fn is_read(&mut self, token: Token) -> bool {
+        self.get(token).is_some_and(|socket| socket.state.is_delivered())
+    }
 }

@@ -509,3 +509,31 @@ fn records_that_nobody_wants_any_more_keep_no_loop_busy() {
         (_, what) => panic!("{what:?}"),
     });
 }
+
+#[test]
+fn who_is_heard_first_of_a_turn_knows_what_all_members_have_said() {
+    let say: [fn(&mut TcpStream); 2] =
+        [|peer| peer.write_all(b"unasked").unwrap(), |peer| peer.shutdown(Half::Write).unwrap()];
+    for say in say {
+        let mut io = EventLoop::new().unwrap();
+        let (mut client, _) = pair(&mut io, Owner::Client(ZERO));
+        let (mut one, first) = pair(&mut io, Owner::Member(ZERO));
+        let (mut other, second) = pair(&mut io, Owner::Member(ONE));
+        let (_silent, third) = pair(&mut io, Owner::Member(OwnerKey::new(2)));
+        client.write_all(b"a request").unwrap();
+        say(&mut one);
+        say(&mut other);
+        let mut heard = Vec::new();
+        Script::run(&mut io, |io, owner, _| {
+            if heard.is_empty() {
+                let unheard = if owner == Owner::Member(ZERO) { second } else { first };
+                assert!(io.has_news(unheard) && !io.has_news(third));
+            }
+            heard.push(matches!(owner, Owner::Member(_)));
+            if heard.len() == 3 {
+                io.stop();
+            }
+        });
+        assert_eq!(heard, [true, true, false]);
+    }
+}

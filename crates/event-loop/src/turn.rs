@@ -12,6 +12,7 @@ use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::kernel::Descriptor;
 use crate::socket::{Read, State};
+use crate::table::Sockets;
 use crate::token::{Owner, OwnerKey, Token};
 
 impl EventLoop {
@@ -86,17 +87,10 @@ impl EventLoop {
         if let [epoll::Event { flags, data }] = self.events[..] {
             return self.handle_event(handler, Token::from_data(data), flags);
         }
-        // What members say comes first: a connection that ended, or said something unasked, is
-        // not given to a request of the same turn.
-        for members in [true, false] {
-            for index in 0..self.events.len() {
-                let epoll::Event { flags, data } = self.events[index];
-                let token = Token::from_data(data);
-                let socket = self.sockets.get(token);
-                if socket.is_some_and(|it| matches!(it.owner, Owner::Member(_)) == members) {
-                    self.handle_event(handler, token, flags);
-                }
-            }
+        put_members_first(&mut self.events, &mut self.sockets);
+        for index in 0..self.events.len() {
+            let epoll::Event { flags, data } = self.events[index];
+            self.handle_event(handler, Token::from_data(data), flags);
         }
     }
 
@@ -125,20 +119,14 @@ impl EventLoop {
             return;
         };
         let owner = socket.owner;
-        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-            socket.readable = true;
-            socket.hangup = true;
-            // A client that reset its connection is not waited for, though nobody reads from it
-            // now. What a member sent before its reset is still to be read.
-            if socket.paused && flags.contains(EventFlags::ERR) && matches!(owner, Owner::Client(_))
-            {
-                let error = socket.fd.as_ref().map(Descriptor::take_error);
-                if let Some(Err(error)) = error {
-                    return handler.failed(self, owner, error);
-                }
+        socket.note(flags);
+        // A client that reset its connection is not waited for, though nobody reads from it
+        // now. What a member sent before its reset is still to be read.
+        if socket.paused && flags.contains(EventFlags::ERR) && matches!(owner, Owner::Client(_)) {
+            let error = socket.fd.as_ref().map(Descriptor::take_error);
+            if let Some(Err(error)) = error {
+                return handler.failed(self, owner, error);
             }
-        } else if flags.contains(EventFlags::IN) {
-            socket.readable = true;
         }
         let flush = flags.contains(EventFlags::OUT) && socket.output.is_some();
         // One whose reads are limited gets one in a turn: this, or the one that it waits for already.
@@ -449,5 +437,23 @@ impl EventLoop {
             }
         }
         self.due_tokens = tokens;
+    }
+}
+
+/// What members say comes first: a connection that ended, or said something unasked, is not given to a request of the same
+/// turn. All of it is noted before the first of them is heard, for what one says may send a request to another.
+fn put_members_first(events: &mut [epoll::Event], sockets: &mut Sockets) {
+    let mut members = 0;
+    for index in 0..events.len() {
+        let epoll::Event { flags, data } = events[index];
+        if let Some(socket) = sockets.get(Token::from_data(data))
+            && matches!(socket.owner, Owner::Member(_))
+        {
+            if matches!(socket.state, State::Open) {
+                socket.note(flags);
+            }
+            events.swap(members, index);
+            members += 1;
+        }
     }
 }

@@ -4,7 +4,7 @@
 use crate::keeping::take_cookie;
 use crate::message::{
     Fields, answer_bytes, check_agreement, check_answer, check_trailers, compare, hint_fields,
-    host, is_date, is_of_member, target,
+    host, is_date, is_of_member, surplus_of, target,
 };
 use crate::place::{Server, Version};
 use crate::plan::{Allowed, Deed, Flaw, Framing, Method, Plan, Rule};
@@ -26,8 +26,17 @@ pub enum Came {
 enum Origin {
     Nothing,
     Member(Checker),
-    Compressed { coding: String, bytes: Vec<u8> },
-    Own { status: u16, fields: Fields, bytes: Vec<u8> },
+    Compressed {
+        coding: String,
+        bytes: Vec<u8>,
+    },
+    Own {
+        status: u16,
+        fields: Fields,
+        bytes: Vec<u8>,
+    },
+    /// What a member has said unasked, as the request was on its way.
+    Surplus,
 }
 
 /// The response to one request, as it comes.
@@ -89,6 +98,11 @@ impl<'a> Response<'a> {
                 true => Ok(Came::Interim),
                 false => Err("one interim response too many".to_owned()),
             };
+        }
+        if let Some(of) = surplus_of(key, &fields) {
+            self.world.surplus.receive(self.plan.id, of);
+            self.origin = Origin::Surplus;
+            return Ok(Came::Final);
         }
         if is_of_member(&fields) {
             let cookie = take_cookie(&mut fields);
@@ -169,6 +183,7 @@ impl<'a> Response<'a> {
     pub fn data(&mut self, data: &[u8]) -> Result<(), String> {
         match &mut self.origin {
             Origin::Nothing => Err("data before a head".to_owned()),
+            Origin::Surplus => Ok(()),
             Origin::Member(checker) => {
                 checker.take(data)?;
                 match checker.offset() <= answer_bytes(&self.plan) {
@@ -197,6 +212,7 @@ impl<'a> Response<'a> {
         let part = Part::ResponseTrailer;
         match std::mem::replace(&mut self.origin, Origin::Nothing) {
             Origin::Nothing => return Err("the end of a response without a head".to_owned()),
+            Origin::Surplus => return Ok(()),
             Origin::Own { status, fields, bytes } => {
                 self.check_own(status, &fields, &bytes)?;
                 return self.count_own(status);
@@ -337,6 +353,7 @@ impl<'a> Response<'a> {
     pub fn cut(&mut self) -> Result<(), String> {
         let happened = match std::mem::replace(&mut self.origin, Origin::Nothing) {
             Origin::Nothing => return self.silence(),
+            Origin::Surplus => return Ok(()),
             Origin::Member(checker) => format!("cut after {} bytes", checker.offset()),
             Origin::Compressed { coding, bytes } => {
                 self.check_decoded(&coding, &bytes, false)?;

@@ -6,8 +6,10 @@ use weir_testing::Random;
 
 use crate::arrival::Arrival;
 use crate::http1::{BodyReader, Head, Step, framing_field, take_head, write_body, write_head};
-use crate::link::{Link, UNTIL_EVENT};
-use crate::message::{Fields, Request, agreement_fields, answer_fields, hint_fields, trailers};
+use crate::link::{Link, UNTIL_EVENT, Unasked};
+use crate::message::{
+    Fields, Request, agreement_fields, answer_fields, hint_fields, surplus_field, trailers,
+};
 use crate::paced::{Paced, Wait};
 use crate::place::{Server, Version};
 use crate::plan::{Break, Deed, Framing, Method, Plan};
@@ -17,6 +19,17 @@ use crate::world::{Finding, Kind, World};
 
 /// How long a member that refuses a body waits for its answer to arrive.
 const DELIVERY_MAX: Duration = Duration::from_secs(5);
+
+/// Short responses in a thousand that something comes behind that was not asked for.
+const SURPLUS_PERMILLE: usize = 10;
+/// Connections in a thousand on which something is said while they rest.
+const IDLE_SURPLUS_PERMILLE: usize = 60;
+/// Longer ones, in a hundred: those are rare.
+const LONG_SURPLUS_PERCENT: usize = 40;
+/// Such pieces may be all that is read at a time, with the rest behind them.
+const READ_BYTES: [usize; 4] = [64 * 1_024, 64 * 1_024, 24 * 1_024, 16 * 1_024];
+/// How often a member looks whether what it has sent has been read.
+const LOOKS_MAX: usize = 200;
 
 /// What becomes of the connection.
 enum Then {
@@ -159,8 +172,15 @@ impl Member<'_> {
         match deed {
             Deed::Answer | Deed::Early => {
                 let bytes = self.response(plan);
+                if !plan.answer.closes && self.says_more(bytes.len()) {
+                    return self.say_more(plan, bytes).await;
+                }
                 self.send(&bytes).await;
-                Ok(self.after_answer(plan))
+                let then = self.after_answer(plan);
+                let speaks = matches!(then, Then::GoOn)
+                    && self.random.below(1_000) < IDLE_SURPLUS_PERMILLE
+                    && !self.world.profile.is_direct;
+                if speaks { self.say_idle(plan).await } else { Ok(then) }
             }
             Deed::Silent { by, .. } => {
                 self.world.count(Kind::MemberSilent);
@@ -186,6 +206,84 @@ impl Member<'_> {
                 Ok(Then::Close)
             }
         }
+    }
+
+    fn says_more(&mut self, bytes: usize) -> bool {
+        let is_long = bytes > READ_BYTES[READ_BYTES.len() - 1];
+        let permille = if is_long { 10 * LONG_SURPLUS_PERCENT } else { SURPLUS_PERMILLE };
+        self.random.below(1_000) < permille && !self.world.profile.is_direct
+    }
+
+    /// Answers, and lets what looks like the answer to another request come right behind.
+    async fn say_more(&mut self, plan: &Plan, bytes: Vec<u8>) -> Result<Then, Finding> {
+        let read_bytes = READ_BYTES[self.random.below(READ_BYTES.len())];
+        let tail_bytes = match bytes.len() >= read_bytes {
+            true => read_bytes,
+            false => 1 + self.random.below(bytes.len().min(read_bytes)),
+        };
+        let (rest, tail) = bytes.split_at(bytes.len() - tail_bytes);
+        if !rest.is_empty() {
+            self.send(rest).await;
+        }
+        let surplus = self.surplus(plan);
+        for _ in 0..LOOKS_MAX {
+            if self.link.has_ended() || self.link.is_deaf() {
+                break;
+            }
+            if self.link.say_unasked(tail, &surplus) {
+                self.world.count(Kind::SurplusBehind);
+                return self.watch_unasked(plan).await;
+            }
+            self.link.pause(Duration::from_micros(100)).await;
+        }
+        // It is not read for now.
+        self.send(tail).await;
+        Ok(self.after_answer(plan))
+    }
+
+    /// Says something on a connection that rests, if it does.
+    async fn say_idle(&mut self, plan: &Plan) -> Result<Then, Finding> {
+        self.link.pause(self.world.profile.pause(self.random, 3_000)).await;
+        let surplus = self.surplus(plan);
+        match !self.link.has_ended() && self.link.say_unasked(b"", &surplus) {
+            true => {
+                self.world.count(Kind::SurplusIdle);
+                self.watch_unasked(plan).await
+            }
+            false => Ok(Then::GoOn),
+        }
+    }
+
+    /// Something was said that nobody asked for: the connection must not be used again.
+    async fn watch_unasked(&mut self, plan: &Plan) -> Result<Then, Finding> {
+        while self.link.input().is_empty() && !self.link.has_ended() && !self.world.is_over() {
+            self.link.turn(UNTIL_EVENT).await;
+        }
+        match self.link.unasked() {
+            Some(Unasked::Ignored) => {
+                let what = "a member got a request where it had said what was not asked";
+                Err(Finding::new(what, plan.id).with(self.link.recent()))
+            }
+            Some(Unasked::Crossed) => {
+                self.world.surplus.excuse(plan.id);
+                Ok(Then::Reset)
+            }
+            _ => Ok(Then::Close),
+        }
+    }
+
+    /// What looks like a response, and says that it is none.
+    fn surplus(&mut self, plan: &Plan) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for _ in 0..1 + self.random.below(2) {
+            let fields = vec![
+                surplus_field(self.world.key, plan),
+                ("content-length".into(), "7".to_owned()),
+            ];
+            write_head("HTTP/1.1 200 Some Phrase", &fields, &mut bytes);
+            bytes.extend_from_slice(b"surplus");
+        }
+        bytes
     }
 
     fn after_answer(&mut self, plan: &Plan) -> Then {

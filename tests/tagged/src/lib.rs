@@ -35,6 +35,7 @@ pub mod profile;
 mod relay;
 mod script;
 pub mod settings;
+mod surplus;
 pub mod tag;
 mod tunnel;
 pub mod world;

@@ -28,9 +28,31 @@ pub trait Stream: Debug {
         false
     }
 
+    /// Lets the end of a response arrive at once, and right behind it what was not asked for. False, and nothing is done: not
+    /// now, or nobody could tell what is to come of it.
+    fn say_unasked(&mut self, _tail: &[u8], _surplus: &[u8]) -> bool {
+        false
+    }
+
+    /// What the other side has made of that.
+    fn unasked(&self) -> Option<Unasked> {
+        None
+    }
+
     /// Ready when it can be read or written as is wanted, when it has ended and one of both is wanted, or when the time
     /// has come. It may be ready too early, and it may be asked again with the same wishes though nothing has changed.
     fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()>;
+}
+
+/// What the other side has made of what it had not asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unasked {
+    /// It has sent nothing since.
+    Heeded,
+    /// It has sent something when it could not know of it yet.
+    Crossed,
+    /// It has sent something although it knew of it.
+    Ignored,
 }
 
 /// Bytes that the input has room for at first, and at least at each read.
@@ -271,6 +293,16 @@ impl Link {
         while self.now() < until {
             self.wait(false, false, until).await;
         }
+    }
+
+    /// See [`Stream::say_unasked`].
+    pub fn say_unasked(&mut self, tail: &[u8], surplus: &[u8]) -> bool {
+        self.queued() == 0 && self.input().is_empty() && self.stream.say_unasked(tail, surplus)
+    }
+
+    /// See [`Stream::unasked`].
+    pub fn unasked(&self) -> Option<Unasked> {
+        self.stream.unasked()
     }
 
     /// Sends FIN behind what was sent.

@@ -7,7 +7,7 @@ use weir_testing::Random;
 use crate::accept::accept_of;
 use crate::place::{Server, Version};
 use crate::plan::{Answer, Framing, Method, Plan, Rule, takes};
-use crate::tag::{Key, Part};
+use crate::tag::{Id, Key, Part};
 
 /// The name of a field, in lower case.
 pub type Name = Cow<'static, str>;
@@ -275,6 +275,20 @@ pub fn is_date(value: &str) -> bool {
 /// Whether a head is that of the member's response.
 pub fn is_of_member(fields: &Fields) -> bool {
     fields.iter().any(|(name, value)| name == "set-cookie" && value.starts_with("m="))
+}
+
+/// The name of the field of a response that nobody asked for.
+const SURPLUS: &str = "x-surplus";
+
+/// The field of a response that is surplus behind that of this exchange.
+pub fn surplus_field(key: Key, plan: &Plan) -> (Name, String) {
+    field(SURPLUS, one(key, plan, Part::ResponseMark))
+}
+
+/// The exchange whose member has said more than it was asked, if that is this.
+pub fn surplus_of(key: Key, fields: &Fields) -> Option<Id> {
+    let (_, mark) = fields.iter().find(|(name, _)| name == SURPLUS)?;
+    key.read(mark.as_bytes()).map(|(id, ..)| id)
 }
 
 /// Whether a final head that came to the client is that of the member's response; the coding of its body.

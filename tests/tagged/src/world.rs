@@ -11,6 +11,7 @@ use crate::message::{Request, path_block};
 use crate::place::{Place, THREADS_MAX, Version, origin};
 use crate::plan::Plan;
 use crate::profile::Profile;
+use crate::surplus::Surplus;
 use crate::tag::{Id, Key, Part};
 
 macro_rules! kinds {
@@ -65,6 +66,8 @@ kinds! {
     MemberSilent: "members without a response",
     MemberCut: "responses broken off by members",
     MemberGarbled: "malformed responses of members",
+    SurplusBehind: "responses of members with more behind them",
+    SurplusIdle: "members that say something unasked",
     Http1WebSocketToHttp1: "WebSocket, HTTP/1 to HTTP/1",
     Http1WebSocketToHttp2: "WebSocket, HTTP/1 to HTTP/2",
     Http2WebSocketToHttp1: "WebSocket, HTTP/2 to HTTP/1",
@@ -197,6 +200,8 @@ pub struct World {
     unread: Mutex<HashMap<Id, u32>>,
     /// What was seen that is right if that was so often enough.
     suspects: Mutex<Vec<(Id, String, u32)>>,
+    /// What members have said unasked.
+    pub surplus: Surplus,
     /// Tunnels of clients of HTTP/2 that have ended for their members.
     ended: Mutex<HashSet<Id>>,
     /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
@@ -238,6 +243,7 @@ impl World {
             seen: (0..SEEN_MAX).map(|_| AtomicU64::new(0)).collect(),
             unread: Mutex::default(),
             suspects: Mutex::default(),
+            surplus: Surplus::default(),
             ended: Mutex::default(),
             spoilt: std::array::from_fn(|_| [0, 0].map(AtomicU64::new)),
             broken_off: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -328,6 +334,9 @@ impl World {
 
     /// All members have seen what has come: what they have not left unread is found.
     pub fn convict(&self) {
+        for (id, of) in self.surplus.convicted() {
+            self.found(&Finding::new(format!("a client got what was said behind {of}"), id));
+        }
         let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         for (id, what, needed) in suspects.drain(..) {

@@ -29,7 +29,9 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Clients at a time.
 const CLIENTS: usize = 24;
 /// What is not done to a real weir here.
-const IMPOSSIBLE: [Happening; 16] = [
+const IMPOSSIBLE: [Happening; 18] = [
+    Happening::SurplusBehind,
+    Happening::SurplusIdle,
     Happening::Recoveries,
     Happening::Drains,
     Happening::ConnectionRefused,

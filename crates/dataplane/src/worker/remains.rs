@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_config::snapshot::KeyMeasure;
 
 use super::Worker;
+use super::world::World;
 
 impl Worker {
     /// What is still there though no client is. Kept connections to members are none of it.
@@ -30,59 +31,65 @@ impl Worker {
         look("places under limits", self.world.tools.limit_places.len());
         look("requests that wait", self.world.waiting.len());
         look("bytes of encoders", self.world.tools.encoders.taken_bytes());
-        self.look_at_counts(&mut look);
+        look_at_counts(&self.world, &mut look);
         remains
     }
 
-    fn look_at_counts(&self, look: &mut impl FnMut(&str, usize)) {
-        let departed = &self.world.live.departed;
-        let worker = &self.world.counted;
-        look("clients that leave", worker.connections_leaving.get() as usize);
-        look("members that leave", worker.member_connections_leaving.get() as usize);
-        for server in
-            self.world.live.virtual_servers.iter().cloned().chain(departed.virtual_servers())
-        {
-            let (name, counters) = (&server.name, server.counters.of(self.world.id));
-            look(
-                &format!("connections of {name}"),
-                counters.connections_open.get() as usize
-                    | server.connections.load(Relaxed) as usize,
-            );
-            look(
-                &format!("requests of {name}"),
-                counters.requests_active.get() as usize
-                    | server.used.requests_under_way.load(Relaxed) as usize,
-            );
-        }
-        let pools = self.world.live.pools.iter().map(|pool| Arc::clone(&pool.pool));
-        for pool in pools.chain(departed.pools()) {
-            let since = pool.waiting_since_ms[self.world.id].load(Relaxed);
-            let waiting = pool.waiting.load(Relaxed) as usize
-                | pool.counters.of(self.world.id).queue_length.get() as usize
-                | since as usize;
-            look(&format!("requests that wait for {}", pool.name), waiting);
-        }
-        let mut open = 0;
-        let members = self.world.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
-        for member in members.chain(departed.members()) {
-            let counters = member.counters.of(self.world.id);
-            let occupied = member.occupancy.load(Relaxed) as usize;
-            look(&format!("places at {}", member.label), occupied);
-            look(&format!("requests at {}", member.label), counters.requests_active.get() as usize);
-            open += counters.connections_open.get() as usize;
-        }
-        if open != self.world.members.len() {
-            look(
-                &format!("member connections are counted instead of {}", self.world.members.len()),
-                open,
-            );
-        }
-        for (limit, live) in
-            self.world.live.snapshot.key_limits.iter().zip(&self.world.live.key_limits)
-        {
-            if matches!(limit.measure, KeyMeasure::AtATime(_)) {
-                look("clients under limits", live.clients(0));
-            }
+    /// What connections of HTTP/2 have lost of their windows: bytes that came on them were not released, and nothing is on them.
+    pub fn lost_windows(&self) -> Vec<String> {
+        let clients = self.world.clients.iter().filter_map(|(_, it)| {
+            let http2 = it.http2.as_ref().filter(|http2| http2.has_nothing())?;
+            Some((http2.frames.connection.unreleased_bytes(), "a client"))
+        });
+        let members = self.world.members.iter().filter_map(|(_, it)| {
+            let http2 = it.http2.as_ref().filter(|http2| http2.streams.is_empty())?;
+            Some((http2.frames.connection.unreleased_bytes(), &*it.member.live.label))
+        });
+        let lost = clients.chain(members).filter(|(bytes, _)| *bytes > 0);
+        lost.map(|(bytes, of)| format!("{bytes} bytes of the window of {of}")).collect()
+    }
+}
+
+fn look_at_counts(world: &World, look: &mut impl FnMut(&str, usize)) {
+    let departed = &world.live.departed;
+    let worker = &world.counted;
+    look("clients that leave", worker.connections_leaving.get() as usize);
+    look("members that leave", worker.member_connections_leaving.get() as usize);
+    for server in world.live.virtual_servers.iter().cloned().chain(departed.virtual_servers()) {
+        let (name, counters) = (&server.name, server.counters.of(world.id));
+        look(
+            &format!("connections of {name}"),
+            counters.connections_open.get() as usize | server.connections.load(Relaxed) as usize,
+        );
+        look(
+            &format!("requests of {name}"),
+            counters.requests_active.get() as usize
+                | server.used.requests_under_way.load(Relaxed) as usize,
+        );
+    }
+    let pools = world.live.pools.iter().map(|pool| Arc::clone(&pool.pool));
+    for pool in pools.chain(departed.pools()) {
+        let since = pool.waiting_since_ms[world.id].load(Relaxed);
+        let waiting = pool.waiting.load(Relaxed) as usize
+            | pool.counters.of(world.id).queue_length.get() as usize
+            | since as usize;
+        look(&format!("requests that wait for {}", pool.name), waiting);
+    }
+    let mut open = 0;
+    let members = world.live.pools.iter().flat_map(|pool| pool.members.iter().cloned());
+    for member in members.chain(departed.members()) {
+        let counters = member.counters.of(world.id);
+        let occupied = member.occupancy.load(Relaxed) as usize;
+        look(&format!("places at {}", member.label), occupied);
+        look(&format!("requests at {}", member.label), counters.requests_active.get() as usize);
+        open += counters.connections_open.get() as usize;
+    }
+    if open != world.members.len() {
+        look(&format!("member connections are counted instead of {}", world.members.len()), open);
+    }
+    for (limit, live) in world.live.snapshot.key_limits.iter().zip(&world.live.key_limits) {
+        if matches!(limit.measure, KeyMeasure::AtATime(_)) {
+            look("clients under limits", live.clients(0));
         }
     }
 }

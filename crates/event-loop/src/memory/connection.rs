@@ -44,6 +44,19 @@ pub struct Side {
     pub wants_room: bool,
 }
 
+/// What they have said that nobody asked for, and what our end has done about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unasked {
+    /// Bytes before it that our end is yet to receive.
+    pub before: usize,
+    /// Our end can know of it.
+    pub is_known: bool,
+    /// Our end has sent something before it could know.
+    pub is_crossed: bool,
+    /// Our end has sent something although it knew.
+    pub is_ignored: bool,
+}
+
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
@@ -67,6 +80,8 @@ pub struct Connection {
     pub in_ready: bool,
     /// The task that waits at their end.
     pub waiter: Option<u32>,
+    /// What they have said unasked.
+    pub unasked: Option<Unasked>,
 }
 
 impl Connection {
@@ -83,6 +98,7 @@ impl Connection {
             watch: None,
             in_ready: false,
             waiter: None,
+            unasked: None,
         }
     }
 
@@ -177,9 +193,7 @@ impl State {
         if has_come {
             self.notify(id, direction);
         }
-        if count > 0 {
-            self.offer_room(id, direction);
-        }
+        self.offer_room(id, direction);
         if self.connection(id).pipe(direction).can_move() {
             self.set_moving(id, direction);
         }

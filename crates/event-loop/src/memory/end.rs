@@ -10,6 +10,9 @@ use super::connection::Direction;
 use super::pipe::Ending;
 use super::{Network, PANIC_AS_TOLD, State};
 
+/// Of short sends, so many send nothing at all: the kernel is short of memory.
+const NO_MEMORY_PERCENT: usize = 10;
+
 /// What an end is of.
 #[derive(Debug, Clone, Copy)]
 pub enum What {
@@ -104,6 +107,11 @@ impl End {
             let mut count = connection.outward.free().min(total);
             if count > 1 && state.random.percent(state.weather.short_sends_percent) {
                 count = 1 + state.random.below(count);
+                if state.random.percent(NO_MEMORY_PERCENT) {
+                    // There is room again at once, and our end is told so.
+                    count = 0;
+                    state.set_moving(id, Direction::Out);
+                }
             }
             let connection = state.connection(id);
             connection.ours.wants_room |= count < total;
@@ -117,6 +125,10 @@ impl End {
                 let length = left.min(part.len());
                 connection.outward.flight.push(&part[..length]);
                 left -= length;
+            }
+            if let Some(unasked) = connection.unasked.as_mut().filter(|_| count > 0) {
+                unasked.is_ignored |= unasked.is_known;
+                unasked.is_crossed |= !unasked.is_known;
             }
             if count > 0 {
                 state.set_moving(id, Direction::Out);
@@ -149,6 +161,10 @@ impl End {
             }
             if !flags.contains(RecvFlags::PEEK) {
                 arrived.take(count);
+                if let Some(unasked) = &mut connection.unasked {
+                    unasked.is_known |= count > unasked.before;
+                    unasked.before = unasked.before.saturating_sub(count);
+                }
                 if connection.inward.can_move() {
                     state.set_moving(id, Direction::In);
                 }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
 use super::Network;
-use super::connection::Direction;
+use super::connection::{Direction, Unasked};
 use super::end::excerpt;
 use super::pipe::Ending;
 
@@ -79,6 +79,42 @@ impl Peer {
         state.narrate(self.id, |_| format!("peer sends {}", excerpt(&bytes[..count])));
         state.set_moving(self.id, Direction::In);
         Ok(count)
+    }
+
+    /// Lets the end of what our end waits for arrive at once, and behind it, in the same piece, what it has not asked for.
+    /// False, and nothing is done: something is on its way, in either direction. Our end may do nothing with the connection
+    /// then that it would do with one that can be used again: see [`Self::unasked`].
+    pub fn say_unasked(&mut self, tail: &[u8], surplus: &[u8]) -> bool {
+        let mut state = self.network.0.borrow_mut();
+        let connection = state.connection(self.id);
+        let is_quiet = connection.outward.flight.is_empty()
+            && connection.outward.arrived.is_empty()
+            && connection.outward.ending == Ending::None
+            && connection.inward.flight.is_empty()
+            && (tail.is_empty() || connection.inward.arrived.is_empty())
+            && connection.inward.ending == Ending::None
+            && connection.unasked.is_none()
+            && connection.ours.is_open;
+        if !is_quiet {
+            return false;
+        }
+        let arrived = &mut connection.inward.arrived;
+        arrived.push(tail);
+        let before = arrived.len();
+        arrived.push(surplus);
+        // A look shows it, unless our end is about to send what found no room.
+        let is_known = !tail.is_empty() || !connection.ours.wants_room;
+        connection.unasked = Some(Unasked { before, is_known, ..Unasked::default() });
+        state.narrate(self.id, |_| {
+            format!("peer sends unasked, behind {}: {}", excerpt(tail), excerpt(surplus))
+        });
+        state.tell(self.id);
+        true
+    }
+
+    /// What our end has done about what it has not asked for.
+    pub fn unasked(&self) -> Option<Unasked> {
+        self.network.0.borrow_mut().connection(self.id).unasked
     }
 
     /// Sends its end (FIN).

@@ -89,3 +89,38 @@ impl Tries {
         self.tried = Tried::Several(tried);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::outside::Outside;
+    use crate::shared::live::LiveTable;
+
+    fn pool_of_three() -> Rc<LocalPool> {
+        let text = "virtual_servers: { v: { listen: \"127.0.0.1:8080\", pool: p } }\n\
+            pools: { p: { members: [ 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3 ] } }\n";
+        let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
+        let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
+        let table = LiveTable::build(Arc::clone(&snapshot), None, 1, &Outside::known());
+        Rc::new(LocalPool::new(&snapshot, 0, &table.pools[0], None, 0, 0))
+    }
+
+    #[test]
+    fn what_was_tried_is_known_by_the_numbers_of_the_table_in_force() {
+        let mut tries = Tries::new(pool_of_three(), Preference::Member(2));
+        for member in [0, 1, 2] {
+            tries.note(member);
+        }
+        // The first is gone, and the others have changed places.
+        tries.renumber(|member| [None, Some(1), Some(0)][member as usize]);
+        assert_eq!((tries.tried(), tries.preference), (&[1, 0][..], Preference::Member(0)));
+        assert_eq!(tries.count, 3);
+        tries.renumber(|member| (member == 1).then_some(0));
+        assert_eq!((tries.tried(), tries.preference), (&[0][..], Preference::Any));
+        let mut tries = Tries::new(pool_of_three(), Preference::Key(7));
+        tries.renumber(|_| None);
+        assert_eq!((tries.tried(), tries.preference), (&[][..], Preference::Key(7)));
+    }
+}

@@ -1,5 +1,7 @@
 //! Flow control of what is received (RFC 9113 section 5.2), of a stream or of the connection.
 
+use super::frame;
+
 /// What the peer may send, and what became of what it sent.
 ///
 /// `open + unreleased + consumed` is always the window's size: every byte that arrived waits for the
@@ -37,6 +39,13 @@ impl ReceiveWindow {
         self.unreleased -= bytes;
         self.consumed += bytes;
         self.due()
+    }
+
+    /// Of a connection's window: WINDOW_UPDATE is appended when it is due.
+    pub(super) fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
+        if let Some(increment) = self.release(bytes) {
+            frame::write_window_update(0, increment, out);
+        }
     }
 
     /// The window has another size, as the peer knows. The increment to tell it, if one is due by that.

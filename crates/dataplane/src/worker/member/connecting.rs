@@ -59,13 +59,13 @@ impl Desk<'_> {
             };
             let idle_ms = self.io.now_ms() - connection.idle_since_ms;
             // What is there to read is no answer to a request that is yet to be sent.
-            let has_unread = self.io.has_unread(connection.token);
+            let has_news = self.io.has_news(connection.token);
             // A reload may have changed how members are spoken to.
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
                 || connection.pool.settings().tls == ends.tries.pool.settings().tls;
             if !is_alike {
                 self.close_idle(&local);
-            } else if has_unread {
+            } else if has_news {
                 self.close_member(connection_key);
             } else if need.is_repeatable || idle_ms < UNREPEATABLE_REUSE_IDLE_MS {
                 local.idle.borrow_mut().pop();

@@ -129,7 +129,7 @@ impl Connection {
     /// `left` bytes of the frame are skipped, and `credit` of them given back to the connection's window.
     fn abandon_data(&mut self, left: u32, credit: u32, out: &mut Vec<u8>) {
         self.skip(left);
-        self.release_connection(credit, out);
+        self.receive_window.release_connection(credit, out);
     }
 
     /// More of a DATA frame.
@@ -208,12 +208,16 @@ impl Connection {
                 frame::write_window_update(stream, increment, out);
             }
         }
-        self.release_connection(bytes, out);
+        self.receive_window.release_connection(bytes, out);
     }
 
-    pub(super) fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
-        if let Some(increment) = self.receive_window.release(bytes) {
-            frame::write_window_update(0, increment, out);
-        }
+    /// Bytes of data that have come and that nobody has released yet, on all streams: a window opens again by those alone.
+    pub fn unreleased_bytes(&self) -> u64 {
+        // A whole frame is charged when its header is there.
+        let to_come = match self.reading {
+            Reading::Data(progress) => progress.data_left,
+            _ => 0,
+        };
+        self.receive_window.unreleased() - u64::from(to_come)
     }
 }

@@ -122,6 +122,6 @@ impl Connection {
                 frame::write_window_update(stream, increment, out);
             }
         }
-        self.release_connection(data_left, out);
+        self.receive_window.release_connection(data_left, out);
     }
 }
