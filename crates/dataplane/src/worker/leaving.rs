@@ -58,8 +58,9 @@ impl Desk<'_> {
         let Some(client) = self.world.clients.get(key) else { return };
         if !must_reset {
             // Bytes that it has sent ahead would make a reset of a plain close; who was sent nothing has nothing to lose.
-            let may_lose = self.io.sent_bytes(client.token) > 0;
-            return self.leave(key, may_lose);
+            let (sent_bytes, queued) =
+                (self.io.sent_bytes(client.token), self.io.queued(client.token));
+            return self.leave(key, sent_bytes > 0 || queued > 0);
         }
         self.flush_http2(key);
         self.world.begin_leaving(key);
