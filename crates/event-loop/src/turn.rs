@@ -131,11 +131,16 @@ impl EventLoop {
         let flush = flags.contains(EventFlags::OUT) && socket.output.is_some();
         // One whose reads are limited gets one in a turn: this, or the one that it waits for already.
         let is_next = socket.in_ready && socket.is_read_in_slices();
-        if flush {
+        // What a member has said before it gets what waits is no answer to that.
+        let is_heard_first = matches!(owner, Owner::Member(_));
+        if flush && !is_heard_first {
             self.flush(handler, token);
         }
         if !is_next {
             self.read(handler, token);
+        }
+        if flush && is_heard_first {
+            self.flush(handler, token);
         }
     }
 
