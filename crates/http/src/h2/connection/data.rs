@@ -213,6 +213,10 @@ impl Connection {
 
     /// Bytes of data that have come and that nobody has released yet, on all streams: a window opens again by those alone.
     pub fn unreleased_bytes(&self) -> u64 {
+        if self.failed.is_some() {
+            // Nobody may send on it any more.
+            return 0;
+        }
         // A whole frame is charged when its header is there.
         let to_come = match self.reading {
             Reading::Data(progress) => progress.data_left,
