@@ -67,11 +67,7 @@ pub async fn serve(
             return member.go(random).await;
         }
         if member.leaves {
-            // What it has said is whole, and nothing more is asked of it.
-            let last = member.http2.last_stream();
-            member.http2.write(&Frame::goaway(last, code::NO_ERROR));
-            member.http2.link.close_in_order(world.profile.stuck).await;
-            return Ok(());
+            return member.leave().await;
         }
         member.chat(random);
         member.http2.link.turn(wait).await;
@@ -154,6 +150,32 @@ impl Member<'_> {
         self.http2.write(&Frame::goaway(last, code::NO_ERROR));
         self.last = Some(last);
         self.world.count(Kind::Retiring);
+    }
+
+    /// Ends the connection. What it has said is whole, and nothing more is asked of it.
+    async fn leave(mut self) -> Result<(), Finding> {
+        let last = self.http2.last_stream();
+        self.http2.write(&Frame::goaway(last, code::NO_ERROR));
+        let until = self.http2.link.now() + self.world.profile.stuck;
+        while self.http2.link.queued() > 0
+            && !self.http2.link.has_ended()
+            && self.http2.link.now() < until
+        {
+            self.http2.link.turn(UNTIL_EVENT).await;
+        }
+        self.http2.link.finish();
+        while !self.http2.link.has_ended() && self.http2.link.now() < until {
+            self.http2.link.turn(UNTIL_EVENT).await;
+        }
+        // Requests that were on their way are not read.
+        while let Ok(Some(event)) = self.http2.next_event() {
+            if let Event::Headers { stream, lines, .. } = event
+                && stream > last
+            {
+                self.leave_unread(stream, lines)?;
+            }
+        }
+        Ok(())
     }
 
     /// A request that is not served, since its stream is above the last.

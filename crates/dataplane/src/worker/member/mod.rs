@@ -214,10 +214,12 @@ impl Worker {
         let sent_before = transaction.ends().attempt.sent_before;
         // Before the handshake is done, what was sent is not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
-        let mut unsent =
-            if connection.connecting { io.take_queued(connection.token) } else { Vec::new() };
-        // The next connection has a preface of its own.
-        unsent.drain(..connection.preface_bytes.min(unsent.len()));
+        // Of what was queued for it, another gets all or nothing.
+        let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
+        if !transaction.ends().attempt.is_reused {
+            // The next connection has a preface of its own.
+            unsent.drain(..connection.preface_bytes.min(unsent.len()));
+        }
         self.desk(io).close_member(key);
         let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
         self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));
