@@ -14,6 +14,8 @@ mod network;
 mod report;
 mod run;
 mod scene;
+#[cfg(test)]
+mod scripts;
 mod tasks;
 
 use std::process::ExitCode;

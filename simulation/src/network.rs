@@ -50,6 +50,10 @@ impl Stream for Connection {
         self.peer.is_delivered()
     }
 
+    fn take_nothing(&mut self, takes_nothing: bool) {
+        self.peer.take_nothing(takes_nothing);
+    }
+
     fn say_unasked(&mut self, tail: &[u8], surplus: &[u8]) -> bool {
         self.peer.say_unasked(tail, surplus)
     }

@@ -206,6 +206,10 @@ impl EventLoop {
                 socket.output = Some(output);
             }
             Err(error) => {
+                // Nobody gets them here; see `take_queued`.
+                let mut output = self.spares.take_output();
+                output.append(parts, 0);
+                socket.output = Some(output);
                 socket.state = State::Broken(error);
                 self.make_ready(token);
             }
@@ -225,7 +229,21 @@ impl EventLoop {
         }
     }
 
-    /// Takes the queued bytes away, to send them elsewhere: of a secure socket what waits for the handshake.
+    /// Whether nothing is under way: nothing is queued, and no more was received than what is being delivered, be it part
+    /// of a record.
+    #[inline]
+    pub fn is_quiet(&mut self, token: Token) -> bool {
+        match self.sockets.get(token) {
+            Some(Socket { output: None, secure: None, .. }) => true,
+            Some(Socket { output: None, secure: Some(secure), .. }) => {
+                !secure.has_more && secure.session.waiting_bytes() == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes the queued bytes away, to send them elsewhere: also those of which a write failed; of a secure socket what waits
+    /// for the handshake.
     pub fn take_queued(&mut self, token: Token) -> Vec<u8> {
         let secure = self.sockets.get(token).and_then(|socket| socket.secure.as_mut());
         if let Some(secure) = secure {

@@ -57,12 +57,6 @@ impl EventLoop {
         self.sockets.get(token).is_some_and(|socket| socket.secure.is_some())
     }
 
-    /// Whether more has been received than what is being delivered, part of a record included.
-    pub fn has_more(&mut self, token: Token) -> bool {
-        let secure = self.sockets.get(token).and_then(|socket| socket.secure.as_ref());
-        secure.is_some_and(|secure| secure.has_more)
-    }
-
     /// Seals `parts` and sends them. `is_last`: the end follows at once, and goes with them.
     pub(crate) fn send_sealed(&mut self, token: Token, parts: &[IoSlice<'_>], is_last: bool) {
         let mut sealed = std::mem::take(&mut self.sealed);

@@ -537,3 +537,28 @@ fn who_is_heard_first_of_a_turn_knows_what_all_members_have_said() {
         assert_eq!(heard, [true, true, false]);
     }
 }
+
+#[test]
+fn what_a_broken_socket_did_not_take_can_be_sent_elsewhere() {
+    let mut io = EventLoop::new().unwrap();
+    let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
+    let (peer, token) = pair(&mut io, Owner::Member(ZERO));
+    let mut peer = Some(peer);
+    trigger.write_all(b"a request").unwrap();
+    Script::run(&mut io, |io, owner, what| match (owner, what) {
+        (Owner::Client(_), _) => {
+            reset(io, peer.take().unwrap(), token);
+            assert!(io.is_quiet(token));
+            io.send(token, &[IoSlice::new(b"head, "), IoSlice::new(b"body")]);
+            // Behind what failed, and written no more.
+            io.send(token, &[IoSlice::new(b", end")]);
+            assert!(!io.is_quiet(token));
+        }
+        (_, Told::Failed(_)) => {
+            assert_eq!(io.sent_bytes(token), 0);
+            assert_eq!(io.take_queued(token), b"head, body, end");
+            io.stop();
+        }
+        (_, what) => panic!("{what:?}"),
+    });
+}

@@ -329,6 +329,9 @@ impl EventLoop {
             return;
         };
         let (owner, state) = (socket.owner, socket.state);
+        if matches!(state, State::Broken(_) | State::Draining(_)) {
+            return;
+        }
         if let Some(mut output) = socket.output.take() {
             match socket.write(&[IoSlice::new(output.pending())], SendFlags::empty()) {
                 Ok(count) => {
@@ -339,7 +342,7 @@ impl EventLoop {
                     }
                 }
                 Err(error) => {
-                    self.spares.give_output(*output);
+                    socket.output = Some(output);
                     if state.is_leaving() {
                         return self.close_and_tell(handler, token);
                     }

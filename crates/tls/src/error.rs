@@ -5,6 +5,7 @@ use std::fmt;
 use rustls::{CertificateError, Error, OtherError};
 
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION};
+use crate::session::Protocol;
 
 /// Bytes of an alert that is not protected.
 const ALERT_RECORD_BYTES: usize = HEADER_BYTES + 2;
@@ -20,6 +21,8 @@ pub enum TlsError {
     Handshake(Error),
     /// A record did not come as it was sent.
     Forged,
+    /// The server does not agree to the protocol that it is to be asked by (RFC 7301).
+    NotAgreed(Protocol),
     /// Our own doing: what was asked for cannot be had.
     Internal(&'static str),
 }
@@ -34,6 +37,7 @@ impl fmt::Display for TlsError {
             },
             Self::Handshake(error) => f.write_str(&explain(error)),
             Self::Forged => f.write_str("a record was changed on its way, or its key is another"),
+            Self::NotAgreed(protocol) => write!(f, "it does not agree to {protocol} (ALPN)"),
             Self::Internal(what) => f.write_str(what),
         }
     }

@@ -30,5 +30,5 @@ pub use record::PLAINTEXT_BYTES_MAX;
 pub use rustls::pki_types::{CertificateDer, ServerName};
 pub use rustls::{ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 pub use sealed::Sealed;
-pub use session::{Established, Session};
+pub use session::{Established, Protocol, Session};
 pub use step::Step;

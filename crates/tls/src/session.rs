@@ -7,11 +7,13 @@
 //! | `Handshake` | the peer's Finished | `Open`: the keys leave rustls |
 //! | `Open` | a record | `Open`: data, or what concerns the keys |
 //! | `Open` | close_notify | `Open`, and nothing more is read |
+//! | `Handshake` | a server that does not agree to the protocol that is required | `Failed`; nothing that waited is sent |
 //! | any | what is against the protocol | `Failed`: an alert is to be sent, then the end |
 //!
 //! The handshake is rustls's, one record at a time. Data is sealed and opened here ([`crate::protection`]); of
 //! rustls only what renews keys and remembers sessions stays ([`rustls::kernel`]).
 
+use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
 
@@ -55,6 +57,31 @@ pub struct Session {
     /// What is to be sent once the handshake is done.
     waiting: Vec<u8>,
     established: Option<Box<Established>>,
+    /// What is sent is of this protocol: without the peer's agreement (ALPN) the handshake fails.
+    required: Option<Protocol>,
+}
+
+/// A protocol of the application (RFC 7301).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/2 (RFC 9113 section 3.2).
+    Http2,
+}
+
+impl Protocol {
+    fn identifier(self) -> &'static [u8] {
+        match self {
+            Self::Http2 => b"h2",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http2 => f.write_str("HTTP/2"),
+        }
+    }
 }
 
 #[expect(clippy::large_enum_variant, reason = "a session is boxed, and lives in one of two")]
@@ -124,7 +151,14 @@ impl Session {
     fn begin(connection: Connection) -> Self {
         let state =
             State::Handshake(Handshake { connection, seen_bytes: 0, is_early: false, early: None });
-        Self { state, waiting: Vec::new(), established: None }
+        Self { state, waiting: Vec::new(), established: None, required: None }
+    }
+
+    /// Nothing is sent to a peer that does not agree to this protocol: the handshake fails instead.
+    #[must_use]
+    pub fn requiring(mut self, protocol: Protocol) -> Self {
+        self.required = Some(protocol);
+        self
     }
 
     /// Whether the handshake is still under way, and nothing can be sent yet.
@@ -190,6 +224,11 @@ impl Session {
         };
         let was_early = handshake.is_early;
         let (open, established) = handshake.finish()?;
+        if let Some(protocol) = self.required
+            && established.alpn.as_deref() != Some(protocol.identifier())
+        {
+            return Err(TlsError::NotAgreed(protocol));
+        }
         self.state = State::Open(open);
         if !was_early {
             self.established = Some(Box::new(established));
@@ -242,8 +281,8 @@ impl Session {
     }
 }
 
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Handshake(_) => "Handshake",
             State::Open(_) => "Open",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
-use weir_tls::{Sealed, Session, Step, TlsError};
+use weir_tls::{Protocol, Sealed, Session, Step, TlsError};
 
 /// A certificate for `shop.example`, and configurations that trust it.
 struct Pair {
@@ -144,6 +144,13 @@ fn serve(
 
 /// Passes bytes until nobody has any, in pieces of so many; what rustls read.
 fn exchange(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize) -> Vec<u8> {
+    let read = pass(peer, other, piece_bytes);
+    assert_eq!(peer.error, None);
+    read
+}
+
+/// The same, though the peer may fail.
+fn pass(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize) -> Vec<u8> {
     let mut read = Vec::new();
     loop {
         let to_other = peer.take_output();
@@ -152,7 +159,6 @@ fn exchange(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize)
             return read;
         }
         to_peer.chunks(piece_bytes).for_each(|piece| peer.receive(piece));
-        assert_eq!(peer.error, None);
     }
 }
 
@@ -225,6 +231,33 @@ fn as_a_client_of_rustls() {
             server.writer().write_all(b"200").expect("written");
             exchange(&mut client, &mut server, 100);
             assert_eq!(client.data, b"200");
+        }
+    }
+}
+
+/// What waits is of a protocol: a server that has not agreed to it gets none of it.
+#[test]
+fn nothing_is_sent_to_a_server_that_does_not_agree_to_the_protocol() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for (offered, agrees) in
+            [(&[][..], false), (&[b"http/1.1".to_vec()], false), (&[b"h2".to_vec()], true)]
+        {
+            let mut pair = pair(|_| {}, version);
+            Arc::make_mut(&mut pair.client).alpn_protocols = vec![b"h2".to_vec()];
+            Arc::make_mut(&mut pair.server).alpn_protocols = offered.to_vec();
+            if !offered.is_empty() && !agrees {
+                // One that knows ALPN would refuse the handshake by itself.
+                Arc::make_mut(&mut pair.client).alpn_protocols = offered.to_vec();
+            }
+            let session = Session::client(&pair.client, name()).expect("a session");
+            let mut client = Peer::new(session.requiring(Protocol::Http2));
+            client.send(&[b"POST"]);
+            let server = ServerConnection::new(Arc::clone(&pair.server)).expect("a server");
+            let mut server = rustls::Connection::from(server);
+            let read = pass(&mut client, &mut server, 100);
+            let expected = if agrees { None } else { Some(TlsError::NotAgreed(Protocol::Http2)) };
+            assert_eq!(client.error, expected, "{version:?}");
+            assert_eq!(read, if agrees { &b"POST"[..] } else { b"" }, "{version:?}");
         }
     }
 }

@@ -28,6 +28,10 @@ const IDLE_SURPLUS_PERMILLE: usize = 60;
 const LONG_SURPLUS_PERCENT: usize = 40;
 /// Such pieces may be all that is read at a time, with the rest behind them.
 const READ_BYTES: [usize; 4] = [64 * 1_024, 64 * 1_024, 24 * 1_024, 16 * 1_024];
+/// Of members that answer before the body has come, and keep the connection, so many in a hundred do not read for a while.
+const RESTS_PERCENT: usize = 70;
+/// And for so long at most.
+const RESTS_US_MAX: usize = 20_000;
 /// How often a member looks whether what it has sent has been read.
 const LOOKS_MAX: usize = 200;
 
@@ -312,6 +316,21 @@ impl Member<'_> {
         // An answer that ends with the connection must not wait for a client that waits for its end.
         let ends = arrival.plan.answer.body.framing == Framing::UntilClose;
         let refuses = arrival.plan.answer.closes;
+        if !refuses && !ends && self.random.percent(RESTS_PERCENT) {
+            let time = self.world.profile.pause(self.random, RESTS_US_MAX);
+            // Of what comes meanwhile it knows nothing.
+            self.link.hold(time);
+            self.link.take_nothing(true);
+            if arrival.plan.place.server == Server::Rough && self.random.percent(80) {
+                self.send(&bytes).await;
+                self.link.pause(time).await;
+                self.world.count(Kind::LeftUnread);
+                arrival.cut()?;
+                return Ok(Then::Drop);
+            }
+            self.link.pause(time).await;
+            self.link.take_nothing(false);
+        }
         while !(paced.is_done() && self.link.queued() == 0 && (is_whole || ends)) {
             if !is_whole {
                 is_whole = self.read_some(arrival, body)?;

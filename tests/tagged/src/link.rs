@@ -28,6 +28,9 @@ pub trait Stream: Debug {
         false
     }
 
+    /// From now on the other side finds no room for what it sends, or finds some again; where that can be had.
+    fn take_nothing(&mut self, _takes_nothing: bool) {}
+
     /// Lets the end of a response arrive at once, and right behind it what was not asked for. False, and nothing is done: not
     /// now, or nobody could tell what is to come of it.
     fn say_unasked(&mut self, _tail: &[u8], _surplus: &[u8]) -> bool {
@@ -293,6 +296,11 @@ impl Link {
         while self.now() < until {
             self.wait(false, false, until).await;
         }
+    }
+
+    /// See [`Stream::take_nothing`].
+    pub fn take_nothing(&mut self, takes_nothing: bool) {
+        self.stream.take_nothing(takes_nothing);
     }
 
     /// See [`Stream::say_unasked`].

@@ -60,6 +60,7 @@ kinds! {
     Pipelined: "pipelined",
     Old: "HTTP/1.0",
     Early: "early answers",
+    LeftUnread: "uploads that members answered, kept, and left unread",
     Again: "requests tried again",
     ClientAborts: "broken off by clients",
     HalfClosed: "half-closed by clients",

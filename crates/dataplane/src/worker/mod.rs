@@ -301,7 +301,7 @@ impl Handler for Worker {
     fn secured(&mut self, io: &mut EventLoop, owner: Owner, established: Established) {
         match Side::of(owner) {
             Side::Client(key) => self.client_secured(io, key, &established),
-            Side::Member(key) => self.member_secured(io, key, &established),
+            Side::Member(key) => self.member_ready(io, key),
             Side::Neither => {}
         }
     }

@@ -262,7 +262,7 @@ impl State {
     }
 
     /// The sender of that direction may send more, if it waits for that.
-    fn offer_room(&mut self, id: u32, direction: Direction) {
+    pub fn offer_room(&mut self, id: u32, direction: Direction) {
         let connection = self.connection(id);
         let pipe = connection.pipe(direction);
         let has_room = 3 * pipe.free() >= pipe.room;

@@ -81,6 +81,13 @@ impl Peer {
         Ok(count)
     }
 
+    /// From now on our end finds no room for what it sends, or finds some again.
+    pub fn take_nothing(&mut self, takes_nothing: bool) {
+        let mut state = self.network.0.borrow_mut();
+        state.connection(self.id).outward.takes_nothing = takes_nothing;
+        state.offer_room(self.id, Direction::Out);
+    }
+
     /// Lets the end of what our end waits for arrive at once, and behind it, in the same piece, what it has not asked for.
     /// False, and nothing is done: something is on its way, in either direction. Our end may do nothing with the connection
     /// then that it would do with one that can be used again: see [`Self::unasked`].

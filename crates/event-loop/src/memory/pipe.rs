@@ -82,6 +82,8 @@ pub struct Pipe {
     pub window: usize,
     /// Bytes that may be in flight at a time.
     pub room: usize,
+    /// The receiver lets nothing more be sent.
+    pub takes_nothing: bool,
     /// It is among what travels.
     pub is_moving: bool,
 }
@@ -96,13 +98,14 @@ impl Pipe {
             had_fin: false,
             window,
             room,
+            takes_nothing: false,
             is_moving: false,
         }
     }
 
     /// Bytes that may still be sent.
     pub fn free(&self) -> usize {
-        self.room.saturating_sub(self.flight.len())
+        if self.takes_nothing { 0 } else { self.room.saturating_sub(self.flight.len()) }
     }
 
     /// Bytes in flight that the receiver has room for.

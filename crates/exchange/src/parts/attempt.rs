@@ -12,8 +12,9 @@ pub struct Attempt {
     pub connection: Option<ConnectionKey>,
     /// The stream of that; `None`: the request has the connection for itself (HTTP/1).
     pub member_stream: Option<MemberStreamKey>,
-    /// The connection had served a request before.
-    pub is_reused: bool,
+    /// That the connection ends is no fault of the member's: it was there before, or the member has left the request unread.
+    /// So a new one to the same member is tried first.
+    pub may_be_stale: bool,
     /// `sent_bytes` of the connection when it was taken.
     pub sent_before: u64,
     /// A byte of a response has come, an interim one included.

@@ -139,12 +139,12 @@ impl Exchange {
             idempotent: self.request.method.is_idempotent(),
             sent,
             response_started: self.ends.attempt.response_seen,
-            reused_connection: self.ends.attempt.is_reused,
+            reused_connection: self.ends.attempt.may_be_stale,
             tries_left: self.ends.tries.left(),
         };
         // A kept connection that ends says nothing about its member: a new one to the same member, which is
         // no try of another and no part of the budget for those.
-        let stale = self.ends.attempt.is_reused && reason == MemberFailure::Abort;
+        let stale = self.ends.attempt.may_be_stale && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
             && (self.request.is_replayable() || !unsent.is_empty())

@@ -12,7 +12,8 @@ impl Exchange {
     /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
     pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
         if is_unread {
-            self.ends.attempt.is_reused = !std::mem::replace(&mut self.ends.tries.was_unread, true);
+            self.ends.attempt.may_be_stale =
+                !std::mem::replace(&mut self.ends.tries.was_unread, true);
         }
         let was_opened = at.release(&mut self.ends, Release::Drop);
         let nothing_sent = is_unread || !was_opened;
@@ -23,7 +24,7 @@ impl Exchange {
     /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
     pub fn settings_timed_out(&mut self, at: &mut impl Edge) {
         // It was none that had gone stale, even if it was there before.
-        self.ends.attempt.is_reused = false;
+        self.ends.attempt.may_be_stale = false;
         at.release(&mut self.ends, Release::Drop);
         let reason = MemberFailure::ConnectTimeout;
         let loss = Loss { reason, nothing_sent: true, unsent: Vec::new(), is_counted: false };

@@ -44,7 +44,7 @@ pub fn connect(
     world.book.attempts.push(Attempt::default());
     let attempt = &mut ends.attempt;
     attempt.connection = Some(key);
-    attempt.is_reused = is_kept;
+    attempt.may_be_stale = is_kept;
     attempt.connected_us = if is_kept { now_us } else { 0 };
     attempt.asked_us = 0;
     attempt.sent_before = 0;

@@ -130,7 +130,7 @@ fn answers(router: &mut Router) -> bool {
     let Some(exchange) = router.it.as_mut().and_then(Transaction::http_mut) else { return false };
     let asked = &mut exchange.ends.attempt;
     if asked.member_stream.is_none() && sent_bytes == asked.sent_before {
-        let why = if asked.is_reused { MemberFailure::Abort } else { MemberFailure::Malformed };
+        let why = if asked.may_be_stale { MemberFailure::Abort } else { MemberFailure::Malformed };
         router.world.book.is_spoiled = true;
         router.connection_lost(why);
         return false;
@@ -286,7 +286,7 @@ pub fn fails(router: &mut Router, why: MemberFailure) {
         return router.connection_lost(why);
     }
     if let Some(it) = &mut router.it {
-        it.ends_mut().attempt.is_reused = false;
+        it.ends_mut().attempt.may_be_stale = false;
     }
     router.with(|it, at| it.stream_lost(at, why, false));
 }

@@ -55,8 +55,12 @@ impl Desk<'_> {
         let newest = local.idle.borrow().last().copied();
         if let Some(connection_key) = newest {
             let Some(connection) = self.world.members.get_mut(connection_key) else {
-                return Err(MemberFailure::Abort);
+                debug_assert!(false, "a connection that is closed is not kept");
+                local.idle.borrow_mut().pop();
+                counters.connections_idle.subtract(1);
+                return self.open_connection(ends, member, need);
             };
+            debug_assert_eq!(self.io.queued(connection.token), 0, "what is queued is of another");
             let idle_ms = self.io.now_ms() - connection.idle_since_ms;
             // What is there to read is no answer to a request that is yet to be sent.
             let has_news = self.io.has_news(connection.token);
@@ -73,7 +77,7 @@ impl Desk<'_> {
                 connection.exchange = Some(ends.key);
                 connection.requests += 1;
                 ends.attempt.connection = Some(connection_key);
-                ends.attempt.is_reused = true;
+                ends.attempt.may_be_stale = true;
                 ends.attempt.sent_before = self.io.note_all_taken(connection.token);
                 ends.attempt.connected_us = self.io.clock().now_us();
                 self.io.clear_deadline(connection.token);
@@ -125,7 +129,7 @@ impl Desk<'_> {
             self.io.send(token, &[IoSlice::new(&preface)]);
         }
         if let Some(tls) = &settings.tls {
-            match session(tls, &settings.members[member as usize]) {
+            match session(tls, &settings.members[member as usize], is_multiplexed) {
                 Ok(session) => self.io.secure(token, session, b""),
                 Err(error) => {
                     self.io.close(token);
@@ -150,7 +154,7 @@ impl Desk<'_> {
             ..MemberConnection::opening(token, &local, &pool)
         });
         ends.attempt.connection = Some(connection_key);
-        ends.attempt.is_reused = false;
+        ends.attempt.may_be_stale = false;
         ends.attempt.sent_before = 0;
         ends.attempt.connected_us = 0;
         ends.attempt.asked_us = 0;
@@ -222,7 +226,7 @@ impl Desk<'_> {
         if http2.is_some_and(|http2| std::mem::take(&mut http2.is_resting)) {
             local.counters.connections_idle.subtract(1);
         }
-        ends.attempt.is_reused = is_open;
+        ends.attempt.may_be_stale = is_open;
         ends.attempt.sent_before = 0;
         ends.attempt.connected_us = if is_open { self.io.clock().now_us() } else { 0 };
         ends.attempt.asked_us = 0;

@@ -39,8 +39,9 @@ impl Desk<'_> {
     pub fn keep_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        // What comes behind a response, be it part of a record, is no answer to the next request.
-        if self.io.has_more(connection.token) {
+        // What comes behind a response, be it part of a record, is no answer to the next request. And what the member has
+        // not taken of the last one, which it answered early, is no beginning of the next.
+        if !self.io.is_quiet(connection.token) {
             return self.close_member(key);
         }
         let reuse = connection.pool.settings().reuse;

@@ -246,7 +246,7 @@ impl Worker {
                 };
                 // Its connection is as good as before: this is no stale one.
                 if let Some(transaction) = self.exchanges.get_mut(exchange) {
-                    transaction.ends_mut().attempt.is_reused = false;
+                    transaction.ends_mut().attempt.may_be_stale = false;
                 }
                 self.with_any(io, exchange, |it, at| {
                     it.stream_lost(at, why, code == ErrorCode::REFUSED_STREAM)

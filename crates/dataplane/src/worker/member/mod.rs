@@ -104,7 +104,7 @@ impl Worker {
             && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
         {
             // It answers what was not asked (RFC 9112 section 9.2): on a kept connection more than it was asked before.
-            let is_kept = state.ends.attempt.is_reused;
+            let is_kept = state.ends.attempt.may_be_stale;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
         }
@@ -210,16 +210,16 @@ impl Worker {
         let Some(exchange_key) = connection.exchange else {
             return self.desk(io).close_member(key);
         };
-        let Some(transaction) = self.exchanges.get(exchange_key) else { return };
+        let Some(transaction) = self.exchanges.get(exchange_key) else {
+            debug_assert!(false, "an exchange that has ended has let its connection go");
+            return self.desk(io).close_member(key);
+        };
         let sent_before = transaction.ends().attempt.sent_before;
         // Before the handshake is done, what was sent is not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
-        // Of what was queued for it, another gets all or nothing.
+        // Of what was queued for it, another gets all or nothing. That has a preface of its own.
         let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
-        if !transaction.ends().attempt.is_reused {
-            // The next connection has a preface of its own.
-            unsent.drain(..connection.preface_bytes.min(unsent.len()));
-        }
+        unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);
         let loss = Loss { reason, nothing_sent, unsent, is_counted: false };
         self.with_any(io, exchange_key, |it, at| it.member_lost(at, loss));

@@ -31,14 +31,16 @@ impl Desk<'_> {
         }
     }
 
-    /// Asks the member once more: by what was queued for another, or by all that there is of the request.
+    /// Asks the member once more: by all that there is of the request, or by what was queued for another, which is the whole
+    /// of it where nothing had been sent.
     pub fn ask_once_more(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
         // Whether or not it was sent before: from here on it is.
         request.send();
         if ends.attempt.member_stream.is_some() {
             self.resend_on_stream(ends, request);
         } else {
-            self.send_to_member(ends, if unsent.is_empty() { &request.bytes } else { unsent });
+            let whole = if request.is_replayable() { &request.bytes } else { unsent };
+            self.send_to_member(ends, whole);
         }
     }
 
