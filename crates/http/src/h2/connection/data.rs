@@ -211,7 +211,8 @@ impl Connection {
         self.receive_window.release_connection(bytes, out);
     }
 
-    /// Bytes of data that have come and that nobody has released yet, on all streams: a window opens again by those alone.
+    /// Bytes of data that have come and that nobody has released yet, on all streams: a window opens again by those alone. For
+    /// checks.
     pub fn unreleased_bytes(&self) -> u64 {
         if self.failed.is_some() {
             // Nobody may send on it any more.
@@ -222,6 +223,6 @@ impl Connection {
             Reading::Data(progress) => progress.data_left,
             _ => 0,
         };
-        self.receive_window.unreleased() - u64::from(to_come)
+        self.receive_window.unreleased().saturating_sub(u64::from(to_come))
     }
 }
