@@ -60,9 +60,12 @@ impl Sockets {
 
     #[inline]
     pub fn get(&mut self, token: Token) -> Option<&mut Socket> {
-        self.slots.get_mut(token.index as usize).filter(|slot| {
-            slot.generation == token.generation && !matches!(slot.state, State::Free)
-        })
+        let slot = self.slots.get_mut(token.index as usize)?;
+        if slot.generation != token.generation {
+            return None;
+        }
+        debug_assert_ne!(slot.state, State::Free, "the generation of a free slot is nobody's yet");
+        Some(slot)
     }
     /// Whether what comes on it is delivered.
     pub fn is_read(&mut self, token: Token) -> bool {

@@ -128,19 +128,13 @@ impl EventLoop {
                 return handler.failed(self, owner, error);
             }
         }
-        let flush = flags.contains(EventFlags::OUT) && socket.output.is_some();
         // One whose reads are limited gets one in a turn: this, or the one that it waits for already.
         let is_next = socket.in_ready && socket.is_read_in_slices();
-        // What a member has said before it gets what waits is no answer to that.
-        let is_heard_first = matches!(owner, Owner::Member(_));
-        if flush && !is_heard_first {
-            self.flush(handler, token);
+        if flags.contains(EventFlags::OUT) && socket.output.is_some() {
+            return flush_and_read(self, handler, (token, owner), !is_next);
         }
         if !is_next {
             self.read(handler, token);
-        }
-        if flush && is_heard_first {
-            self.flush(handler, token);
         }
     }
 
@@ -445,6 +439,26 @@ impl EventLoop {
             }
         }
         self.due_tokens = tokens;
+    }
+}
+
+/// What a member has said before it gets what waits is no answer to that: it is read first. A client is sent to first.
+#[inline(never)]
+fn flush_and_read(
+    io: &mut EventLoop,
+    handler: &mut impl Handler,
+    (token, owner): (Token, Owner),
+    reads: bool,
+) {
+    let is_heard_first = matches!(owner, Owner::Member(_));
+    if !is_heard_first {
+        io.flush(handler, token);
+    }
+    if reads {
+        io.read(handler, token);
+    }
+    if is_heard_first {
+        io.flush(handler, token);
     }
 }
 
