@@ -13,6 +13,9 @@ mod resolvers;
 #[allow(dead_code, reason = "only the values are wanted")]
 mod accept_encoding;
 
+// Built with the fuzz targets and as they are, it needs what their coverage is counted with.
+extern crate libfuzzer_sys as _;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::{env, fs, io};
