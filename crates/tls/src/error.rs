@@ -4,8 +4,8 @@ use std::fmt;
 
 use rustls::{CertificateError, Error, OtherError};
 
+use crate::protocol::Protocol;
 use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION};
-use crate::session::Protocol;
 
 /// Bytes of an alert that is not protected.
 const ALERT_RECORD_BYTES: usize = HEADER_BYTES + 2;

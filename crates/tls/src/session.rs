@@ -28,6 +28,7 @@ use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig, Support
 use crate::error::{Alert, TlsError};
 use crate::open::{Kernel, Open};
 use crate::protection::{OVERHEAD_BYTES_MAX, Opener, Sealer, TAG_BYTES};
+use crate::protocol::Protocol;
 use crate::record::{
     ContentType, EXPANSION_BYTES_MAX_12, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read_header,
 };
@@ -59,29 +60,6 @@ pub struct Session {
     established: Option<Box<Established>>,
     /// What is sent is of this protocol: without the peer's agreement (ALPN) the handshake fails.
     required: Option<Protocol>,
-}
-
-/// A protocol of the application (RFC 7301).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/2 (RFC 9113 section 3.2).
-    Http2,
-}
-
-impl Protocol {
-    fn identifier(self) -> &'static [u8] {
-        match self {
-            Self::Http2 => b"h2",
-        }
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http2 => f.write_str("HTTP/2"),
-        }
-    }
 }
 
 #[expect(clippy::large_enum_variant, reason = "a session is boxed, and lives in one of two")]
