@@ -55,8 +55,8 @@ pub struct Response<'a> {
 /// Longest response of weir's own.
 const OWN_BYTES_MAX: usize = 4_096;
 
-/// A request of this length is kept until it is answered.
-const REPLAYED_BYTES_MAX: usize = 15_000;
+/// A request whose body has this length is kept until it is answered, whatever its head: 16 KiB of both.
+const REPLAYED_BYTES_MAX: usize = 12_000;
 
 impl<'a> Response<'a> {
     /// Nothing has come.
