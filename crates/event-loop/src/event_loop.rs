@@ -186,7 +186,8 @@ impl EventLoop {
             return;
         };
         if socket.state == State::Connecting || socket.output.is_some() {
-            if !socket.state.is_leaving() {
+            // One that is drained is told of as failed soon, and nothing that comes now goes anywhere.
+            if !socket.state.is_leaving() && !matches!(socket.state, State::Draining(_)) {
                 let output = socket.output.get_or_insert_with(|| self.spares.take_output());
                 output.append(parts, 0);
             }
@@ -216,13 +217,16 @@ impl EventLoop {
         }
     }
 
-    /// Bytes that wait for the socket to take them.
+    /// Bytes that wait for the socket to take them: none where a write has failed.
     #[inline]
     pub fn queued(&mut self, token: Token) -> usize {
         let Some(socket) = self.sockets.get(token) else {
             return 0;
         };
-        let output = socket.output.as_ref().map_or(0, |output| output.len());
+        let output = match (&socket.output, socket.state) {
+            (None, _) | (_, State::Broken(_) | State::Draining(_)) => 0,
+            (Some(output), _) => output.len(),
+        };
         match &socket.secure {
             None => output,
             Some(secure) => output + secure.session.waiting_bytes(),

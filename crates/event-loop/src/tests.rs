@@ -553,9 +553,11 @@ fn what_a_broken_socket_did_not_take_can_be_sent_elsewhere() {
             // Behind what failed, and written no more.
             io.send(token, &[IoSlice::new(b", end")]);
             assert!(!io.is_quiet(token));
+            assert_eq!(io.queued(token), 0, "nobody who sends has to wait for it");
         }
         (_, Told::Failed(_)) => {
             assert_eq!(io.sent_bytes(token), 0);
+            io.send(token, &[IoSlice::new(b"too late")]);
             assert_eq!(io.take_queued(token), b"head, body, end");
             io.stop();
         }
