@@ -311,7 +311,6 @@ impl Member<'_> {
     ) -> Result<Then, Finding> {
         let bytes = self.response(&arrival.plan);
         let mut paced = Paced::new(self.world.profile);
-        paced.add(&bytes, Wait::Nothing, self.random);
         let mut is_whole = false;
         // An answer that ends with the connection must not wait for a client that waits for its end.
         let ends = arrival.plan.answer.body.framing == Framing::UntilClose;
@@ -321,15 +320,16 @@ impl Member<'_> {
             // Of what comes meanwhile it knows nothing.
             self.link.hold(time);
             self.link.take_nothing(true);
+            self.send(&bytes).await;
+            self.link.pause(time).await;
             if arrival.plan.place.server == Server::Rough && self.random.percent(80) {
-                self.send(&bytes).await;
-                self.link.pause(time).await;
                 self.world.count(Kind::LeftUnread);
                 arrival.cut()?;
                 return Ok(Then::Drop);
             }
-            self.link.pause(time).await;
             self.link.take_nothing(false);
+        } else {
+            paced.add(&bytes, Wait::Nothing, self.random);
         }
         while !(paced.is_done() && self.link.queued() == 0 && (is_whole || ends)) {
             if !is_whole {

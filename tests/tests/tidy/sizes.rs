@@ -30,7 +30,7 @@ const FUNCTIONS: Bound = Bound {
         ("crates/config/src/validate/policy.rs Compiler::action", 94),
         ("crates/config/src/validate/server.rs Servers::one", 85),
         ("crates/dataplane/src/worker/client/accepting.rs Worker::accept_client", 83),
-        ("crates/dataplane/src/worker/client/http1.rs Worker::client_input", 97),
+        ("crates/dataplane/src/worker/client/http1.rs Worker::client_input", 94),
         ("crates/dataplane/src/worker/client/http2.rs Worker::http2_timer", 74),
         ("crates/dataplane/src/worker/member/http2.rs Worker::member_event", 97),
     ],

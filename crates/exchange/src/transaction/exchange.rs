@@ -65,9 +65,10 @@ impl Exchange {
         self.ends.over.is_some()
     }
 
-    /// Whether its member connection is gone, and what becomes of it is decided at the end of the turn.
-    pub fn has_lost_its_member(&self) -> bool {
-        self.ends.attempt.connection.is_none() && self.phase == Phase::AwaitHead
+    /// Whether what its client sends of its request has somewhere to go. A client that has its connection for itself
+    /// is read on only then: what else comes of it is not held.
+    pub fn takes_body(&self) -> bool {
+        !self.request.is_whole && self.ends.attempt.connection.is_some()
     }
 
     /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.

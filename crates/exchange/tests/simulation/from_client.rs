@@ -42,11 +42,7 @@ pub fn input(router: &mut Router) {
             router.with_tunnel(|it, at| it.client_sent(at, bytes));
         }
         Some(Transaction::Relay(_)) => client.is_paused |= has_input,
-        Some(Transaction::Http(state))
-            if state.request.is_whole
-                || state.ends.parked.waits()
-                || state.has_lost_its_member() =>
-        {
+        Some(Transaction::Http(state)) if !state.takes_body() => {
             client.is_paused |= has_input;
         }
         Some(Transaction::Http(_)) => {

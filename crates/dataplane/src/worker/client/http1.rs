@@ -143,10 +143,7 @@ impl Worker {
                         None => break,
                     };
                     // What waits for a member is not read on, nor is what comes behind a request.
-                    if state.request.is_whole
-                        || state.ends.parked.waits()
-                        || state.has_lost_its_member()
-                    {
+                    if !state.takes_body() {
                         if !rest.is_empty() {
                             io.pause(client.token);
                         }
