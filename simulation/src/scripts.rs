@@ -13,6 +13,16 @@ const TURN_US: u64 = 20;
 /// More than what is kept of a request to be sent again in any case.
 const UPLOAD_BYTES: usize = 7_000;
 
+/// Nothing is lost, late or cut.
+const CALM: Weather = Weather {
+    short_sends_percent: 0,
+    stirs_percent: 0,
+    delays_percent: 0,
+    parts_percent: 0,
+    narrow_percent: 0,
+    accept_failures_permille: 0,
+};
+
 /// A worker, and the connections that its one member has got, in order.
 struct Script {
     network: Network,
@@ -24,20 +34,17 @@ struct Script {
 impl Script {
     /// In a network where nothing is lost, late or cut. `stirs_percent`: calls of the worker during which something arrives.
     fn new(stirs_percent: usize) -> Self {
+        Self::with(Weather { stirs_percent, ..CALM }, "", "")
+    }
+
+    /// With this weather, further keys of the virtual server, and further sections.
+    fn with(weather: Weather, keys: &str, sections: &str) -> Self {
         kernel::begin(1);
-        let weather = Weather {
-            short_sends_percent: 0,
-            stirs_percent,
-            delays_percent: 0,
-            parts_percent: 0,
-            narrow_percent: 0,
-            accept_failures_permille: 0,
-        };
         let network = Network::new(1, weather, 100);
         network.set_reach(address(MEMBER), Reach::Open);
         let text = format!(
-            "virtual_servers: {{ main: {{ listen: \"{SERVER}\", pool: all }} }}\n\
-             pools: {{ all: {{ members: [ {MEMBER} ] }} }}\n"
+            "virtual_servers: {{ main: {{ listen: \"{SERVER}\", pool: all{keys} }} }}\n\
+             pools: {{ all: {{ members: [ {MEMBER} ] }} }}\n{sections}"
         );
         let loaded = weir_config::parse("script.yaml", &text);
         let Some(config) = loaded.config else { panic!("{:#?}", loaded.diagnostics) };
@@ -190,4 +197,35 @@ fn the_head_of_a_cut_response_gets_through_though_its_client_has_sent_ahead() {
     script.settle();
     assert!(read(&mut client).starts_with("HTTP/1.1 200 OK\r\n"));
     assert_eq!(client.read(&mut [0; 1]).ok(), Some(0), "an end, and no reset");
+}
+
+/// Its end is known when the first answer is not taken yet, and each is more than it takes at a time.
+#[test]
+fn all_that_a_client_sent_ahead_of_its_end_is_answered() {
+    const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    const REQUESTS: usize = 5;
+    /// A narrow connection takes 3,000 at the most, and has so much on its way.
+    const BODY_BYTES: usize = 7_000;
+    /// One of the narrowest takes so many steps.
+    const STEPS: usize = 500;
+    let body = "b".repeat(BODY_BYTES);
+    let sections = format!(
+        "policies: {{ p: {{ rules: [ {{ then: [ {{ respond: {{ status: 200, body: {body} }} }} ] }} ] }} }}"
+    );
+    let weather = Weather { narrow_percent: 100, ..CALM };
+    let mut script = Script::with(weather, ", policies: [ p ]", &sections);
+    let requests = REQUEST.repeat(REQUESTS);
+    let mut client = loop {
+        let mut client = script.client();
+        if client.write(requests.as_bytes()).ok() == Some(requests.len()) {
+            break client;
+        }
+    };
+    client.finish();
+    let mut all = String::new();
+    for _ in 0..STEPS {
+        script.settle();
+        all.push_str(&read(&mut client));
+    }
+    assert_eq!(all.matches("HTTP/1.1 200 ").count(), REQUESTS, "after {} bytes", all.len());
 }

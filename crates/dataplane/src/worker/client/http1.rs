@@ -302,6 +302,10 @@ impl Worker {
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }
+        // What it has sent ahead comes when it has taken what is queued.
+        if client.has_input() && io.queued(client.token) > 0 {
+            return;
+        }
         if client.ended {
             self.desk(io).leave(key, false);
         } else {
