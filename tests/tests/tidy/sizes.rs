@@ -60,7 +60,7 @@ const METHODS: Bound = Bound {
         ("crates/bench/src/load/engine.rs Engine", 45),
         ("crates/control/src/supervisor.rs Supervisor", 34),
         ("crates/dataplane/src/worker/desk.rs Desk", 105),
-        ("crates/dataplane/src/worker/mod.rs Worker", 108),
+        ("crates/dataplane/src/worker/mod.rs Worker", 107),
         ("crates/dataplane/src/worker/world.rs World", 33),
         ("crates/event-loop/src/event_loop.rs EventLoop", 79),
         ("crates/exchange/src/transaction/exchange.rs Exchange", 65),

@@ -7,6 +7,7 @@ use weir_exchange::parts::ends::Outcome;
 use weir_exchange::parts::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::{BodyError, HeadScan, Parsed, parse_request, parse_trailers};
 
 use crate::worker::Worker;
@@ -292,7 +293,11 @@ impl Worker {
         };
         let token = client.token;
         if let Stage::Exchange(exchange) = client.stage
-            && self.is_body_to_come(exchange)
+            && self
+                .exchanges
+                .get(exchange)
+                .and_then(Transaction::http)
+                .is_some_and(Exchange::takes_body)
             && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
         {
             // It may have been stopped when its request was not yet the one under way.
@@ -311,13 +316,5 @@ impl Worker {
         } else {
             io.resume(client.token);
         }
-    }
-
-    /// Whether more of a request has to come from its client, and can be used.
-    fn is_body_to_come(&self, exchange: ExchangeKey) -> bool {
-        self.exchanges
-            .get(exchange)
-            .and_then(Transaction::http)
-            .is_some_and(|it| !it.request.is_whole && !it.ends.parked.waits())
     }
 }
