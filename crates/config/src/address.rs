@@ -34,30 +34,124 @@ impl Decode for ListenAddress {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| listen_address(text).map(Self))
+    }
+}
+
+fn listen_address(text: &str) -> Result<Address, Invalid> {
+    // `:80`, `*:80` and `80` stand for all addresses elsewhere.
+    if let Some(port) = text
+        .strip_prefix("*:")
+        .or_else(|| text.strip_prefix(':'))
+        .or(Some(text))
+        .filter(|port| whole(port).is_some())
+    {
+        return Err(Invalid::plainly()
+            .help(format!("for all addresses write 0.0.0.0:{port} or \"[::]:{port}\"")));
+    }
+    match Endpoint::parse(text, 0)? {
+        Endpoint::Literal(address) if is_for_many(&address) => {
+            Err(Invalid::because("nobody can listen on a multicast or broadcast address"))
+        }
+        Endpoint::Literal(address) => Ok(address),
+        Endpoint::Name { host, port } if host == "localhost" => {
+            Err(Invalid::plainly().help(format!("write 127.0.0.1:{port} or \"[::1]:{port}\"")))
+        }
+        Endpoint::Name { .. } => {
+            Err(Invalid::plainly().help("write the IP address instead of a name"))
+        }
+    }
+}
+
+/// Where a virtual server listens: an address, with one port or a range of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListenRange {
+    /// With the lowest port.
+    first: Address,
+    /// The highest port; `None`: there is one at most.
+    last_port: Option<u16>,
+}
+
+impl ListenRange {
+    /// Each address and port of it, the lowest port first.
+    pub fn addresses(&self) -> Vec<Address> {
+        match (&self.first, self.last_port) {
+            (Address::Socket(first), Some(last)) => (first.port()..=last)
+                .map(|port| {
+                    let mut address = *first;
+                    address.set_port(port);
+                    Address::Socket(address)
+                })
+                .collect(),
+            _ => vec![self.first.clone()],
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match (&self.first, self.last_port) {
+            (Address::Socket(first), Some(last)) => usize::from(last - first.port()) + 1,
+            _ => 1,
+        }
+    }
+}
+
+impl Decode for ListenRange {
+    fn expected() -> String {
+        "an address to listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`)".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^(unix:/.+|([0-9.]+|\\[[0-9A-Fa-f:.%]+\\]):[0-9]+(-[0-9]+)?)$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_text(node, context, |text| {
-            // `:80`, `*:80` and `80` stand for all addresses elsewhere.
-            if let Some(port) = text
-                .strip_prefix("*:")
-                .or_else(|| text.strip_prefix(':'))
-                .or(Some(text))
-                .filter(|port| whole(port).is_some())
-            {
-                return Err(Invalid::plainly()
-                    .help(format!("for all addresses write 0.0.0.0:{port} or \"[::]:{port}\"")));
-            }
-            match Endpoint::parse(text, 0)? {
-                Endpoint::Literal(address) if is_for_many(&address) => {
-                    Err(Invalid::because("nobody can listen on a multicast or broadcast address"))
-                }
-                Endpoint::Literal(address) => Ok(Self(address)),
-                Endpoint::Name { host, port } if host == "localhost" => {
-                    Err(Invalid::plainly()
-                        .help(format!("write 127.0.0.1:{port} or \"[::1]:{port}\"")))
-                }
-                Endpoint::Name { .. } => {
-                    Err(Invalid::plainly().help("write the IP address instead of a name"))
-                }
-            }
+            let ports = text.rsplit_once(':').and_then(|(host, ports)| {
+                let (first, last) = ports.split_once('-')?;
+                Some((host, first, last))
+            });
+            let Some((host, first, last)) = ports.filter(|_| !text.starts_with("unix:")) else {
+                return Ok(Self { first: listen_address(text)?, last_port: None });
+            };
+            let PortRange { last: last_port, .. } = PortRange::parse(first, last)?;
+            let first = listen_address(&format!("{host}:{first}"))?;
+            Ok(Self { first, last_port: Some(last_port) })
+        })
+    }
+}
+
+/// Ports from one to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PortRange {
+    pub first: u16,
+    pub last: u16,
+}
+
+impl PortRange {
+    fn parse(first: &str, last: &str) -> Result<Self, Invalid> {
+        let (first, last) = (port_number(first, 1)?, port_number(last, 1)?);
+        if first > last {
+            return Err(Invalid::because("the range ends before it begins")
+                .help(format!("write {last}-{first}")));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+impl Decode for PortRange {
+    fn expected() -> String {
+        "a range of ports such as 40000-49999".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9]+-[0-9]+$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            let (first, last) = text.split_once('-').ok_or_else(Invalid::plainly)?;
+            Self::parse(first, last)
         })
     }
 }
@@ -74,7 +168,8 @@ pub(crate) enum Endpoint {
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Literal(address) => address.fmt(formatter),
+            Self::Literal(address) => formatter.write_str(&address.label()),
+            Self::Name { host, port: 0 } => formatter.write_str(host),
             Self::Name { host, port } => write!(formatter, "{host}:{port}"),
         }
     }
@@ -86,18 +181,23 @@ impl Decode for Endpoint {
     }
 
     fn schema(_: &mut Registry) -> Value {
-        json!({ "type": "string", "pattern": "^(unix:/.+|[0-9A-Za-z._-]+:[0-9]+|\\[[0-9A-Fa-f:.%]+\\]:[0-9]+)$" })
+        json!({ "type": "string", "pattern": "^(unix:/.+|[0-9A-Za-z._-]+(:[0-9]+)?|\\[[0-9A-Fa-f:.%]+\\](:[0-9]+)?|[0-9A-Fa-f:.]+)$" })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_text(node, context, |text| {
-            let endpoint = Self::parse(text, 1)?;
+            let endpoint = match Self::without_port(text) {
+                Some(endpoint) => endpoint,
+                None => Self::parse(text, 1)?,
+            };
             match &endpoint {
                 Self::Literal(address) if is_for_many(address) => {
                     Err(Invalid::because("no member has a multicast or broadcast address"))
                 }
                 Self::Literal(Address::Socket(socket)) if socket.ip().is_unspecified() => {
-                    let help = format!("for this host write 127.0.0.1:{}", socket.port());
+                    let own = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), socket.port());
+                    let own = Address::Socket(own).label();
+                    let help = format!("for this host write {own}");
                     Err(Invalid::because("connections cannot go to all addresses").help(help))
                 }
                 _ => Ok(endpoint),
@@ -118,6 +218,28 @@ fn is_for_many(address: &Address) -> bool {
 }
 
 impl Endpoint {
+    /// Whether connections go to the port that the client connected to.
+    pub fn is_without_port(&self) -> bool {
+        match self {
+            Self::Literal(address) => address.is_without_port(),
+            Self::Name { port, .. } => *port == 0,
+        }
+    }
+
+    /// An address or a name alone. A name has a dot in it: a word without one is more likely a mistake.
+    fn without_port(text: &str) -> Option<Self> {
+        let of = |ip: IpAddr| Self::Literal(Address::Socket(SocketAddr::new(ip.to_canonical(), 0)));
+        if let Ok(ip) = text.parse::<IpAddr>() {
+            return Some(of(ip));
+        }
+        if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+            return v6_socket(inner, 0).ok();
+        }
+        let is_name = !text.contains([':', '/']) && text.contains('.');
+        let host = host_name(text).ok().filter(|_| is_name)?;
+        Some(Self::Name { host, port: 0 })
+    }
+
     fn parse(text: &str, port_min: u16) -> Result<Self, Invalid> {
         if let Some(path) = text.strip_prefix("unix:") {
             return unix_path(path).map(|path| Self::Literal(Address::Unix(path)));

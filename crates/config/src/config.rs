@@ -8,7 +8,7 @@ use weir_core::admin_state::AdminState;
 use weir_core::limit::Rate;
 
 use crate::address::Endpoint;
-use crate::snapshot::{Address, Member, Snapshot};
+use crate::snapshot::{Address, Member, Snapshot, Source};
 
 /// The addresses of host names, as a resolver found them. A name without an entry has none.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
@@ -63,12 +63,12 @@ impl Config {
     ///
     /// Every address that was found becomes a member, in the place of its name, sorted. No address
     /// appears twice in a pool: one that the file gives wins over one that was found, and of two
-    /// names the first. A pool that connects from a `source` address takes members of that address
-    /// family only, since it could not reach the others.
+    /// names the first. A pool that connects from `source` addresses takes members of their address
+    /// families only, since it could not reach the others.
     pub fn snapshot(&self, resolutions: &Resolutions) -> Snapshot {
         let mut snapshot = self.template.clone();
         for (pool, members) in snapshot.pools.iter_mut().zip(&self.members) {
-            let found = resolve(members, resolutions, pool.source);
+            let found = resolve(members, resolutions, &pool.source);
             Arc::make_mut(pool).members = found;
         }
         snapshot
@@ -87,7 +87,7 @@ impl Config {
 fn resolve(
     configured: &[ConfiguredMember],
     resolutions: &Resolutions,
-    source: Option<IpAddr>,
+    source: &Source,
 ) -> Vec<Member> {
     let mut taken: HashSet<Address> = configured
         .iter()
@@ -107,7 +107,7 @@ fn resolve(
                     .into_iter()
                     .flatten()
                     .map(IpAddr::to_canonical)
-                    .filter(|found| source.is_none_or(|source| source.is_ipv4() == found.is_ipv4()))
+                    .filter(|found| source.reaches(*found))
                     .collect();
                 for ip in found {
                     let address = Address::Socket(SocketAddr::new(ip, *port));
@@ -123,7 +123,7 @@ fn resolve(
 
 fn new_member(configured: &ConfiguredMember, address: Address, name: Option<Arc<str>>) -> Member {
     Member {
-        label: address.to_string().into(),
+        label: address.label().into(),
         address,
         name,
         weight: configured.weight,

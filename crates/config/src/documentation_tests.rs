@@ -234,7 +234,7 @@ fn the_schema_refuses_what_the_decoder_refuses() {
         ("pool: web", "pool: web\n    limits: { connections: 0 }"),
         ("    pool: web\n", ""),
         ("127.0.0.1:9001", "{ weight: 3 }"),
-        ("127.0.0.1:9001", "127.0.0.1"),
+        ("127.0.0.1:9001", "127.0.0.1:"),
         ("127.0.0.1:9001 ]", "127.0.0.1:9001 ]\n    monitors: [ { type: ping } ]"),
     ];
     for (from, to) in cases {

@@ -2,7 +2,9 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
-use std::net::{IpAddr, SocketAddr};
+mod source;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::names::Names;
 use weir_tls::server::Offer;
+
+pub use source::{Source, SourceAddresses};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
@@ -128,6 +132,8 @@ pub struct VirtualServer {
     pub name: Arc<str>,
     /// At least one; no address is used twice in a snapshot.
     pub listen: Vec<Address>,
+    /// How it listens there.
+    pub listening: Listening,
     /// Index into [`Snapshot::pools`]; where only names lead to pools, that of the first of them.
     pub pool: usize,
     /// HTTP limits and timeouts.
@@ -158,6 +164,15 @@ impl VirtualServer {
         let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();
         std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
     }
+}
+
+/// How a virtual server listens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Listening {
+    /// Also on an address that this host does not have yet.
+    pub free_bind: bool,
+    /// The kernel hands a connection over when data has come, or after so long.
+    pub defer_accept_s: Option<u32>,
 }
 
 /// What a virtual server does with connections.
@@ -521,8 +536,8 @@ pub struct Pool {
     pub connect_timeout_ms: u64,
     /// From the end of the request to the response head.
     pub response_timeout_ms: u64,
-    /// Local address to connect from.
-    pub source: Option<IpAddr>,
+    /// Where connections to members come from.
+    pub source: Source,
     /// With fewer members of the highest priorities up than this, the next are used as well.
     pub active_members_min: u16,
     /// How long a member that came up takes to get its full share.
@@ -739,6 +754,21 @@ impl PartialEq for BodyMatch {
             (Self::Substring(a), Self::Substring(b)) => a == b,
             (Self::Regex(a), Self::Regex(b)) => a.as_str() == b.as_str(),
             _ => false,
+        }
+    }
+}
+
+impl Address {
+    /// Whether connections go to the port that the client connected to.
+    pub fn is_without_port(&self) -> bool {
+        matches!(self, Self::Socket(address) if address.port() == 0)
+    }
+
+    /// A member's address as text for logs and metrics, which has no port if the member has none.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Socket(address) if address.port() == 0 => address.ip().to_string(),
+            address => address.to_string(),
         }
     }
 }

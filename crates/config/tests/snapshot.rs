@@ -7,7 +7,7 @@ use weir_config::snapshot::{
     AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DrainAnswer,
     FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings, Limits, LogSettings, LogTarget,
     Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls, RequestTrailers, ReuseSettings,
-    ScriptProbe, Snapshot, TcpProbe,
+    ScriptProbe, Snapshot, Source, TcpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -95,7 +95,8 @@ fn defaults() {
         state: AdminState::Enabled,
     };
     assert_eq!((&*pool.name, &pool.members), ("p", &vec![member]));
-    assert_eq!((&pool.monitors, pool.passive, pool.source), (&vec![], None, None));
+    assert_eq!((&pool.monitors, pool.passive), (&vec![], None));
+    assert_eq!(pool.source, Source::System);
     let reuse =
         ReuseSettings { idle_per_worker: 256, idle_timeout_ms: 30_000, requests_max: 100_000 };
     assert_eq!((pool.reuse, pool.retries), (reuse, 1));
@@ -178,7 +179,9 @@ pools:
     assert_eq!(pool.reuse, reuse);
     assert_eq!(pool.retries, 0);
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (250, 3_600_000));
-    assert_eq!(pool.source, Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))));
+    let source = pool.source.addresses().expect("an address");
+    assert_eq!(source.addresses, [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))]);
+    assert_eq!(source.ports, None);
     let lenient = Flaws::USUAL.with(Flaw::BareLineFeed).with(Flaw::UnknownStatus);
     assert_eq!((pool.lenient, snapshot.pools[0].lenient), (lenient, Flaws::USUAL));
 }

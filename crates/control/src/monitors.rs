@@ -302,7 +302,7 @@ fn subject_of(pool: &Pool, member: &Member) -> Subject {
 fn probes_of(pool: &Pool, member: &Member) -> Vec<Probe> {
     let probe = |monitor| {
         let (name, subject) = (member.name.as_ref(), subject_of(pool, member));
-        Probe::new(&member.address, name, pool.source, subject, pool.proxy_protocol, monitor)
+        Probe::new(&member.address, name, &pool.source, subject, pool.proxy_protocol, monitor)
     };
     pool.monitors.iter().map(probe).collect()
 }

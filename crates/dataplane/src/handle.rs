@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::{Address, Snapshot};
-use weir_event_loop::{clock, random, sockets};
+use weir_event_loop::{clock, random};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
-use crate::endpoint::endpoint;
+pub use crate::binding::BindError;
+use crate::binding::{addresses, adjust, bind, port, remove_socket_file};
 use crate::error_text::io_error_text;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
@@ -30,35 +31,6 @@ pub struct Options {
     /// Where the lines of policies go, which may come with every request: they must not displace events.
     pub policy_lines: SyncSender<Event>,
 }
-
-/// Ports that the kernel gives to privileged processes only, unless told otherwise.
-const PRIVILEGED_BELOW: u16 = 1024;
-
-/// A virtual server's address cannot be listened on.
-#[derive(Debug)]
-pub struct BindError {
-    /// The virtual server.
-    pub virtual_server: Arc<str>,
-    /// The address.
-    pub address: Address,
-    /// Why.
-    pub error: io::Error,
-}
-
-impl std::fmt::Display for BindError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { virtual_server, address, error } = self;
-        let why = io_error_text(error);
-        write!(formatter, "virtual server {virtual_server}: cannot listen on {address}: {why}")?;
-        let privileged = port(address).is_some_and(|port| port < PRIVILEGED_BELOW);
-        if privileged && error.kind() == io::ErrorKind::PermissionDenied {
-            formatter.write_str(": ports below 1024 need root or CAP_NET_BIND_SERVICE")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for BindError {}
 
 /// The data path cannot start.
 #[derive(Debug)]
@@ -140,7 +112,8 @@ impl DataPlane {
         Ok(data_plane)
     }
 
-    /// Binds what a snapshot listens on and is not bound yet. Connections to it wait until
+    /// Binds what a snapshot listens on and is not bound yet, and looks whether connections can come from where its
+    /// pools say. Connections to it wait until
     /// [`Self::put_in_force`]; what was prepared before and is not wanted any more is let go. On error nothing
     /// has changed.
     pub fn prepare(&mut self, snapshot: &Snapshot) -> Result<(), BindError> {
@@ -167,6 +140,7 @@ impl DataPlane {
     /// Listeners that are in both tables are not touched.
     pub fn put_in_force(&mut self, table: Arc<LiveTable>) {
         let added = std::mem::take(&mut self.prepared);
+        adjust(&self.listeners, &added, &self.table.snapshot, &table.snapshot);
         table.enter_into_force(clock::now().now_ms());
         let kept: HashSet<&Address> =
             addresses(&table.snapshot).map(|(_, address)| address).collect();
@@ -266,61 +240,6 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Every address that a snapshot listens on, with its virtual server.
-fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&Arc<str>, &Address)> {
-    let servers = snapshot.virtual_servers.iter();
-    servers.flat_map(|server| server.listen.iter().map(|address| (&server.name, address)))
-}
-
-/// Binds the addresses that are not bound yet.
-fn bind(
-    snapshot: &Snapshot,
-    is_bound: impl Fn(&Address) -> bool,
-    own_ports: &HashSet<u16>,
-    workers: usize,
-) -> Result<HashMap<Address, Vec<OwnedFd>>, BindError> {
-    let mut added = HashMap::new();
-    for (virtual_server, address) in addresses(snapshot) {
-        if is_bound(address) {
-            continue;
-        }
-        // Our own listener on the port, perhaps of all addresses, would be taken for another's.
-        let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
-        let sockets = if !is_ours && sockets::is_taken(endpoint(address)) {
-            Err(io::ErrorKind::AddrInUse.into())
-        } else {
-            sockets::listen(endpoint(address), workers)
-        };
-        match sockets {
-            Ok(sockets) => added.insert(address.clone(), sockets),
-            Err(error) => {
-                added.keys().for_each(remove_socket_file);
-                return Err(BindError {
-                    virtual_server: Arc::clone(virtual_server),
-                    address: address.clone(),
-                    error,
-                });
-            }
-        };
-    }
-    Ok(added)
-}
-
-fn port(address: &Address) -> Option<u16> {
-    match address {
-        Address::Socket(address) => Some(address.port()),
-        Address::Unix(_) => None,
-    }
-}
-
-/// A unix socket that nobody serves any more leaves no file behind.
-fn remove_socket_file(address: &Address) {
-    if let Address::Unix(path) = address {
-        // Whoever removed it first did what was wanted.
-        let _ = std::fs::remove_file(path);
-    }
-}
-
 /// Where a worker's request ids start: unlike those of other workers and processes.
 fn random_id() -> u128 {
     u128::from_ne_bytes(random::bytes())
@@ -334,7 +253,10 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::sync::mpsc::{Receiver, sync_channel};
 
+    use weir_event_loop::{ListenOptions, sockets};
+
     use super::*;
+    use crate::endpoint::endpoint;
     use crate::outside;
 
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 2\r\n\r\nok";
@@ -559,7 +481,7 @@ mod tests {
         let bed = Bed::new("between");
         let next = table(&bed.directory, &["client", "late"], Some(bed.data_plane.table()), 1);
         let address = bed.address("late");
-        let listener = sockets::listen(endpoint(&address), 1).unwrap();
+        let listener = sockets::listen(endpoint(&address), 1, ListenOptions::default()).unwrap();
         let worker = &bed.data_plane.workers[0];
         worker.hand_over(&listener[0]);
         // The worker turns, and finds the listener without its command.
@@ -574,7 +496,7 @@ mod tests {
         let names = ["client", "lost", "found"];
         let next = table(&bed.directory, &names, Some(bed.data_plane.table()), 1);
         let [lost, found] = ["lost", "found"].map(|name| bed.address(name));
-        let listener = sockets::listen(endpoint(&found), 1).unwrap();
+        let listener = sockets::listen(endpoint(&found), 1, ListenOptions::default()).unwrap();
         let worker = &bed.data_plane.workers[0];
         worker.hand_over_nothing();
         worker.hand_over(&listener[0]);

@@ -2,6 +2,7 @@
 //! idle member connections.
 
 mod access_log;
+mod binding;
 mod endpoint;
 pub mod error_text;
 pub mod handle;

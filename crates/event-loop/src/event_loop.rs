@@ -1,7 +1,6 @@
 //! The loop itself: its sockets, and what can be asked of them.
 
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -13,7 +12,7 @@ use crate::clock::{self, Clock};
 use crate::kernel::{Descriptor, Kernel};
 use crate::output::Spares;
 use crate::socket::{Socket, State};
-use crate::sockets::Endpoint;
+use crate::sockets::{Endpoint, Source};
 use crate::table::Sockets;
 use crate::timers::Timers;
 use crate::token::{Owner, Token};
@@ -120,7 +119,7 @@ impl EventLoop {
     pub fn connect(
         &mut self,
         to: Endpoint<'_>,
-        source: Option<IpAddr>,
+        source: Option<Source>,
         owner: Owner,
     ) -> Result<Token, Errno> {
         if self.open_count >= self.room.connect_below {

@@ -3,7 +3,7 @@
 //! A build of `weir` has one kernel, the real one, and nothing to choose. The simulation has a second one in memory.
 
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 
 #[cfg(feature = "simulation")]
 use crate::memory;
-use crate::sockets::{self, Endpoint};
+use crate::sockets::{self, Endpoint, Source};
 use crate::wait;
 
 /// What tells of events, and opens connections.
@@ -92,7 +92,7 @@ impl Kernel {
     }
 
     /// A socket on which a connection is under way or already there.
-    pub fn connect(&self, to: Endpoint<'_>, source: Option<IpAddr>) -> Result<Descriptor, Errno> {
+    pub fn connect(&self, to: Endpoint<'_>, source: Option<Source>) -> Result<Descriptor, Errno> {
         match self {
             Self::Linux(_) => sockets::connect(to, source).map(Descriptor::Socket),
             #[cfg(feature = "simulation")]
@@ -138,6 +138,15 @@ impl Descriptor {
             }
             #[cfg(feature = "simulation")]
             Self::Memory(end) => end.accept().map(|(end, peer)| (Self::Memory(end), Some(peer))),
+        }
+    }
+
+    /// Where the peer has connected to, if that is an address.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Socket(socket) => SocketAddr::try_from(net::getsockname(socket).ok()?).ok(),
+            #[cfg(feature = "simulation")]
+            Self::Memory(_) => None,
         }
     }
 

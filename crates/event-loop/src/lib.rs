@@ -40,5 +40,5 @@ pub use bounds::READ_BUFFER_BYTES;
 pub use event_loop::EventLoop;
 pub use handler::Handler;
 pub use kernel::Descriptor;
-pub use sockets::Endpoint;
+pub use sockets::{Endpoint, ListenOptions, Source};
 pub use token::{Owner, OwnerKey, Token};

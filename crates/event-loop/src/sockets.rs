@@ -1,8 +1,8 @@
 //! Making sockets: listeners, connections to members, and what is asked of accepted ones.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -17,15 +17,45 @@ pub enum Endpoint<'a> {
     Unix(&'a Path),
 }
 
+/// Where connections come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// An address of this host, unless it `is_foreign`.
+    pub address: IpAddr,
+    /// The lowest and the highest of the ports that the kernel picks from; `None`: any that the system uses.
+    pub ports: Option<(u16, u16)>,
+    /// Another host's address (IP_TRANSPARENT), which needs CAP_NET_ADMIN.
+    pub is_foreign: bool,
+}
+
+impl From<IpAddr> for Source {
+    fn from(address: IpAddr) -> Self {
+        Self { address, ports: None, is_foreign: false }
+    }
+}
+
+/// How listeners are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Also on an address that this host does not have yet.
+    pub free_bind: bool,
+    /// The kernel keeps a connection back until data has come, or for so long; 0: it does not.
+    pub defer_accept_s: u32,
+}
+
 /// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
 const LISTEN_BACKLOG: i32 = 65_535;
 
 /// Listening sockets for one address: one per worker, so that the kernel spreads connections and
 /// no worker shares a queue. A unix socket knows no such groups: its workers share one queue.
-pub fn listen(address: Endpoint<'_>, workers: usize) -> io::Result<Vec<OwnedFd>> {
+pub fn listen(
+    address: Endpoint<'_>,
+    workers: usize,
+    options: ListenOptions,
+) -> io::Result<Vec<OwnedFd>> {
     match address {
         Endpoint::Socket(address) => {
-            (0..workers).map(|_| listen_tcp(address)).collect::<io::Result<_>>()
+            (0..workers).map(|_| listen_tcp(address, options)).collect::<io::Result<_>>()
         }
         Endpoint::Unix(path) => {
             remove_stale_socket(path)?;
@@ -40,7 +70,7 @@ pub fn listen(address: Endpoint<'_>, workers: usize) -> io::Result<Vec<OwnedFd>>
     }
 }
 
-fn listen_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
+fn listen_tcp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd> {
     let socket = new_socket(family(address))?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, true)?;
@@ -49,13 +79,32 @@ fn listen_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
+    if options.free_bind {
+        set_free_bind(&socket, address)?;
+    }
+    if options.defer_accept_s > 0 {
+        defer_accept(&socket, options.defer_accept_s)?;
+    }
     net::bind(&socket, &address)?;
     net::listen(&socket, LISTEN_BACKLOG)?;
     Ok(socket)
 }
 
+fn set_free_bind(socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
+    match address {
+        SocketAddr::V4(_) => sockopt::set_ip_freebind(socket, true),
+        SocketAddr::V6(_) => sockopt::set_ipv6_freebind(socket, true),
+    }
+}
+
+/// Lets the kernel keep connections of a listener back until data has come, or for so many seconds; 0: not at all.
+pub fn defer_accept(listener: &impl AsFd, seconds: u32) -> Result<(), Errno> {
+    let seconds = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
+    set_option(listener.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), seconds)
+}
+
 /// Whether another process listens on `address`: SO_REUSEPORT would let us share it silently.
-pub fn is_taken(address: Endpoint<'_>) -> bool {
+pub fn is_taken(address: Endpoint<'_>, free_bind: bool) -> bool {
     let Endpoint::Socket(address) = address else {
         return false;
     };
@@ -64,6 +113,9 @@ pub fn is_taken(address: Endpoint<'_>) -> bool {
         sockopt::set_socket_reuseaddr(&socket, true)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
+        }
+        if free_bind {
+            set_free_bind(&socket, address)?;
         }
         // A listener refuses it whatever its options; no connection can come to this socket.
         Ok(net::bind(&socket, &address)?)
@@ -89,13 +141,15 @@ fn remove_stale_socket(path: &std::path::Path) -> io::Result<()> {
 }
 
 /// A socket on which a connection to `address` is under way or already there.
-pub fn connect(address: Endpoint<'_>, source: Option<IpAddr>) -> Result<OwnedFd, Errno> {
+pub fn connect(address: Endpoint<'_>, source: Option<Source>) -> Result<OwnedFd, Errno> {
     match address {
         Endpoint::Socket(address) => {
             let socket = new_socket(family(address))?;
             sockopt::set_tcp_nodelay(&socket, true)?;
             if let Some(source) = source {
-                bind_source(&socket, source)?;
+                // An address that cannot be bound says nothing about the member.
+                let not_ours = |_| Errno::ADDRNOTAVAIL;
+                bind_source(&socket, source).map_err(not_ours)?;
             }
             net::connect(&socket, &address).or_else(under_way)?;
             Ok(socket)
@@ -123,36 +177,72 @@ fn family(address: SocketAddr) -> AddressFamily {
 
 /// Binds the address alone: the port is chosen when the connection is made, so that ports are
 /// exhausted per destination only.
-fn bind_source(socket: &OwnedFd, source: IpAddr) -> Result<(), Errno> {
+pub fn bind_source(socket: &impl AsFd, source: Source) -> Result<(), Errno> {
     const IP_BIND_ADDRESS_NO_PORT: libc::c_int = 24;
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes an int, and both pointer and length name a live one.
+    const IP_LOCAL_PORT_RANGE: libc::c_int = 51;
+    let of_ip = |option| (libc::IPPROTO_IP, option);
+    set_option(socket.as_fd(), of_ip(IP_BIND_ADDRESS_NO_PORT), 1)?;
+    if let Some((first, last)) = source.ports {
+        let range = u32::from(last) << 16 | u32::from(first);
+        set_option(socket.as_fd(), of_ip(IP_LOCAL_PORT_RANGE), range.cast_signed())?;
+    }
+    if source.is_foreign {
+        let option = match source.address {
+            IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+            IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT),
+        };
+        set_option(socket.as_fd(), option, 1)?;
+    }
+    net::bind(socket, &SocketAddr::new(source.address, 0))
+}
+
+/// Whether this process may connect from such a source, as far as the options of a socket tell: of foreign
+/// addresses and of ports. Binds nothing.
+pub fn may_use(source: Source) -> Result<(), Errno> {
+    let any: IpAddr = match source.address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let any = SocketAddr::new(any, 0);
+    // Bound to every address, and without a port: nobody is in the way of anybody.
+    bind_source(&new_socket(family(any))?, Source { address: any.ip(), ..source })
+}
+
+/// Sets an option that takes an int, by its level and number.
+fn set_option(
+    socket: BorrowedFd<'_>,
+    (level, option): (libc::c_int, libc::c_int),
+    value: libc::c_int,
+) -> Result<(), Errno> {
+    // SAFETY: the options that are set here take an int, and both pointer and length name a live one.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            IP_BIND_ADDRESS_NO_PORT,
-            (&raw const on).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
     if result != 0 {
         return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL));
     }
-    net::bind(socket, &SocketAddr::new(source, 0))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PLAIN: ListenOptions = ListenOptions { free_bind: false, defer_accept_s: 0 };
+
     #[test]
     fn workers_share_an_address_and_others_notice() {
-        let first = listen(Endpoint::Socket("127.0.0.1:0".parse().unwrap()), 1).unwrap();
+        let first = listen(Endpoint::Socket("127.0.0.1:0".parse().unwrap()), 1, PLAIN).unwrap();
         let bound = net::getsockname(&first[0]).unwrap();
         let address = Endpoint::Socket(SocketAddr::try_from(bound).unwrap());
-        assert!(is_taken(address));
-        assert_eq!(listen(address, 3).unwrap().len(), 3);
+        assert!(is_taken(address, false));
+        assert_eq!(listen(address, 3, PLAIN).unwrap().len(), 3);
         drop(first);
     }
 
@@ -160,14 +250,52 @@ mod tests {
     fn a_stale_unix_socket_is_replaced_and_a_live_one_respected() {
         let path = std::env::temp_dir().join(format!("weir-sockets-{}", std::process::id()));
         let address = Endpoint::Unix(&path);
-        let live = listen(address, 2).unwrap();
+        let live = listen(address, 2, PLAIN).unwrap();
         assert_eq!(live.len(), 2);
-        assert_eq!(listen(address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(listen(address, 1, PLAIN).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(live);
-        assert!(listen(address, 1).is_ok());
+        assert!(listen(address, 1, PLAIN).is_ok());
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, b"data").unwrap();
-        assert_eq!(listen(address, 1).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(listen(address, 1, PLAIN).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn an_address_that_the_host_lacks_is_listened_on_if_asked_for() {
+        // TEST-NET-1 and the documentation prefix: nobody has them.
+        for address in ["192.0.2.77:0", "[2001:db8::77]:0"] {
+            let address = Endpoint::Socket(address.parse().unwrap());
+            let refused = listen(address, 1, PLAIN).unwrap_err();
+            if refused.raw_os_error() == Some(libc::EAFNOSUPPORT) {
+                continue;
+            }
+            assert_eq!(refused.kind(), io::ErrorKind::AddrNotAvailable);
+            let free = ListenOptions { free_bind: true, ..PLAIN };
+            let first = listen(address, 1, free).unwrap();
+            let bound = SocketAddr::try_from(net::getsockname(&first[0]).unwrap()).unwrap();
+            assert!(is_taken(Endpoint::Socket(bound), true));
+        }
+    }
+
+    #[test]
+    fn a_connection_comes_from_the_ports_of_its_source() {
+        let target = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = Endpoint::Socket(target.local_addr().unwrap());
+        let address = "127.0.0.9".parse().unwrap();
+        let source = Source { address, ports: Some((40_100, 40_101)), is_foreign: false };
+        if may_use(source) == Err(Errno::NOPROTOOPT) {
+            println!("SKIPPED: this kernel has no IP_LOCAL_PORT_RANGE");
+            return;
+        }
+        let _both = [connect(to, Some(source)).unwrap(), connect(to, Some(source)).unwrap()];
+        let mut ports = [0, 0].map(|_| {
+            let (_, peer) = target.accept().unwrap();
+            assert_eq!(peer.ip(), address);
+            peer.port()
+        });
+        ports.sort_unstable();
+        assert_eq!(ports, [40_100, 40_101]);
+        assert_eq!(connect(to, Some(source)).unwrap_err(), Errno::ADDRNOTAVAIL);
     }
 }

@@ -149,7 +149,10 @@ impl EventLoop {
             return;
         };
         let owner = socket.owner;
-        let outcome = match socket.fd.as_ref().map(Descriptor::take_error) {
+        // The question is a system call: it is asked where there is an error.
+        let has_failed = flags.contains(epoll::EventFlags::ERR);
+        let error = socket.fd.as_ref().filter(|_| has_failed).map(Descriptor::take_error);
+        let outcome = match error.or(socket.fd.as_ref().map(|_| Ok(()))) {
             Some(Ok(())) if flags.contains(epoll::EventFlags::OUT) => Ok(()),
             Some(Ok(())) if !flags.contains(epoll::EventFlags::HUP) => return,
             Some(Ok(())) | None => Err(Errno::CONNRESET),

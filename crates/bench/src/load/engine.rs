@@ -201,7 +201,7 @@ impl Engine {
         let user = &mut self.users[index as usize];
         let address = Endpoint::Socket(self.rotation.address(user.group));
         let owner = Owner::Member(OwnerKey::new(u64::from(index)));
-        match io.connect(address, user.source, owner) {
+        match io.connect(address, user.source.map(Into::into), owner) {
             Ok(token) => {
                 user.token = Some(token);
                 user.state = State::Connecting { since_us: now_us };

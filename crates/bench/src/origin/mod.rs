@@ -24,7 +24,7 @@ pub use counts::Counts;
 pub use faults::{Fault, FaultKind};
 pub use objects::OBJECT_BYTES_MAX;
 use weir_event_loop::sockets::{self, Endpoint};
-use weir_event_loop::{EventLoop, Owner, OwnerKey, descriptors};
+use weir_event_loop::{EventLoop, ListenOptions, Owner, OwnerKey, descriptors};
 
 use counts::ThreadCounts;
 use objects::{Blocks, Kind, Object};
@@ -86,7 +86,9 @@ type Begun = io::Result<Vec<SocketAddr>>;
 impl Origin {
     /// Starts serving.
     pub fn start(settings: &Settings) -> io::Result<Self> {
-        if settings.listen.port() != 0 && sockets::is_taken(Endpoint::Socket(settings.listen)) {
+        if settings.listen.port() != 0
+            && sockets::is_taken(Endpoint::Socket(settings.listen), false)
+        {
             let text = format!("{}: another process listens there", settings.listen);
             return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
         }
@@ -184,7 +186,7 @@ fn prepare(settings: &Settings, thread: usize) -> io::Result<(EventLoop, Vec<Soc
 }
 
 fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
-    let mut sockets = sockets::listen(Endpoint::Socket(address), 1)?;
+    let mut sockets = sockets::listen(Endpoint::Socket(address), 1, ListenOptions::default())?;
     sockets.pop().ok_or_else(|| io::Error::other("no socket"))
 }
 

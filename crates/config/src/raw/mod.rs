@@ -10,12 +10,13 @@ pub(crate) mod monitor;
 pub(crate) mod path;
 pub(crate) mod persistence;
 pub(crate) mod policy;
+pub(crate) mod source;
 pub(crate) mod tcp;
 pub(crate) mod tls;
 
 pub(crate) use balance::{Balance, BalanceOr};
 
-use crate::address::{AdminName, ListenAddress, SourceAddress};
+use crate::address::{AdminName, ListenAddress, ListenRange};
 use crate::decode::{Named, OneOrMany};
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
@@ -46,6 +47,9 @@ const IDLE_CONNECTIONS_MAX: u64 = 100_000;
 const REQUESTS_MAX: u64 = 1_000_000_000;
 /// Most requests that wait for a member of one pool.
 const QUEUE_LENGTH_MAX: u64 = 10_000_000;
+
+/// Longest time that the kernel keeps a connection back on which nothing has come.
+const DEFER_ACCEPT_MS_MAX: u64 = MINUTE;
 
 /// Longest wait for first probes: somebody waits for the start or the reload.
 const FIRST_PROBES_WAIT_MS_MAX: u64 = 10 * MINUTE;
@@ -181,8 +185,12 @@ section! {
 section! {
     /// An address that clients reach.
     VirtualServer at "virtual_servers.NAME" {
-        /// Where clients connect. No two virtual servers share an address.
-        required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
+        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. No two virtual servers share an address.
+        required listen: OneOrMany<crate::decode::Spanned<ListenRange>>;
+        /// Whether it may listen on an address that this host does not have yet, such as one that moves between two hosts. What connects to it before then gets nowhere.
+        default free_bind: bool = false;
+        /// A new connection stays with the kernel until the client has sent something, or for this long (in whole seconds, rounded up; then it is taken as usual). That saves work per connection. Not for protocols in which the server speaks first: they would wait. Default: connections are taken at once.
+        optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
         /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
         /// The pool that gets the requests, or with `type: tcp` the connections; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
@@ -327,8 +335,8 @@ section! {
         optional tls: tls::PoolTls;
         /// Whether members are spoken to by HTTP/2, which gRPC needs: many requests share a connection then. With `tls` they must agree to it by ALPN, without they must expect it (h2c by prior knowledge).
         default http2: bool = false;
-        /// Local address to connect from. Default: the system picks it.
-        optional source: SourceAddress;
+        /// Where connections to members come from: a local address; several, which connections get in turn; `{ addresses: …, ports: 40000-49999 }`; or `client`: the client's own address, for which members must answer by way of this host, and weir needs CAP_NET_ADMIN. Default: the system picks it.
+        optional source: source::SourceOr;
         /// When members of lower priority get traffic.
         optional priority: Priority;
         /// How long a member that came up takes to get its full share.

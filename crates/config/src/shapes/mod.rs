@@ -43,7 +43,7 @@ const PROBE_PATH_BYTES_MAX: usize = 4096;
 section! {
     /// One server of a pool; a member without further settings is written as its address alone.
     Member at "pools.NAME.members[]" {
-        /// Where it listens. A name is resolved again and again, and every address found is a member of its own.
+        /// Where it listens. A name is resolved again and again, and every address found is a member of its own. Without a port (only where all virtual servers of the pool are of `type: tcp`): at the port that the client connected to.
         required address: Endpoint;
         /// Its share of the traffic, in relation to the other members.
         default weight: Weight = Whole(1);

@@ -96,7 +96,7 @@ impl Compiler<'_> {
         for member in members {
             match &member.endpoint {
                 Endpoint::Literal(address) => {
-                    self.members.insert(address.to_string());
+                    self.members.insert(address.label());
                 }
                 Endpoint::Name { .. } => self.has_named_members = true,
             }

@@ -6,6 +6,7 @@ mod compression;
 mod data_sets;
 mod files;
 mod limit;
+mod listening;
 mod monitor;
 mod names;
 mod path;
@@ -16,6 +17,7 @@ mod policy;
 mod pool;
 mod relay;
 mod server;
+mod source;
 mod tls;
 mod unreachable;
 

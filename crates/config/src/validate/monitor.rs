@@ -3,6 +3,7 @@
 use regex::bytes::RegexBuilder;
 use weir_core::monitor::Schedule;
 
+use crate::config::ConfiguredMember;
 use crate::decode::{Context, Section as _, Spanned};
 use crate::raw::monitor::{self as raw, DrainOn, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, Text, show_duration};
@@ -29,6 +30,21 @@ pub(super) fn monitors(
     let monitors: Vec<Option<Monitor>> =
         raw.iter().map(|raw| monitor(raw, to_unix, context)).collect();
     monitors.into_iter().collect()
+}
+
+/// A member that keeps the client's port has none for a probe.
+pub(super) fn need_ports(
+    monitors: &[Spanned<raw::Monitor>],
+    members: &[ConfiguredMember],
+    context: &mut Context,
+) {
+    let without_port = |member: &&ConfiguredMember| member.endpoint.is_without_port();
+    let Some(member) = members.iter().find(without_port) else { return };
+    for monitor in monitors.iter().filter(|monitor| monitor.value.port.is_none()) {
+        let message =
+            format!("this monitor has no port to probe: the member `{}` has none", member.endpoint);
+        context.error_help(monitor.span, message, "add `port` to the monitor");
+    }
 }
 
 /// How many of the monitors must pass.

@@ -1,7 +1,6 @@
 //! Pools, their members and monitors.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use weir_core::admin_state::AdminState;
@@ -13,7 +12,7 @@ use weir_http::flaws::{Flaw, Flaws};
 
 use super::compiler::Compiler;
 use super::tls::TlsProfiles;
-use super::{files, limit, monitor};
+use super::{files, limit, monitor, source};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
@@ -22,7 +21,7 @@ use crate::raw::{self, Balance, BalanceOr, Leniency};
 use crate::shapes::{MemberEntry, MemberState};
 use crate::snapshot::{
     self, Address, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion, QueueSettings,
-    ReuseSettings,
+    ReuseSettings, Source,
 };
 use crate::tree::Span;
 
@@ -40,11 +39,12 @@ pub(super) fn pool(
         return (None, Vec::new());
     };
     let entries = raw.members.as_ref().map_or(&[][..], |members| &members.value);
-    let source = raw.source.as_ref().map(|source| source.value.0);
-    let members = members(&clip(&item.name), entries, source, context);
+    let source = source::source(raw, context);
+    let members = members(&clip(&item.name), entries, &source, context);
     let to_unix =
         members.iter().any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
+    monitor::need_ports(monitors, &members, context);
     let monitors = monitor::monitors(monitors, to_unix, context);
     let http2 = raw.http2.value;
     if http2 && raw.proxy_protocol.value != raw::ProxyProtocol::Off {
@@ -60,7 +60,7 @@ pub(super) fn pool(
         Some(raw) => tls.of_pool(raw, (to_unix, http2), context).map(|tls| Some(Arc::new(tls))),
     };
     let model = model(item, raw, monitors, tls, compiler, context);
-    (model.map(|model| Pool { lenient, ..model }), members)
+    (model.map(|model| Pool { lenient, source, ..model }), members)
 }
 
 /// What is overlooked in responses: the usual, and what the pool names.
@@ -91,7 +91,6 @@ fn model(
     compiler: &mut Compiler<'_>,
     context: &mut Context,
 ) -> Option<Pool> {
-    let source = raw.source.as_ref().map(|source| source.value.0);
     let reuse = or_absent(raw.reuse.as_ref());
     let balance = balance(raw, compiler, context);
     let fallback = match &raw.fallback {
@@ -139,7 +138,7 @@ fn model(
         retries: raw.retries.0,
         connect_timeout_ms: raw.connect_timeout.0,
         response_timeout_ms: raw.response_timeout.0,
-        source,
+        source: Source::System,
         lenient: Flaws::USUAL,
     })
 }
@@ -189,7 +188,7 @@ fn passive(raw: &raw::Passive) -> PassiveMarking {
 fn members(
     pool: &str,
     entries: &[Spanned<MemberEntry>],
-    source: Option<IpAddr>,
+    source: &Source,
     context: &mut Context,
 ) -> Vec<ConfiguredMember> {
     let mut seen: HashMap<&Endpoint, Span> = HashMap::new();
@@ -211,12 +210,17 @@ fn members(
             continue;
         }
         seen.insert(endpoint, address.span);
-        if let (Some(source), Endpoint::Literal(Address::Socket(socket))) = (source, endpoint)
-            && source.is_ipv4() != socket.is_ipv4()
+        if let (Some(own), Endpoint::Literal(Address::Socket(socket))) =
+            (source.addresses(), endpoint)
+            && let [source, others @ ..] = own.addresses.as_slice()
+            && !own.addresses.iter().any(|own| own.is_ipv4() == socket.is_ipv4())
         {
             context.error_help(
                 address.span,
-                format!("`{endpoint}` cannot be reached from the pool's source address {source}"),
+                format!(
+                    "`{endpoint}` cannot be reached from the pool's source address{} {source}",
+                    if others.is_empty() { "" } else { "es, such as" }
+                ),
                 "use one address family, IPv4 or IPv6, for both",
             );
         }

@@ -1,17 +1,19 @@
 //! Virtual servers of `type: tcp`: their own keys, and none that would look at requests.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
 
 use weir_tls::names::Names;
 
 use super::names::{by_name, find};
 use super::policies::Policies;
+use crate::address::Endpoint;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::tcp::{ServerNamePool, TcpProfile};
 use crate::raw::{self, BalanceOr, VirtualServerType};
-use crate::snapshot::{Balance, PersistenceKind, Pool, Relay, ServerNames};
+use crate::snapshot::{Address, Balance, PersistenceKind, Pool, Relay, ServerNames};
 use crate::tree::Span;
 
 /// TCP profiles.
@@ -121,6 +123,8 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
     // A new key does not compile before somebody has decided about it here.
     let raw::VirtualServer {
         listen: _,
+        free_bind: _,
+        defer_accept: _,
         kind: _,
         pool: _,
         by_server_name: _,
@@ -191,6 +195,56 @@ pub(super) fn refuse_keys_of_requests(item: &NamedItem<raw::Pool>, context: &mut
             );
             context.error_help(span, message, "remove it");
         }
+    }
+}
+
+/// Requests have no port of their own that a member could get them at.
+pub(super) fn refuse_members_without_port(item: &NamedItem<raw::Pool>, context: &mut Context) {
+    for (span, endpoint) in members_without_port(item) {
+        let shown = match endpoint {
+            Endpoint::Literal(Address::Socket(socket)) => {
+                SocketAddr::new(socket.ip(), 8080).to_string()
+            }
+            endpoint => format!("{endpoint}:8080"),
+        };
+        let message = format!(
+            "`{endpoint}` has no port: only members of pools that virtual servers of type tcp alone use \
+             keep the client's"
+        );
+        context.error_help(span, message, format!("write {shown}"));
+    }
+}
+
+fn members_without_port(item: &NamedItem<raw::Pool>) -> impl Iterator<Item = (Span, &Endpoint)> {
+    let members = item.value.iter().filter_map(|pool| pool.members.as_ref());
+    members
+        .flat_map(|members| members.iter())
+        .filter_map(|member| member.value.0.address.as_ref())
+        .filter(|address| address.value.is_without_port())
+        .map(|address| (address.span, &address.value))
+}
+
+/// A client of a unix socket has neither a port that a member could keep, nor an address to come from.
+pub(super) fn refuse_clients_without_address(
+    listen: &[(Address, Span)],
+    item: &NamedItem<raw::Pool>,
+    model: Option<&Pool>,
+    context: &mut Context,
+) {
+    let is_unix = |(address, _): &&(Address, Span)| matches!(address, Address::Unix(_));
+    let Some((address, span)) = listen.iter().find(is_unix) else { return };
+    let name = clip(&item.name);
+    if let Some((_, member)) = members_without_port(item).next() {
+        let message = format!(
+            "clients of `{address}` have no port, and the member `{member}` of the pool `{name}` keeps the client's"
+        );
+        context.error_help(*span, message, "give the member a port, or listen on an IP address");
+    }
+    if model.is_some_and(|model| model.source.is_client()) {
+        let message = format!(
+            "clients of `{address}` have no address that the pool `{name}` could connect from (`source: client`)"
+        );
+        context.error_help(*span, message, "listen on an IP address, or remove `source`");
     }
 }
 

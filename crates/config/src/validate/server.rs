@@ -1,7 +1,6 @@
 //! Virtual servers and the admin listener.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,12 +8,13 @@ use weir_compression::Rules;
 use weir_core::expression::AddressSet;
 use weir_core::policy::{Action, Body, Policy};
 
+use super::listening::Listeners;
 use super::names::{by_name, find, undefined};
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
-use super::{compression, files, path};
-use crate::address::{Endpoint, ListenAddress};
+use super::{compression, files, listening, path};
+use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
 use crate::profile::ProfileOr;
@@ -61,10 +61,7 @@ pub(super) struct Servers<'a> {
     pools_of_requests: Used,
     /// Pools that relayed connections come to.
     pools_of_connections: Used,
-    /// Who listens where.
-    listeners: HashMap<Address, (String, Span)>,
-    /// The first listener of each address family and port.
-    first_of_port: HashMap<(bool, u16), Address>,
+    listeners: Listeners,
 }
 
 impl<'a> Servers<'a> {
@@ -93,8 +90,7 @@ impl<'a> Servers<'a> {
             tcp,
             pools_of_requests: Used::new(),
             pools_of_connections: Used::new(),
-            listeners: HashMap::new(),
-            first_of_port: HashMap::new(),
+            listeners: Listeners::default(),
         }
     }
 
@@ -113,7 +109,7 @@ impl<'a> Servers<'a> {
     pub fn admin(&mut self, admin: &raw::Admin, context: &mut Context) -> Vec<Address> {
         let listen = admin.listen.as_ref().map_or(&[][..], |listen| &listen.0);
         for address in listen {
-            self.claim("the admin listener", address, context);
+            self.listeners.claim("the admin listener", &address.0, address.span, context);
         }
         listen.iter().map(|address| address.0.clone()).collect()
     }
@@ -143,6 +139,9 @@ impl<'a> Servers<'a> {
         for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
             relay::refuse_keys_of_requests(&self.pools[pool], context);
         }
+        for &pool in &self.pools_of_requests {
+            relay::refuse_members_without_port(&self.pools[pool], context);
+        }
         all
     }
 
@@ -153,11 +152,8 @@ impl<'a> Servers<'a> {
         policies: &mut Policies<'_, '_>,
         context: &mut Context,
     ) -> Option<VirtualServer> {
-        let listen = raw.listen.as_ref().map_or(&[][..], |listen| &listen.0);
-        let shown = clip(name);
-        for address in listen {
-            self.claim(&format!("virtual server `{shown}`"), address, context);
-        }
+        let listen = self.listeners.of_server(name, raw, context);
+        let listening = listening::settings(raw, &listen, context);
         let is_relay = raw.kind.value == raw::VirtualServerType::Tcp;
         if !relay::keys_fit(raw, context) {
             return None;
@@ -191,14 +187,15 @@ impl<'a> Servers<'a> {
         let followed = policies.of_server(name, raw, path_form, context);
         let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
         for pool in self.reached(first, followed.as_deref().unwrap_or_default()) {
-            self.refuse_loop(&shown, listen, pool, context);
+            self.refuse_loop((name, is_relay), &listen, pool, context);
+            let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
+            relay::refuse_clients_without_address(&listen, item, model, context);
             let of =
                 if is_relay { &mut self.pools_of_connections } else { &mut self.pools_of_requests };
             of.insert(pool);
             if is_relay {
-                relay::refuse_tls_in_tls(raw, &self.pools[pool], context);
-                let model = self.models[pool].as_ref();
-                relay::refuse_balance_of_requests(&self.pools[pool], model, raw.kind.span, context);
+                relay::refuse_tls_in_tls(raw, item, context);
+                relay::refuse_balance_of_requests(item, model, raw.kind.span, context);
             }
         }
         let persistence = policies.persistence(name, raw, context);
@@ -217,7 +214,8 @@ impl<'a> Servers<'a> {
         warn_of_page_for_421(raw, followed.as_deref().unwrap_or_default(), context);
         Some(VirtualServer {
             name: name.into(),
-            listen: listen.iter().map(|address| address.0.clone()).collect(),
+            listen: listen.into_iter().map(|(address, _)| address).collect(),
+            listening,
             pool: own?,
             http: http?,
             service: service?,
@@ -230,63 +228,6 @@ impl<'a> Servers<'a> {
             error_pages: Arc::new(error_pages?),
             server_timing: raw.server_timing.value,
         })
-    }
-
-    fn claim(&mut self, owner: &str, listen: &Spanned<ListenAddress>, context: &mut Context) {
-        let address = &listen.0;
-        if matches!(address, Address::Socket(socket) if socket.port() == 0) {
-            context.warning_help(
-                listen.span,
-                format!("port 0 of {owner}: the system picks another port at each start"),
-                "give a port, unless this is a test",
-            );
-            return;
-        }
-        if let Some((first, span)) = self.listeners.get(address) {
-            context.error_help(
-                listen.span,
-                format!("`{address}` is used twice: in line {} by {first}", span.line),
-                "give each listener an address or port of its own",
-            );
-            return;
-        }
-        if let Some((other, (first, span))) = self.overlapping(address) {
-            context.error_help(
-                listen.span,
-                format!(
-                    "`{address}` and `{other}` of {first} in line {} overlap: `{}` takes its port on \
-                     every address",
-                    span.line,
-                    if is_wildcard(address) { address } else { other }
-                ),
-                "keep one of them, or give one another port",
-            );
-            return;
-        }
-        self.listeners.insert(address.clone(), (owner.to_owned(), listen.span));
-        if let Address::Socket(socket) = address {
-            self.first_of_port
-                .entry((socket.is_ipv6(), socket.port()))
-                .or_insert_with(|| address.clone());
-        }
-    }
-
-    /// The listener that takes the same port together with `address`, because one of them is for every
-    /// address. IPv4 and IPv6 do not meet: listeners of the latter are for it alone.
-    fn overlapping(&self, address: &Address) -> Option<(&Address, &(String, Span))> {
-        let Address::Socket(socket) = address else {
-            return None;
-        };
-        let other = if socket.ip().is_unspecified() {
-            self.first_of_port.get(&(socket.is_ipv6(), socket.port()))?.clone()
-        } else {
-            let every: IpAddr = match socket {
-                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
-            Address::Socket(SocketAddr::new(every, socket.port()))
-        };
-        self.listeners.get_key_value(&other)
     }
 
     fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
@@ -391,23 +332,30 @@ impl<'a> Servers<'a> {
     /// A virtual server whose pool has its own address would send each request to itself for ever.
     fn refuse_loop(
         &self,
-        name: &str,
-        listen: &[Spanned<ListenAddress>],
+        (name, is_relay): (&str, bool),
+        listen: &[(Address, Span)],
         pool: usize,
         context: &mut Context,
     ) {
         let to_itself = |address: &Address| {
             self.members[pool].iter().any(|member| {
-                matches!(&member.endpoint, Endpoint::Literal(member) if reaches(member, address))
+                // What lacks its port is reported as that.
+                let is_whole = is_relay || !member.endpoint.is_without_port();
+                matches!(&member.endpoint, Endpoint::Literal(member) if is_whole && reaches(member, address))
             })
         };
-        for address in listen.iter().filter(|address| to_itself(&address.0)) {
+        let mut told = None;
+        for (address, span) in listen.iter().filter(|(address, _)| to_itself(address)) {
+            // Of a range of ports the first.
+            if told.replace(*span) == Some(*span) {
+                continue;
+            }
             context.error_help(
-                address.span,
+                *span,
                 format!(
-                    "virtual server `{name}` listens on `{}`, which a member of its pool `{}` has: \
+                    "virtual server `{}` listens on `{address}`, which a member of its pool `{}` has: \
                      requests would go round for ever",
-                    address.0,
+                    clip(name),
                     clip(&self.pools[pool].name)
                 ),
                 "change the listener's or the member's port",
@@ -480,16 +428,13 @@ fn warn_of_page_for_421(raw: &raw::VirtualServer, policies: &[Arc<Policy>], cont
     }
 }
 
-fn is_wildcard(address: &Address) -> bool {
-    matches!(address, Address::Socket(socket) if socket.ip().is_unspecified())
-}
-
 /// Whether connecting to `member` ends at the listener `listen`.
 fn reaches(member: &Address, listen: &Address) -> bool {
     match (member, listen) {
         (Address::Socket(member), Address::Socket(listen)) => {
             let everywhere = listen.ip().is_unspecified() && member.ip().is_loopback();
-            member == listen || (everywhere && member.port() == listen.port())
+            let same_port = member.port() == listen.port() || member.port() == 0;
+            same_port && (everywhere || member.ip() == listen.ip())
         }
         _ => member == listen,
     }

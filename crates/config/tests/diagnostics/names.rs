@@ -64,7 +64,7 @@ fn names() {
         "virtual_servers: { a: {} }",
         &[
             "error 1:23 `virtual_servers.a` lacks `listen` -> add `listen:` with an address to \
-             listen on (`ip:port`, `[v6]:port` or `unix:/path`), or a list of such",
+             listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`), or a list of such",
             "error 1:23 `virtual_servers.a` lacks `pool` -> add `pool:` with a name",
         ],
     );

@@ -47,7 +47,10 @@ fn members() {
     );
     check(
         &with("[ 127.0.0.1 ]"),
-        &["error 7:16 `pools.p.members[0]`: the port is missing -> write 127.0.0.1:8080"],
+        &[
+            "error 7:16 `127.0.0.1` has no port: only members of pools that virtual servers of type tcp \
+           alone use keep the client's -> write 127.0.0.1:8080",
+        ],
     );
     check(
         &with("[ [::1]:80 ]"),

@@ -58,7 +58,7 @@ fn words_of_trailers() {
 fn listeners() {
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: :80"),
-        &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+        &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, `ip:port-port`, \
            `[v6]:port` or `unix:/path`), or a list of such, found the text \":80\" -> \
            for all addresses write 0.0.0.0:80 or \"[::]:80\""]
         .map(|text| text.replace(", or a list of such", ""))
@@ -97,15 +97,19 @@ fn listeners() {
     );
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: localhost:80"),
-        &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+        &[
+            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, `ip:port-port`, \
            `[v6]:port` or `unix:/path`), found the text \"localhost:80\" -> \
-           write 127.0.0.1:80 or \"[::1]:80\""],
+           write 127.0.0.1:80 or \"[::1]:80\"",
+        ],
     );
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: 80"),
-        &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, \
+        &[
+            "error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, `ip:port-port`, \
            `[v6]:port` or `unix:/path`), found the number 80 -> \
-           for all addresses write 0.0.0.0:80 or \"[::]:80\""],
+           for all addresses write 0.0.0.0:80 or \"[::]:80\"",
+        ],
     );
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: []"),

@@ -9,16 +9,16 @@ mod tls;
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::Instant;
-use weir_config::snapshot::{Address, Monitor, MonitorKind, ProbeTls, ProxyVersion};
+use weir_config::snapshot::{Address, Monitor, MonitorKind, ProbeTls, ProxyVersion, Source};
 use weir_core::monitor::Outcome;
-
+use weir_event_loop::sockets;
 use weir_http::proxy_protocol::{ProxyHeader, write_v1, write_v2};
 
 pub use tls::TlsClients;
@@ -33,7 +33,7 @@ pub struct Probe {
     /// The member's address, with the monitor's port if it has one.
     pub address: Address,
     /// Local address to connect from.
-    pub source: Option<IpAddr>,
+    pub source: Option<sockets::Source>,
     /// The pool's name and the member as it is written, for scripts.
     pub subject: Subject,
     /// The name for the Host field and for TLS, without port.
@@ -180,7 +180,7 @@ impl Probe {
     pub fn new(
         address: &Address,
         name: Option<&Arc<str>>,
-        source: Option<IpAddr>,
+        source: &Source,
         subject: Subject,
         proxy_protocol: Option<ProxyVersion>,
         monitor: &Monitor,
@@ -197,6 +197,7 @@ impl Probe {
             (None, Address::Socket(socket)) => socket.ip().to_string().into(),
             (None, Address::Unix(_)) => "localhost".into(),
         };
+        let source = source_of(source, &address);
         // Another port is another service, which may know nothing of it.
         let proxy_protocol = proxy_protocol.filter(|_| address == *member);
         Self { address, source, subject, host, proxy_protocol, monitor: monitor.clone() }
@@ -304,10 +305,20 @@ impl Probe {
     }
 }
 
-async fn connect_tcp(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
+/// Where probes of an address come from: the first address that can reach it.
+fn source_of(source: &Source, to: &Address) -> Option<sockets::Source> {
+    let (Some(own), Address::Socket(to)) = (source.addresses(), to) else { return None };
+    let first = own.addresses.iter().find(|own| own.is_ipv4() == to.is_ipv4())?;
+    Some(sockets::Source { ports: own.ports, ..(*first).into() })
+}
+
+async fn connect_tcp(
+    address: SocketAddr,
+    source: Option<sockets::Source>,
+) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if let Some(source) = source {
-        socket.bind(SocketAddr::new(source, 0))?;
+        sockets::bind_source(&socket, source)?;
     }
     let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;

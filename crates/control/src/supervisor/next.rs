@@ -145,11 +145,11 @@ impl Next {
 
 /// Whether they are one pool, whose members and probes are the same.
 fn is_probed_alike(pool: &Pool, other: &Pool) -> bool {
-    let source = (pool.source, pool.proxy_protocol);
+    let source = (&pool.source, pool.proxy_protocol);
     pool.name == other.name
         && pool.members == other.members
         && (&pool.monitors, pool.monitors_min) == (&other.monitors, other.monitors_min)
-        && source == (other.source, other.proxy_protocol)
+        && source == (&other.source, other.proxy_protocol)
         && pool.tls == other.tls
 }
 

@@ -16,6 +16,7 @@ pub struct Slots {
     source_numbers: BTreeMap<Source, u32>,
     patterns: Vec<Pattern>,
     pattern_numbers: BTreeMap<String, u32>,
+    reads_server: bool,
 }
 
 /// Where the value of a slot comes from.
@@ -46,6 +47,7 @@ impl Slots {
             source_numbers: BTreeMap::new(),
             patterns: Vec::new(),
             pattern_numbers: BTreeMap::new(),
+            reads_server: false,
         };
         let host = slots.of(Source::Host);
         debug_assert_eq!(host, HOST);
@@ -73,6 +75,15 @@ impl Slots {
         self.patterns.push(Pattern::new(pattern)?);
         self.pattern_numbers.insert(pattern.to_owned(), number);
         Ok(number)
+    }
+
+    /// Some expression reads where the client has connected to (`server.ip`, `server.port`).
+    pub fn read_server(&self) -> bool {
+        self.reads_server
+    }
+
+    pub(super) fn note_server(&mut self) {
+        self.reads_server = true;
     }
 
     pub(super) fn sources(&self) -> &[Source] {

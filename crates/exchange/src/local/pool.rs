@@ -41,6 +41,8 @@ pub struct LocalPool {
     maglev: Option<Arc<MaglevTable>>,
     budget: RefCell<RetryBudget>,
     choice: RefCell<Choice>,
+    /// Connections that got one of several source addresses.
+    source_turns: Cell<usize>,
 }
 
 /// As what the head of a request is written for members.
@@ -213,8 +215,16 @@ impl LocalPool {
                 by_key: None,
                 seed,
             }),
+            source_turns: Cell::new(0),
             settings,
         }
+    }
+
+    /// Counts a connection that gets one of several source addresses: how many there were before.
+    pub fn next_source_turn(&self) -> usize {
+        let turn = self.source_turns.get();
+        self.source_turns.set(turn.wrapping_add(1));
+        turn
     }
 
     /// What the file says of it.

@@ -73,7 +73,7 @@ async fn server(answer: impl Into<Vec<u8>>, linger_ms: u64) -> Address {
 }
 
 async fn result(address: &Address, kind: MonitorKind) -> String {
-    let probe = Probe::new(address, None, None, subject(), None, &monitor(kind, 300));
+    let probe = Probe::new(address, None, &Source::System, subject(), None, &monitor(kind, 300));
     told(probe.run(&TlsClients::new()).await)
 }
 
@@ -221,7 +221,7 @@ async fn unix_sockets_and_other_ports() {
     let member = Address::Socket("127.0.0.1:1".parse().unwrap());
     let other = Monitor { port: Some(healthy.port()), ..monitor(MonitorKind::Http(http()), 300) };
     assert!(
-        Probe::new(&member, None, None, subject(), None, &other)
+        Probe::new(&member, None, &Source::System, subject(), None, &other)
             .run(&TlsClients::new())
             .await
             .is_ok()
@@ -237,8 +237,14 @@ fn the_host_field() {
         };
         let settings = HttpProbe { host: host.map(Into::into), ..http() };
         let monitor = monitor(MonitorKind::Http(settings.clone()), 1);
-        let probe =
-            Probe::new(&address, name.map(Into::into).as_ref(), None, subject(), None, &monitor);
+        let probe = Probe::new(
+            &address,
+            name.map(Into::into).as_ref(),
+            &Source::System,
+            subject(),
+            None,
+            &monitor,
+        );
         assert_eq!(probe.host_field(settings.host.as_deref(), None), expected);
     };
     check("127.0.0.1:80", None, None, "127.0.0.1");
@@ -338,7 +344,7 @@ async fn certificates_are_verified_or_not() {
             ..http()
         };
         let probe = monitor(MonitorKind::Http(probe), 5_000);
-        told(Probe::new(address, None, None, subject(), None, &probe).run(tls).await)
+        told(Probe::new(address, None, &Source::System, subject(), None, &probe).run(tls).await)
     };
     let (address, roots) = tls_server(&["app.example", "127.0.0.1"], false).await;
     let tls = trusted(&roots);

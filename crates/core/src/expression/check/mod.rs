@@ -173,6 +173,9 @@ impl<'c, 's> Checker<'c, 's> {
             }
             self.reads_response = true;
         }
+        if group == Group::Server {
+            self.scope.slots.note_server();
+        }
         self.reads_request |= group == Group::Request;
         Ok(Typed::Group(group))
     }

@@ -19,6 +19,7 @@ use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
+use crate::worker::state::destination::Destination;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
 
@@ -63,7 +64,7 @@ impl Worker {
             peer,
             server: Rc::clone(&server),
             generation: self.world.table.generation,
-            listen,
+            destination: Destination::new(listen),
             leave_by_ms: None,
             counted: !refused && !is_limited,
             _held: held.unwrap_or_default(),

@@ -8,7 +8,6 @@ use weir_exchange::transaction::policy::tell_lines;
 use weir_http::edits::FieldEdits;
 use weir_http::message::{RequestHead, ResponseHead, Scheme};
 
-use crate::worker::client::request::address_of;
 use crate::worker::desk::Desk;
 
 impl Desk<'_> {
@@ -23,7 +22,8 @@ impl Desk<'_> {
     ) {
         edits.clear();
         let Some(traffic) = server.traffic.as_ref() else { return };
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
+        client.learn_destination(self.io, server);
         // What came was no TLS, though it has to be: nothing of what is meant for such clients is for this one.
         let is_plain = client.tls.is_none() && server.tls.is_some();
         if is_plain || !(traffic.edits_responses || traffic.has_response_rules) {
@@ -35,7 +35,7 @@ impl Desk<'_> {
             request: &nothing,
             request_input: b"",
             client: client.address(),
-            server: address_of(client.listen()),
+            server: client.destination.address(),
             scheme: if client.tls.is_some() { Scheme::Https } else { Scheme::Http },
             tls: client.tls.as_deref().map(ClientTls::facts),
             response: Some(ResponseFacts { head: &head, input: b"" }),

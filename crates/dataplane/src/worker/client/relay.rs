@@ -115,8 +115,9 @@ impl Worker {
 
     /// Sends a connection on its way to a member of the pool at this index.
     fn begin_relay(&mut self, io: &mut EventLoop, key: ClientKey, pool: usize, name: &str) {
-        let Some(client) = self.world.clients.get(key) else { return };
+        let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
+        client.learn_destination(io, &server);
         io.clear_deadline(client.token);
         let mut nothing = self.inbox.request_head.take().unwrap_or_default();
         nothing.clear();

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use weir_config::snapshot::{AccessFormat, Address};
+use weir_config::snapshot::AccessFormat;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
 use weir_exchange::local::table::LocalServer;
@@ -29,6 +29,7 @@ impl Worker {
         self.world.refresh_server(key);
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
+        client.learn_destination(io, &server);
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let Some(arrival) = self.world.arrival(key, &server, head, input) else { return };
         let text = io.take_buffer();
@@ -69,7 +70,7 @@ impl World {
         let client = self.clients.get(key)?;
         let from = server.traffic.as_ref().map(|_| Whence {
             peer: client.address(),
-            listen: address_of(client.listen()),
+            listen: client.destination.address(),
             tls: client.tls.clone(),
         });
         Some(Arrival {
@@ -92,13 +93,5 @@ impl World {
     ) -> Option<Arrival<'a>> {
         let arrival = self.arrival(key, server, nothing, b"")?;
         Some(Arrival { is_misdirected: false, ..arrival })
-    }
-}
-
-/// Where a client came in, if that is an address.
-pub fn address_of(listen: &Address) -> Option<std::net::SocketAddr> {
-    match listen {
-        Address::Socket(address) => Some(*address),
-        Address::Unix(_) => None,
     }
 }

@@ -39,7 +39,7 @@ impl World {
     /// The virtual server in the table in force that serves a client: the one that listens where it
     /// came in, else the one that it knows.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
-        let here = self.table.server_at(&client.listen);
+        let here = self.table.server_at(client.listen());
         here.or_else(|| self.table.server(&client.server.live.name))
     }
 

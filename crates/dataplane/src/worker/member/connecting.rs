@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 use std::rc::Rc;
 
-use weir_config::snapshot::{Address, ProxyVersion};
+use weir_config::snapshot::{Pool, ProxyVersion};
 use weir_event_loop::Owner;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
@@ -12,11 +12,10 @@ use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::request::Need;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v1, write_v2};
 
-use crate::endpoint::endpoint;
 use crate::owners::owner_key;
 use crate::worker::desk::Desk;
+use crate::worker::member::source::open_socket;
 use crate::worker::member::tls::session;
-use crate::worker::state::client::Client;
 use crate::worker::state::member::MemberConnection;
 use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
@@ -32,6 +31,11 @@ fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
         return http2.streams.is_empty() && http2.takes_body(now_ms);
     }
     !need.has_body || http2.takes_body(now_ms)
+}
+
+/// Whether connections of one pool do for requests of the other.
+fn is_spoken_to_alike(one: &Pool, other: &Pool) -> bool {
+    one.tls == other.tls && one.source == other.source
 }
 
 impl Desk<'_> {
@@ -66,7 +70,7 @@ impl Desk<'_> {
             let has_news = self.io.has_news(connection.token);
             // A reload may have changed how members are spoken to.
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
-                || connection.pool.settings().tls == ends.tries.pool.settings().tls;
+                || is_spoken_to_alike(connection.pool.settings(), ends.tries.pool.settings());
             if !is_alike {
                 self.close_idle(&local);
             } else if has_news {
@@ -120,9 +124,8 @@ impl Desk<'_> {
         let is_multiplexed = settings.http2 && !need.is_fresh;
         let http2 = is_multiplexed.then(|| Box::new(MemberHttp2::new(by_ms)));
         let owner = Owner::Member(owner_key(self.world.members.next_key()));
-        let token = self
-            .io
-            .connect(endpoint(&local.live.address), settings.source, owner)
+        let client = self.world.clients.get_mut(ends.client);
+        let token = open_socket(self.io, &pool, client, &local.live.address, owner)
             .map_err(|error| self.no_connection(error))?;
         self.io.set_deadline(token, by_ms);
         if !preface.is_empty() {
@@ -150,7 +153,7 @@ impl Desk<'_> {
             exchange: (!is_multiplexed).then_some(ends.key),
             http2,
             preface_bytes: preface.len(),
-            is_of_one_client: settings.proxy_protocol.is_some(),
+            is_of_one_client: settings.proxy_protocol.is_some() || settings.source.is_client(),
             ..MemberConnection::opening(token, &local, &pool)
         });
         ends.attempt.connection = Some(connection_key);
@@ -167,14 +170,12 @@ impl Desk<'_> {
 
     /// Tells a member whose connection follows, by the PROXY protocol.
     fn write_preface(&mut self, ends: &Ends, version: ProxyVersion, out: &mut Vec<u8>) {
-        let client = self.world.clients.get(ends.client);
-        let source = client.and_then(Client::address);
-        let destination = client.and_then(|client| match client.listen() {
-            Address::Socket(address) => Some(*address),
-            Address::Unix(_) => None,
+        let named = self.world.clients.get_mut(ends.client).and_then(|client| {
+            client.destination.learn(self.io, client.token);
+            client.address().zip(client.destination.address())
         });
-        let header = match (source, destination) {
-            (Some(source), Some(destination)) => ProxyHeader::Proxied(Proxied {
+        let header = match named {
+            Some((source, destination)) => ProxyHeader::Proxied(Proxied {
                 transport: Transport::Stream,
                 source,
                 destination,
@@ -209,7 +210,7 @@ impl Desk<'_> {
             let Some(connection) = self.world.members.get(candidate) else { return false };
             let other = connection.pool.settings();
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
-                || (other.tls == settings.tls && other.http2 == settings.http2);
+                || (is_spoken_to_alike(other, settings) && other.http2 == settings.http2);
             let has_room =
                 |http2: &MemberHttp2| http2.has_room(local) && suits(need, http2, now_ms);
             let has_room = connection.http2.as_deref().is_some_and(has_room);

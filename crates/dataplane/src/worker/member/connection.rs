@@ -22,6 +22,7 @@ impl Desk<'_> {
             Errno::ADDRNOTAVAIL,
             Errno::ACCESS,
             Errno::PERM,
+            Errno::AFNOSUPPORT,
         ];
         if error == Errno::AGAIN {
             return MemberFailure::Busy;

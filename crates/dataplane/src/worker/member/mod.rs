@@ -8,6 +8,7 @@ pub mod http2_request;
 pub mod http2_tunnel;
 pub mod http2_window;
 pub mod lost_streams;
+pub mod source;
 pub mod tls;
 pub mod toward_member;
 

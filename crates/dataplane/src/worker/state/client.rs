@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_config::snapshot::Address;
-use weir_event_loop::Token;
+use weir_event_loop::{EventLoop, Token};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
@@ -15,6 +15,7 @@ use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::h2::frame::PREFACE;
 
 use crate::worker::state::client_http2::Http2;
+use crate::worker::state::destination::Destination;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
 
@@ -42,8 +43,8 @@ pub struct Client {
     pub server: Rc<LocalServer>,
     /// The table that `server` is from; an older one when its virtual server is in no table any more.
     pub generation: u64,
-    /// Where it came in: whichever virtual server listens there serves it.
-    pub listen: Rc<Address>,
+    /// Where it has connected to.
+    pub destination: Destination,
     /// No virtual server serves it any more, and it is ended then.
     pub leave_by_ms: Option<u64>,
     /// It is among the connections of its virtual server; one that was refused is not.
@@ -76,9 +77,17 @@ impl Client {
         self.proxied.or(self.peer)
     }
 
-    /// Where it came in.
+    /// Where it came in: whichever virtual server listens there serves it.
     pub fn listen(&self) -> &Address {
-        &self.listen
+        self.destination.listen()
+    }
+
+    /// Learns where it has connected to, if something that `server` decides may read that.
+    #[inline]
+    pub fn learn_destination(&mut self, io: &mut EventLoop, server: &LocalServer) {
+        if server.traffic.is_some() && server.snapshot.slots.read_server() {
+            self.destination.learn(io, self.token);
+        }
     }
 
     /// The exchange under way.

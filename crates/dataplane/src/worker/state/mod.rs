@@ -4,6 +4,7 @@
 pub mod backlog;
 pub mod client;
 pub mod client_http2;
+pub mod destination;
 pub mod frames;
 pub mod handshake_place;
 pub mod listener;

@@ -1,0 +1,48 @@
+//! `source`: where connections to members come from.
+
+use serde_json::{Value, json};
+
+use crate::address::{PortRange, SourceAddress};
+use crate::decode::{Context, Decode, OneOrMany, Registry, Spanned};
+use crate::tree::{Node, NodeValue};
+
+/// The word for the client's address.
+const CLIENT: &str = "client";
+
+section! {
+    /// Addresses and ports of this host that connections to members come from.
+    SourcePorts at "pools.NAME.source" {
+        /// An address or several, which connections get in turn.
+        required addresses: OneOrMany<Spanned<SourceAddress>>;
+        /// Their ports. They must lie within the system's (`net.ipv4.ip_local_port_range`), which is looked at when the pool is put in force. Needs Linux 6.3. Default: the system's.
+        optional ports: PortRange;
+    }
+    later []
+}
+
+/// An address, several, a map with ports, or the client's.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum SourceOr {
+    Client,
+    Addresses(Vec<Spanned<SourceAddress>>),
+    Ports(SourcePorts),
+}
+
+impl Decode for SourceOr {
+    fn expected() -> String {
+        "an IP address without a port, a list of such, a map with `addresses`, or `client`".into()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        let addresses = OneOrMany::<Spanned<SourceAddress>>::schema(registry);
+        json!({ "anyOf": [{ "const": CLIENT }, addresses, SourcePorts::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match &node.value {
+            NodeValue::Map(_) => SourcePorts::decode(node, context).map(Self::Ports),
+            NodeValue::Scalar(scalar) if scalar.text == CLIENT => Some(Self::Client),
+            _ => OneOrMany::decode(node, context).map(|found| Self::Addresses(found.0)),
+        }
+    }
+}

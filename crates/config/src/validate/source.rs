@@ -1,0 +1,64 @@
+//! Where connections to members come from.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::address::SourceAddress;
+use crate::decode::{Context, Spanned};
+use crate::raw;
+use crate::raw::source::SourceOr;
+use crate::snapshot::{Source, SourceAddresses};
+use crate::tree::Span;
+
+/// Most addresses of a pool: one connection may look for a free port on each of them.
+const SOURCE_ADDRESSES_MAX: usize = 64;
+
+/// Where the connections of a pool come from.
+pub(super) fn source(raw: &raw::Pool, context: &mut Context) -> Source {
+    let Some(given) = &raw.source else {
+        return Source::System;
+    };
+    let (addresses, ports) = match &given.value {
+        SourceOr::Client => {
+            refuse_shared_connections(raw, context);
+            return Source::Client;
+        }
+        SourceOr::Addresses(addresses) => (addresses.as_slice(), None),
+        SourceOr::Ports(map) => {
+            let addresses = map.addresses.as_ref().map_or(&[][..], |addresses| &addresses.value.0);
+            (addresses, map.ports.as_ref().map(|ports| (ports.value.first, ports.value.last)))
+        }
+    };
+    if addresses.len() > SOURCE_ADDRESSES_MAX {
+        let message = format!(
+            "`source` has {} addresses, at most {SOURCE_ADDRESSES_MAX} are possible",
+            addresses.len()
+        );
+        context.error_help(given.span, message, "remove some");
+    }
+    let addresses = each_once(addresses, context);
+    Source::Addresses(Arc::new(SourceAddresses { addresses, ports }))
+}
+
+fn each_once(addresses: &[Spanned<SourceAddress>], context: &mut Context) -> Vec<IpAddr> {
+    let mut places: HashMap<IpAddr, Span> = HashMap::new();
+    for Spanned { value: SourceAddress(address), span, .. } in addresses {
+        if let Some(first) = places.insert(*address, *span) {
+            let message = format!("`{address}` stands here twice: in line {}", first.line);
+            context.error_help(*span, message, "keep one");
+        }
+    }
+    addresses.iter().map(|address| address.value.0).collect()
+}
+
+/// A connection that many clients share has no one client's address.
+fn refuse_shared_connections(raw: &raw::Pool, context: &mut Context) {
+    if raw.http2.value {
+        context.error_help(
+            raw.http2.span,
+            "`http2` beside `source: client`: a connection that many clients share cannot come from one",
+            "remove one of them, or tell members the client's address by `x_forwarded_for`",
+        );
+    }
+}

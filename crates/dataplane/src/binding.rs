@@ -1,0 +1,214 @@
+//! What a snapshot wants of this host before it is put in force: addresses to listen on, and to connect from.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use weir_config::snapshot::{Address, Listening, Member, Pool, Snapshot, Source, VirtualServer};
+use weir_event_loop::{ListenOptions, Source as SocketSource, sockets};
+
+use crate::endpoint::endpoint;
+use crate::error_text::io_error_text;
+
+/// Ports that the kernel gives to privileged processes only, unless told otherwise.
+const PRIVILEGED_BELOW: u16 = 1024;
+
+/// Where the kernel says which ports it picks from.
+const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// This host does not give what a snapshot wants.
+#[derive(Debug)]
+pub enum BindError {
+    /// A virtual server's address cannot be listened on.
+    Listen {
+        /// The virtual server.
+        virtual_server: Arc<str>,
+        /// The address.
+        address: Address,
+        /// Why.
+        error: io::Error,
+    },
+    /// Connections cannot come from where a pool says.
+    Source {
+        /// The pool.
+        pool: Arc<str>,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl std::fmt::Display for BindError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (virtual_server, address, error) = match self {
+            Self::Listen { virtual_server, address, error } => (virtual_server, address, error),
+            Self::Source { pool, reason } => {
+                return write!(formatter, "pool {pool}: `source`: {reason}");
+            }
+        };
+        let why = io_error_text(error);
+        write!(formatter, "virtual server {virtual_server}: cannot listen on {address}: {why}")?;
+        let privileged = port(address).is_some_and(|port| port < PRIVILEGED_BELOW);
+        match error.kind() {
+            io::ErrorKind::PermissionDenied if privileged => {
+                formatter.write_str(": ports below 1024 need root or CAP_NET_BIND_SERVICE")
+            }
+            io::ErrorKind::AddrNotAvailable => formatter.write_str(
+                ": this host does not have it; with `free_bind: true` it may come later",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// Every address that a snapshot listens on, with its virtual server.
+pub fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&VirtualServer, &Address)> {
+    let servers = snapshot.virtual_servers.iter();
+    servers.flat_map(|server| server.listen.iter().map(move |address| (server, address)))
+}
+
+fn options(listening: &Listening) -> ListenOptions {
+    ListenOptions {
+        free_bind: listening.free_bind,
+        defer_accept_s: listening.defer_accept_s.unwrap_or(0),
+    }
+}
+
+/// Binds the addresses that are not bound yet, if connections can come from where the pools say.
+pub fn bind(
+    snapshot: &Snapshot,
+    is_bound: impl Fn(&Address) -> bool,
+    own_ports: &HashSet<u16>,
+    workers: usize,
+) -> Result<HashMap<Address, Vec<OwnedFd>>, BindError> {
+    for pool in &snapshot.pools {
+        look_at_source(pool)
+            .map_err(|reason| BindError::Source { pool: Arc::clone(&pool.name), reason })?;
+    }
+    let mut added = HashMap::new();
+    for (virtual_server, address) in addresses(snapshot) {
+        if is_bound(address) {
+            continue;
+        }
+        let options = options(&virtual_server.listening);
+        // Our own listener on the port, perhaps of all addresses, would be taken for another's.
+        let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
+        let sockets = if !is_ours && sockets::is_taken(endpoint(address), options.free_bind) {
+            Err(io::ErrorKind::AddrInUse.into())
+        } else {
+            sockets::listen(endpoint(address), workers, options)
+        };
+        match sockets {
+            Ok(sockets) => added.insert(address.clone(), sockets),
+            Err(error) => {
+                added.keys().for_each(remove_socket_file);
+                return Err(BindError::Listen {
+                    virtual_server: Arc::clone(&virtual_server.name),
+                    address: address.clone(),
+                    error,
+                });
+            }
+        };
+    }
+    Ok(added)
+}
+
+/// Gives listeners that stay, or that were bound for another snapshot, what `next` says of how it listens.
+pub fn adjust(
+    kept: &HashMap<Address, Vec<Option<OwnedFd>>>,
+    added: &HashMap<Address, Vec<OwnedFd>>,
+    former: &Snapshot,
+    next: &Snapshot,
+) {
+    let seconds = |server: &VirtualServer| server.listening.defer_accept_s.unwrap_or(0);
+    let former: HashMap<&Address, u32> =
+        addresses(former).map(|(server, address)| (address, seconds(server))).collect();
+    for (server, address) in addresses(next).filter(|(_, address)| port(address).is_some()) {
+        let seconds = seconds(server);
+        let is_new = former.get(address).is_none_or(|former| *former != seconds);
+        let kept = kept.get(address).filter(|_| is_new).into_iter().flatten().flatten();
+        for socket in kept.chain(added.get(address).into_iter().flatten()) {
+            // Every TCP socket of Linux has the option; without it connections come before their data.
+            let _ = sockets::defer_accept(socket, seconds);
+        }
+    }
+}
+
+/// Whether this process may connect from where a pool says; else why not, and how to mend it.
+fn look_at_source(pool: &Pool) -> Result<(), String> {
+    match &pool.source {
+        Source::System => Ok(()),
+        Source::Client => {
+            let families: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            let is_of = |member: &Member, family: &IpAddr| matches!(&member.address, Address::Socket(to) if to.is_ipv4() == family.is_ipv4());
+            families
+                .into_iter()
+                .filter(|family| pool.members.iter().any(|member| is_of(member, family)))
+                .try_for_each(|address| {
+                    sockets::may_use(SocketSource {
+                        is_foreign: true,
+                        ..SocketSource::from(address)
+                    })
+                })
+                .map_err(|error| match error {
+                    Errno::PERM => "`client`: connecting from other hosts' addresses needs root or CAP_NET_ADMIN".into(),
+                    error => format!("`client`: this host does not let connections come from other hosts' addresses: {error}"),
+                })
+        }
+        Source::Addresses(own) => match own.ports {
+            None => Ok(()),
+            Some(ports) => look_at_ports(ports),
+        },
+    }
+}
+
+fn look_at_ports((first, last): (u16, u16)) -> Result<(), String> {
+    // What lies outside the kernel ignores without a word.
+    let system =
+        system_ports().map_err(|error| format!("{PORT_RANGE}: {}", io_error_text(&error)))?;
+    if !system.contains(&first) || !system.contains(&last) {
+        let (low, high) = (system.start(), system.end());
+        return Err(format!(
+            "the ports {first}-{last} do not lie within {low}-{high}, those that the system picks from: \
+             change them, or run: sysctl net.ipv4.ip_local_port_range=\"{} {}\"",
+            first.min(*low),
+            last.max(*high)
+        ));
+    }
+    let source =
+        SocketSource { ports: Some((first, last)), ..IpAddr::from(Ipv4Addr::LOCALHOST).into() };
+    sockets::may_use(source).map_err(|error| match error {
+        Errno::NOPROTOOPT => "`ports` needs Linux 6.3 or newer".into(),
+        error => format!("`ports`: {error}"),
+    })
+}
+
+fn system_ports() -> io::Result<RangeInclusive<u16>> {
+    let text = std::fs::read_to_string(PORT_RANGE)?;
+    let mut numbers = text.split_whitespace().map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(low)), Some(Ok(high))) => Ok(low..=high),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "there are no two ports in it")),
+    }
+}
+
+/// The port of an address, if it has one.
+pub fn port(address: &Address) -> Option<u16> {
+    match address {
+        Address::Socket(address) => Some(address.port()),
+        Address::Unix(_) => None,
+    }
+}
+
+/// A unix socket that nobody serves any more leaves no file behind.
+pub fn remove_socket_file(address: &Address) {
+    if let Address::Unix(path) = address {
+        // Whoever removed it first did what was wanted.
+        let _ = std::fs::remove_file(path);
+    }
+}

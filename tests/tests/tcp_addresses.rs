@@ -1,0 +1,282 @@
+//! Where virtual servers of `type: tcp` listen, which port members get, and where connections to them come from.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use weir_tests::client::Client;
+use weir_tests::ports::Lease;
+use weir_tests::process::Process;
+use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::temp::TempDir;
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+/// Below the ports that the system picks, so that nobody has them by chance.
+const FIRST_PORT: u16 = 8_000;
+
+/// An address of loopback that no other test has, in this process or another.
+fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 64 | (high & 63), low, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Tells each connection `LOCAL REMOTE`, its two ends, and then sends back what comes.
+fn serve(address: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind(address).expect("a member's address");
+    let address = listener.local_addr().expect("the member's address");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
+                stream.write_all(format!("{local} {remote}\n").as_bytes())?;
+                weir_tests::stream::echo(&mut stream)
+            });
+        }
+    });
+    address
+}
+
+fn member() -> SocketAddr {
+    serve("127.0.0.1:0".parse().expect("an address"))
+}
+
+/// The two ends of the connection that the member told of.
+fn ends(client: &mut Client) -> (SocketAddr, SocketAddr) {
+    let mut line = String::new();
+    BufReader::new(client.stream()).read_line(&mut line).expect("a line of the member");
+    let (local, remote) = line.trim_end().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
+    (local.parse().expect("the member's end"), remote.parse().expect("weir's end"))
+}
+
+fn tcp(members: &[SocketAddr]) -> Setup {
+    Setup::new(members).virtual_server("type: tcp").top("data_plane: { workers: 1 }").access_log()
+}
+
+/// What `weir run` says of a configuration with which it does not start.
+fn not_started(configuration: &str) -> String {
+    let directory = TempDir::new("refused");
+    let file = directory.write("weir.yaml", configuration);
+    let log = directory.path().join("output.log");
+    let mut process = Process::start(weir_binary(), &["run", &file.to_string_lossy()], &log);
+    assert!(!process.wait(STEP_TIMEOUT).success(), "{}", process.output());
+    process.output()
+}
+
+#[test]
+fn members_without_a_port_get_the_port_of_a_range_that_the_client_chose() {
+    let (virtual_server, member) = (own_address(), own_address());
+    let ports = [FIRST_PORT, FIRST_PORT + 1, FIRST_PORT + 2];
+    for port in ports {
+        serve(SocketAddr::from((member, port)));
+    }
+    let last = FIRST_PORT + 2;
+    let range = format!(
+        "range: {{ listen: \"{virtual_server}:{FIRST_PORT}-{last}\", type: tcp, pool: range }}"
+    );
+    let pool = format!(
+        "range: {{ members: [ {member} ], monitors: [ {{ type: tcp, port: {last}, interval: 200ms }} ] }}"
+    );
+    let echo = self::member();
+    let setup = tcp(&[echo]).also_virtual_server(&range).also_pool(&pool);
+    let mut proxy = Proxy::start(&setup);
+    for port in ports {
+        let to = SocketAddr::from((virtual_server, port));
+        let (local, _) = ends(&mut Client::connect(to));
+        assert_eq!(local, SocketAddr::from((member, port)));
+    }
+    let label = format!("member=\"{member}\"");
+    eventually("the connections are counted", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_requests_total", &["\"range\"", &label]) == 3.0
+    });
+    let logged = format!("\"member\":\"{member}\"");
+    eventually("the connections are logged", STEP_TIMEOUT, || {
+        proxy.process().output().matches(&logged).count() == 3
+    });
+    // A reload that moves the range leaves the ports alone that are in both.
+    let next = last + 1;
+    let moved = range.replace(&format!("{FIRST_PORT}-{last}"), &format!("{last}-{next}"));
+    let mut kept = Client::connect(SocketAddr::from((virtual_server, last)));
+    ends(&mut kept);
+    serve(SocketAddr::from((member, next)));
+    proxy.reload_and_wait(&tcp(&[echo]).also_virtual_server(&moved).also_pool(&pool));
+    for port in [last, next] {
+        let (local, _) = ends(&mut Client::connect(SocketAddr::from((virtual_server, port))));
+        assert_eq!(local.port(), port);
+    }
+    kept.send("still there").finish();
+    assert_eq!(String::from_utf8_lossy(&kept.reader().rest()), "still there");
+    eventually("the ports that went are closed", STEP_TIMEOUT, || {
+        TcpStream::connect((virtual_server, FIRST_PORT)).is_err()
+    });
+}
+
+#[test]
+fn a_thousand_ports_are_listened_on() {
+    let virtual_server = own_address();
+    let last = FIRST_PORT + 1023;
+    let echo = member();
+    let line = format!(
+        "range: {{ listen: \"{virtual_server}:{FIRST_PORT}-{last}\", type: tcp, pool: members }}"
+    );
+    let proxy = Proxy::start(&tcp(&[echo]).also_virtual_server(&line));
+    for port in [FIRST_PORT, FIRST_PORT + 500, last] {
+        ends(&mut Client::connect(SocketAddr::from((virtual_server, port))));
+    }
+    assert!(TcpStream::connect((virtual_server, last + 1)).is_err());
+    drop(proxy);
+}
+
+#[test]
+fn connections_come_from_several_addresses_in_turn_and_from_their_ports() {
+    let own = [own_address(), own_address()];
+    let echo = member();
+    let sources =
+        format!("source: {{ addresses: [ {}, {} ], ports: 41000-41007 }}", own[0], own[1]);
+    let proxy = Proxy::start(&tcp(&[echo]).pool(&sources));
+    let mut clients: Vec<Client> = (0..8).map(|_| proxy.client()).collect();
+    let from: Vec<SocketAddr> = clients.iter_mut().map(|client| ends(client).1).collect();
+    for address in own {
+        let count = from.iter().filter(|from| from.ip() == IpAddr::from(address)).count();
+        assert_eq!(count, 4, "{from:?}");
+    }
+    assert!(from.iter().all(|from| (41_000..=41_007).contains(&from.port())), "{from:?}");
+    drop(clients);
+    // One address has no port left: the other takes its turns.
+    let sources =
+        format!("source: {{ addresses: [ {}, {} ], ports: 41010-41011 }}", own[0], own[1]);
+    proxy.reload_and_wait(&tcp(&[echo]).pool(&sources));
+    let mut clients: Vec<Client> = (0..4).map(|_| proxy.client()).collect();
+    for client in &mut clients {
+        ends(client);
+    }
+    // There is no port for one more: it is reset, perhaps before it is told apart from a refused one.
+    if let Ok(mut client) = Client::try_connect(proxy.address()) {
+        let mut rest = Vec::new();
+        let end = client.stream().read_to_end(&mut rest);
+        assert!(end.is_err() && rest.is_empty(), "{end:?} {rest:?}");
+    }
+    let failures = proxy.metric("weir_member_connect_failures_total", &[]);
+    assert_eq!(failures, 0.0, "the member has not failed");
+}
+
+#[test]
+fn a_list_of_sources_needs_no_ports() {
+    let own = [own_address(), own_address()];
+    let proxy =
+        Proxy::start(&tcp(&[member()]).pool(&format!("source: [ {}, {} ]", own[0], own[1])));
+    let from: Vec<IpAddr> = (0..4).map(|_| ends(&mut proxy.client()).1.ip()).collect();
+    assert_eq!(from.iter().filter(|from| **from == own[0]).count(), 2, "{from:?}");
+}
+
+#[test]
+fn ports_that_the_system_does_not_use_are_an_error_at_start_and_at_reload() {
+    let sources = format!("source: {{ addresses: {}, ports: 1024-1033 }}", own_address());
+    let (listen, echo) = (Lease::new(), member());
+    let text = format!(
+        "virtual_servers:\n  a: {{ listen: \"{}\", type: tcp, pool: p }}\npools:\n  p:\n    members: [ \"{echo}\" ]\n    {sources}\n",
+        listen.address()
+    );
+    let said = not_started(&text);
+    let expected = "pool p: `source`: the ports 1024-1033 do not lie within";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("sysctl net.ipv4.ip_local_port_range=\"1024 "), "{said}");
+    let mut proxy = Proxy::start(&tcp(&[echo]));
+    proxy.reload_and_fail(&tcp(&[echo]).pool(&sources));
+    let said = proxy.process().output();
+    assert!(said.contains("`source`: the ports 1024-1033 do not lie within"), "{said}");
+    ends(&mut proxy.client());
+}
+
+#[test]
+fn an_address_that_the_host_lacks_is_listened_on_if_asked_for() {
+    // TEST-NET-2, which nobody has.
+    let server = |keys: &str| {
+        format!(
+            "later: {{ listen: \"198.51.100.9:{FIRST_PORT}\", type: tcp, pool: members{keys} }}"
+        )
+    };
+    let echo = member();
+    let mut proxy = Proxy::start(&tcp(&[echo]));
+    proxy.reload_and_fail(&tcp(&[echo]).also_virtual_server(&server("")));
+    let said = proxy.process().output();
+    assert!(
+        said.contains("virtual server later: cannot listen on 198.51.100.9:8000: ")
+            && said.contains("with `free_bind: true` it may come later"),
+        "{said}"
+    );
+    proxy.reload_and_wait(&tcp(&[echo]).also_virtual_server(&server(", free_bind: true")));
+    ends(&mut proxy.client());
+}
+
+#[test]
+fn a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time() {
+    let accepted =
+        |proxy: &Proxy| proxy.metric("weir_virtual_server_connections_total", &["\"main\""]);
+    let echo = member();
+    let deferred = |time: &str| tcp(&[echo]).virtual_server(&format!("defer_accept: {time}"));
+    let proxy = Proxy::start(&deferred("60s"));
+    eventually("the one that looked whether anybody listens is over", STEP_TIMEOUT, || {
+        accepted(&proxy) == 1.0
+    });
+    let mut silent = proxy.client();
+    let mut speaks = proxy.client();
+    speaks.send("hello");
+    ends(&mut speaks);
+    // It came first and is not there yet.
+    assert_eq!(accepted(&proxy), 2.0);
+    silent.send("me too");
+    ends(&mut silent);
+    assert_eq!(accepted(&proxy), 3.0);
+    // A reload changes it for listeners that stay.
+    proxy.reload_and_wait(&deferred("1s"));
+    let begun = Instant::now();
+    ends(&mut proxy.client());
+    assert!(begun.elapsed().as_millis() >= 500, "after {:?}", begun.elapsed());
+    proxy.reload_and_wait(&tcp(&[echo]));
+    let mut clients: Vec<Client> = (0..10).map(|_| proxy.client()).collect();
+    for client in &mut clients {
+        ends(client);
+    }
+    assert_eq!(accepted(&proxy), 14.0);
+}
+
+/// A virtual server on every address, with these keys of it and of its pool.
+fn on_every_address(lease: &Lease, member: SocketAddr, keys: &str, pool: &str) -> Setup {
+    let port = lease.address().port();
+    Setup::new(&[member])
+        .also_virtual_server(&format!("every: {{ listen: \"0.0.0.0:{port}\", pool: every{keys} }}"))
+        .also_pool(&format!("every: {{ members: [ \"{member}\" ]{pool} }}"))
+}
+
+#[test]
+fn members_are_told_the_address_that_the_client_reached_on_a_listener_for_all() {
+    let lease = Lease::on_every_address();
+    let reached = SocketAddr::from((own_address(), lease.address().port()));
+    let member = weir_tests::stream::StreamMember::line("");
+    let setup = on_every_address(&lease, member.address(), ", type: tcp", ", proxy_protocol: v1");
+    let _proxy = Proxy::start(&setup);
+    let mut client = Client::connect(reached);
+    let from = client.stream().local_addr().expect("the client's address");
+    let expected =
+        format!("PROXY TCP4 {} {} {} {}\r\n", from.ip(), reached.ip(), from.port(), reached.port());
+    assert_eq!(String::from_utf8_lossy(&client.reader().rest()), expected);
+}
+
+#[test]
+fn rules_see_the_address_that_the_client_reached_on_a_listener_for_all() {
+    let lease = Lease::on_every_address();
+    let port = lease.address().port();
+    let setup = on_every_address(&lease, member(), ", policies: [ where ]", "").top(
+        "policies: { where: { rules: [ { then: [ { respond: { status: 200, body: \"${server.ip} ${server.port}\" } } ] } ] } }",
+    );
+    let _proxy = Proxy::start(&setup);
+    for address in [own_address(), Ipv4Addr::LOCALHOST] {
+        let mut client = Client::connect(SocketAddr::from((address, port)));
+        for _ in 0..2 {
+            assert_eq!(client.get("/").text(), format!("{address} {port}"));
+        }
+    }
+}
