@@ -9,6 +9,7 @@ pub mod http2;
 pub mod jar;
 pub mod load;
 pub mod member;
+pub mod namespaces;
 pub mod nginx;
 pub mod packages;
 pub mod pattern;

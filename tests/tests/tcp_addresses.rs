@@ -1,17 +1,19 @@
 //! Where virtual servers of `type: tcp` listen, which port members get, and where connections to them come from.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use weir_tests::client::Client;
+use weir_tests::member::Member;
+use weir_tests::namespaces::Namespaces;
 use weir_tests::ports::Lease;
 use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
-use weir_tests::{STEP_TIMEOUT, eventually};
+use weir_tests::{STEP_TIMEOUT, eventually, require};
 
 /// Below the ports that the system picks, so that nobody has them by chance.
 const FIRST_PORT: u16 = 8_000;
@@ -158,7 +160,7 @@ fn connections_come_from_several_addresses_in_turn_and_from_their_ports() {
         let end = client.stream().read_to_end(&mut rest);
         assert!(end.is_err() && rest.is_empty(), "{end:?} {rest:?}");
     }
-    let failures = proxy.metric("weir_member_connect_failures_total", &[]);
+    let failures = proxy.metric("weir_member_failures_total", &[]);
     assert_eq!(failures, 0.0, "the member has not failed");
 }
 
@@ -279,4 +281,96 @@ fn rules_see_the_address_that_the_client_reached_on_a_listener_for_all() {
             assert_eq!(client.get("/").text(), format!("{address} {port}"));
         }
     }
+}
+
+/// The lines of the block of shell behind a heading of `docs/tcp.md`.
+fn commands_of(heading: &str) -> String {
+    let text = include_str!("../../docs/tcp.md");
+    let (_, section) = text.split_once(&format!("{heading}\n")).expect("the heading");
+    let (_, block) = section.split_once("```sh\n").expect("a block of shell");
+    block.split("```").next().expect("its end").to_owned()
+}
+
+const AS_CLIENT: &str = "
+virtual_servers:
+  a: { listen: 10.77.1.1:8080, type: tcp, pool: p }
+  b: { listen: 10.77.1.1:8081, pool: p }
+pools:
+  p: { members: [ 10.77.2.2:9000 ], source: client }
+";
+
+#[test]
+fn members_see_the_clients_own_address() {
+    require!("nft");
+    let Some(namespaces) = Namespaces::make() else { return };
+    namespaces.shell("adc", &commands_of("### The client's own address"));
+    let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    namespaces.within("server", || serve(at("10.77.2.2:9000")));
+    let directory = TempDir::new("as-client");
+    let file = directory.write("weir.yaml", AS_CLIENT);
+    let ip = weir_tests::tools::find("ip").expect("ip");
+    let weir = [weir_binary().to_string_lossy(), "run".into(), file.to_string_lossy()];
+    let adc = namespaces.name("adc");
+    let words = ["netns", "exec", &adc, &weir[0], &weir[1], &weir[2]];
+    let mut process = Process::start(&ip, &words, &directory.path().join("output.log"));
+    eventually("weir serves", STEP_TIMEOUT, || {
+        assert!(process.exited().is_none(), "{}", process.output());
+        namespaces.within("client", || TcpStream::connect("10.77.1.1:8080").is_ok())
+    });
+    for _ in 0..3 {
+        let mut client = namespaces.within("client", || Client::connect(at("10.77.1.1:8080")));
+        let own = client.stream().local_addr().expect("the client's address");
+        let (local, remote) = ends(&mut client);
+        assert_eq!(local, at("10.77.2.2:9000"));
+        assert_eq!(remote.ip(), own.ip(), "the member sees the client");
+        // Much goes both ways.
+        let sent = vec![b'x'; 3 << 20];
+        let mut writing = client.stream().try_clone().expect("a second handle");
+        let writer = thread::spawn(move || {
+            writing.write_all(&sent).and_then(|()| writing.shutdown(Shutdown::Write))
+        });
+        assert_eq!(client.reader().rest().len(), 3 << 20);
+        writer.join().expect("the writer").expect("sending");
+    }
+    process.kill();
+}
+
+#[test]
+fn without_the_capability_the_clients_address_is_an_error_at_start() {
+    require!("setpriv");
+    if !rustix::process::geteuid().is_root() {
+        return weir_tests::tools::skip("only root can give capabilities up");
+    }
+    let (listen, echo) = (Lease::new(), member());
+    let directory = TempDir::new("no-capability");
+    let text = format!(
+        "virtual_servers: {{ a: {{ listen: \"{}\", type: tcp, pool: p }} }}\npools: {{ p: {{ members: [ \"{echo}\" ], source: client }} }}\n",
+        listen.address()
+    );
+    let file = directory.write("weir.yaml", &text);
+    let (weir, file) = (weir_binary().to_string_lossy(), file.to_string_lossy());
+    let setpriv = weir_tests::tools::find("setpriv").expect("setpriv");
+    let words = ["--bounding-set", "-net_admin,-net_raw", "--", &weir, "run", &file];
+    let mut process = Process::start(&setpriv, &words, &directory.path().join("output.log"));
+    assert!(!process.wait(STEP_TIMEOUT).success(), "{}", process.output());
+    let expected = "pool p: `source`: `client`: connecting from other hosts' addresses needs root, CAP_NET_RAW or CAP_NET_ADMIN";
+    assert!(process.output().contains(expected), "{}", process.output());
+}
+
+/// A pool of requests whose connections come from their clients shares none of them.
+#[test]
+fn connections_that_come_from_a_client_serve_no_other() {
+    if !rustix::process::geteuid().is_root() {
+        return weir_tests::tools::skip("`source: client` needs a capability");
+    }
+    let member = Member::echo();
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).pool("source: client"));
+    let mut clients = [proxy.client(), proxy.client()];
+    for _ in 0..2 {
+        for client in &mut clients {
+            client.get("/").assert_status(200);
+        }
+    }
+    assert_eq!(proxy.metric("weir_member_connections_total", &[]), 4.0);
+    assert_eq!(proxy.metric("weir_member_connections_idle", &[]), 0.0);
 }

@@ -56,9 +56,9 @@ impl std::fmt::Display for BindError {
             io::ErrorKind::PermissionDenied if privileged => {
                 formatter.write_str(": ports below 1024 need root or CAP_NET_BIND_SERVICE")
             }
-            io::ErrorKind::AddrNotAvailable => formatter.write_str(
-                ": this host does not have it; with `free_bind: true` it may come later",
-            ),
+            io::ErrorKind::AddrNotAvailable => {
+                formatter.write_str(": with `free_bind: true` it may come later")
+            }
             _ => Ok(()),
         }
     }
@@ -156,7 +156,7 @@ fn look_at_source(pool: &Pool) -> Result<(), String> {
                     })
                 })
                 .map_err(|error| match error {
-                    Errno::PERM => "`client`: connecting from other hosts' addresses needs root or CAP_NET_ADMIN".into(),
+                    Errno::PERM => "`client`: connecting from other hosts' addresses needs root, CAP_NET_RAW or CAP_NET_ADMIN".into(),
                     error => format!("`client`: this host does not let connections come from other hosts' addresses: {error}"),
                 })
         }

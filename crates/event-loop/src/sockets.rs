@@ -24,7 +24,7 @@ pub struct Source {
     pub address: IpAddr,
     /// The lowest and the highest of the ports that the kernel picks from; `None`: any that the system uses.
     pub ports: Option<(u16, u16)>,
-    /// Another host's address (IP_TRANSPARENT), which needs CAP_NET_ADMIN.
+    /// Another host's address (IP_TRANSPARENT), which needs CAP_NET_RAW or CAP_NET_ADMIN.
     pub is_foreign: bool,
 }
 

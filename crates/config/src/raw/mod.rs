@@ -335,7 +335,7 @@ section! {
         optional tls: tls::PoolTls;
         /// Whether members are spoken to by HTTP/2, which gRPC needs: many requests share a connection then. With `tls` they must agree to it by ALPN, without they must expect it (h2c by prior knowledge).
         default http2: bool = false;
-        /// Where connections to members come from: a local address; several, which connections get in turn; `{ addresses: …, ports: 40000-49999 }`; or `client`: the client's own address, for which members must answer by way of this host, and weir needs CAP_NET_ADMIN. Default: the system picks it.
+        /// Where connections to members come from: a local address; several, which connections get in turn; `{ addresses: …, ports: 40000-49999 }`; or `client`: the client's own address, for which members must answer by way of this host, and weir needs CAP_NET_RAW or CAP_NET_ADMIN. Default: the system picks it.
         optional source: source::SourceOr;
         /// When members of lower priority get traffic.
         optional priority: Priority;
