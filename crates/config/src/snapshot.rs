@@ -2,6 +2,7 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
+mod listening;
 mod source;
 
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ use weir_tls::identity::Identity;
 use weir_tls::names::Names;
 use weir_tls::server::Offer;
 
+pub use listening::{Listening, ranges};
 pub use source::{Source, SourceAddresses};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
@@ -164,15 +166,6 @@ impl VirtualServer {
         let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();
         std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
     }
-}
-
-/// How a virtual server listens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Listening {
-    /// Also on an address that this host does not have yet.
-    pub free_bind: bool,
-    /// The kernel hands a connection over when data has come, or after so long.
-    pub defer_accept_s: Option<u32>,
 }
 
 /// What a virtual server does with connections.

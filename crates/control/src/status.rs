@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use serde::Serialize;
-use weir_config::snapshot::{Address, Balance, Snapshot};
+use weir_config::snapshot::{Balance, Snapshot, ranges};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
@@ -302,7 +302,7 @@ fn virtual_server(
     VirtualServerStatus {
         name: live.name.to_string(),
         r#type: if relayed.is_some() { "tcp" } else { "http" },
-        listen: configured.listen.iter().map(Address::to_string).collect(),
+        listen: ranges(&configured.listen),
         pool: snapshot.pools[configured.pool].name.to_string(),
         pools: pools.iter().map(|pool| snapshot.pools[*pool].name.to_string()).collect(),
         connections: totals.connections_accepted,
@@ -472,6 +472,8 @@ fn round(microseconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use weir_config::snapshot::Address;
 
     use super::*;
     use crate::testing::observed_with;
