@@ -21,6 +21,7 @@ use super::world::World;
 use crate::owners::owner_key;
 use crate::worker::command::{Command, LISTENER_MESSAGE};
 use crate::worker::state::client::Client;
+use crate::worker::state::destination::Destination;
 use crate::worker::state::listener::Listener;
 use crate::worker::state::stage::Stage;
 
@@ -140,7 +141,7 @@ impl World {
     /// Points the listeners to the virtual servers of the table in force.
     pub fn refresh_listeners(&mut self) {
         for listener in self.listeners.values_mut() {
-            if let Some(server) = self.table.server_at(&listener.address) {
+            if let Some(server) = self.table.server_at(listener.address.listen()) {
                 listener.server = Rc::clone(server);
             }
         }
@@ -157,7 +158,7 @@ impl Desk<'_> {
             .add_listener(socket, Owner::Listener(owner_key(self.world.listeners.next_key())))
         {
             Ok(token) => {
-                let (address, server) = (Rc::new(address), Rc::clone(server));
+                let (address, server) = (Destination::new(address), Rc::clone(server));
                 self.world.listeners.insert(Listener { token, address, server });
             }
             Err(error) => self
@@ -172,7 +173,7 @@ impl Desk<'_> {
             .world
             .listeners
             .iter()
-            .filter(|(_, listener)| removed.contains(&listener.address))
+            .filter(|(_, listener)| removed.contains(listener.address.listen()))
             .map(|(key, _)| key)
             .collect();
         for key in keys {
@@ -207,8 +208,12 @@ impl Worker {
     }
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
-        let addresses: Vec<Address> =
-            self.world.listeners.iter().map(|(_, listener)| (*listener.address).clone()).collect();
+        let addresses: Vec<Address> = self
+            .world
+            .listeners
+            .iter()
+            .map(|(_, listener)| listener.address.listen().clone())
+            .collect();
         self.desk(io).remove_listeners(&addresses);
         self.world.drain_until_ms = Some(io.now_ms() + timeout_ms);
         self.close_idle_clients(io);

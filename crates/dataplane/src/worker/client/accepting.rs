@@ -19,7 +19,6 @@ use crate::worker::Worker;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
-use crate::worker::state::destination::Destination;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
 
@@ -39,7 +38,7 @@ impl Worker {
         peer: Option<SocketAddr>,
     ) -> Result<(), Errno> {
         let Some(listener) = self.world.listeners.get(listener) else { return Ok(()) };
-        let (server, listen) = (Rc::clone(&listener.server), Rc::clone(&listener.address));
+        let (server, destination) = (Rc::clone(&listener.server), listener.address.clone());
         let token =
             io.add_stream(socket, Owner::Client(owner_key(self.world.clients.next_key())))?;
         let counters = &server.counters;
@@ -64,7 +63,7 @@ impl Worker {
             peer,
             server: Rc::clone(&server),
             generation: self.world.table.generation,
-            destination: Destination::new(listen),
+            destination,
             leave_by_ms: None,
             counted: !refused && !is_limited,
             _held: held.unwrap_or_default(),

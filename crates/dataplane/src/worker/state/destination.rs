@@ -6,27 +6,30 @@ use std::rc::Rc;
 use weir_config::snapshot::Address;
 use weir_event_loop::{Descriptor, EventLoop, Token};
 
-/// Where a client has connected to.
-pub struct Destination {
-    listen: Rc<Address>,
+/// Where a client has connected to. One word, which a listener's clients share with it until one needs more.
+#[derive(Clone)]
+pub struct Destination(Rc<Place>);
+
+struct Place {
+    listen: Address,
     /// What the kernel says, once it was asked.
     real: Option<SocketAddr>,
 }
 
 impl Destination {
-    /// That of a client that came in by this listener.
-    pub fn new(listen: Rc<Address>) -> Self {
-        Self { listen, real: None }
+    /// That of the clients of a listener.
+    pub fn new(listen: Address) -> Self {
+        Self(Rc::new(Place { listen, real: None }))
     }
 
     /// The listener's address: whichever virtual server listens there serves the client.
     pub fn listen(&self) -> &Address {
-        &self.listen
+        &self.0.listen
     }
 
     /// The address and port, if it has such. Of a listener for all addresses they are known after [`Self::learn`].
     pub fn address(&self) -> Option<SocketAddr> {
-        self.real.or(match &*self.listen {
+        self.0.real.or(match &self.0.listen {
             Address::Socket(address) => Some(*address),
             Address::Unix(_) => None,
         })
@@ -34,9 +37,13 @@ impl Destination {
 
     /// Asks the kernel, once, where the listener's address does not tell.
     pub fn learn(&mut self, io: &mut EventLoop, token: Token) {
-        let Address::Socket(listen) = &*self.listen else { return };
-        if self.real.is_none() && (listen.ip().is_unspecified() || listen.port() == 0) {
-            self.real = io.descriptor(token).and_then(Descriptor::local_address);
+        let Address::Socket(listen) = self.0.listen else { return };
+        let is_known = !listen.ip().is_unspecified() && listen.port() != 0;
+        if is_known || self.0.real.is_some() {
+            return;
+        }
+        if let Some(real) = io.descriptor(token).and_then(Descriptor::local_address) {
+            self.0 = Rc::new(Place { listen: Address::Socket(listen), real: Some(real) });
         }
     }
 }

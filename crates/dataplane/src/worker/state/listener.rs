@@ -5,9 +5,11 @@ use std::rc::Rc;
 use weir_event_loop::Token;
 use weir_exchange::local::table::LocalServer;
 
+use crate::worker::state::destination::Destination;
+
 /// A listening socket of this worker.
 pub struct Listener {
     pub token: Token,
-    pub address: Rc<weir_config::snapshot::Address>,
+    pub address: Destination,
     pub server: Rc<LocalServer>,
 }
