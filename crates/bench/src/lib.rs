@@ -4,6 +4,7 @@
 mod body_reader;
 pub mod catalogue;
 pub mod compare;
+mod datagram;
 mod disturbance;
 pub mod load;
 pub mod origin;

@@ -66,6 +66,7 @@ fn connections_take_turns() {
         },
         tls: None,
         http2: None,
+        timeline_every: None,
         stop: Arc::new(AtomicBool::new(false)),
     };
     let outcome = run(&plan, &mut Unobserved).expect("a load");

@@ -160,6 +160,9 @@ pub const COMPRESSION_CASES: &[&str] = &["level 5", "the fastest level"];
 /// What the test `feature-instructions` compares.
 pub const FEATURE_CASES: &[&str] = &["plain", "URI inspected", "advanced L7", "cookie persistence"];
 
+/// Begins the reason of an omission that only waits for a part of weir which is still to come.
+pub const PENDING_PREFIX: &str = "pending: ";
+
 /// What a run has beside weir and its peers for scale: what it costs is told, but nobody wins or loses
 /// against it.
 pub const YARDSTICKS: [&str; 3] = [RELAY, PLAIN_WEIR, SIGNATURES];

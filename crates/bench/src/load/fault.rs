@@ -33,6 +33,10 @@ pub enum Fault {
     Short,
     /// Nothing, or not everything, came within the time limit.
     Timeout,
+    /// No answer came to a datagram within the time limit.
+    Lost,
+    /// What came is no answer to the datagram that was sent.
+    NoAnswer,
     /// What came is no response head.
     Head(ResponseError),
     /// What came is no body as the head announced it.
@@ -79,7 +83,8 @@ impl Fault {
             Self::Broken(_) => ErrorKind::Reset,
             Self::ClosedKept => ErrorKind::Closed,
             Self::Short => ErrorKind::Short,
-            Self::Head(_) | Self::Body | Self::Tls(_) | Self::StreamHead(_) => ErrorKind::Malformed,
+            Self::Lost => ErrorKind::Lost,
+            Self::NoAnswer | Self::Head(_) | Self::Body | Self::Tls(_) | Self::StreamHead(_) => ErrorKind::Malformed,
             Self::StreamNotOpened(_) | Self::StreamReset(_) | Self::Http2(_) => ErrorKind::Stream,
             Self::NotCompressed => ErrorKind::NotCompressed,
             Self::Status(_) => ErrorKind::Status,
@@ -115,6 +120,8 @@ impl fmt::Display for Fault {
             }
             Self::Short => formatter.write_str("the connection ended before the response did"),
             Self::Timeout => formatter.write_str("no complete response within the time limit"),
+            Self::Lost => formatter.write_str("no answer within the time limit"),
+            Self::NoAnswer => formatter.write_str("not the answer that was asked for"),
             Self::Head(error) => write!(formatter, "not a response head: {error}"),
             Self::Body => formatter.write_str("not a body as its head announced it"),
             Self::Tls(error) => write!(formatter, "not TLS: {error}"),

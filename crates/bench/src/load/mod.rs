@@ -22,10 +22,11 @@ mod tally;
 mod targets;
 mod tls;
 mod tls_options;
+pub mod udp;
 mod under_way;
 mod user;
 
-pub use outcome::{ErrorKind, Handshakes, KEPT_SHARE_MIN, Latency, Outcome, Window};
+pub use outcome::{ErrorKind, Handshakes, KEPT_SHARE_MIN, Latency, Moment, Outcome, Window};
 pub use plan::{
     CONNECTIONS_PER_THREAD_MAX, Checksum, Expectation, Extent, Gzip, Http2Plan, Negotiated, Plan,
     RequestLines, Target, TlsPlan,

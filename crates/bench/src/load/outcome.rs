@@ -64,6 +64,18 @@ pub struct Outcome {
     pub elapsed_s: f64,
     /// CPU time of the load generator's threads within [`Self::window`].
     pub cpu_seconds: f64,
+    /// Good transactions of the measurement over its time, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Moment>,
+}
+
+/// How many good transactions there were until a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Seconds since the measurement began.
+    pub at_s: f64,
+    /// Good transactions since then.
+    pub requests: u64,
 }
 
 /// TLS handshakes by kind.
@@ -146,6 +158,8 @@ pub enum ErrorKind {
     Stream,
     /// What was to come compressed did not.
     NotCompressed,
+    /// No answer came to a datagram within the time limit.
+    Lost,
 }
 
 /// A distribution of times in microseconds.

@@ -49,6 +49,8 @@ pub struct Plan {
     pub tls: Option<TlsPlan>,
     /// HTTP/2 on every connection, with prior knowledge where there is no TLS; `None`: HTTP/1.1.
     pub http2: Option<Http2Plan>,
+    /// Steps in which good transactions are counted over time; `None`: they are not.
+    pub timeline_every: Option<Duration>,
     /// Set by somebody else to end the load early: it then ends as if its time were up.
     pub stop: Arc<AtomicBool>,
 }

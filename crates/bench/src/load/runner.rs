@@ -16,7 +16,7 @@ use rustix::thread::LinkNameSpaceType;
 use weir_event_loop::{EventLoop, descriptors};
 
 use super::engine::Engine;
-use super::outcome::{Handshakes, Outcome, Window};
+use super::outcome::{Handshakes, Moment, Outcome, Window};
 use super::plan::{Extent, Plan};
 use super::share::{Share, Signals, ThreadProgress, ThreadResult, now_us};
 use super::tally::Tally;
@@ -100,10 +100,11 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadErro
         crew.warm_up(observer);
     }
     let results = crew.results(observer);
+    let timeline = std::mem::take(&mut crew.timeline);
     // Before the connections are closed: that is no part of a load that was stopped.
     let over_us = now_us();
     crew.release()?;
-    Ok(sum(&plan, &signals, &results?, over_us))
+    Ok(Outcome { timeline, ..sum(&plan, &signals, &results?, over_us) })
 }
 
 /// Says when the measurement begins, and with that when it ends.
@@ -124,6 +125,8 @@ struct Crew {
     hold: Vec<Sender<()>>,
     /// What came while something else was waited for.
     arrived: Vec<Result<ThreadResult, LoadError>>,
+    /// Where one is asked for: what was done until when.
+    timeline: Vec<Moment>,
 }
 
 impl Crew {
@@ -140,6 +143,7 @@ impl Crew {
             outcomes,
             hold: Vec::new(),
             arrived: Vec::new(),
+            timeline: Vec::new(),
         };
         for share in shares {
             let (hold, released) = mpsc::channel();
@@ -205,10 +209,14 @@ impl Crew {
                 is_measuring = false;
                 observer.measurement_ended();
             }
-            let wait = if is_measuring { left.min(PROGRESS_EVERY) } else { PROGRESS_EVERY };
+            let every = self.plan.timeline_every.unwrap_or(PROGRESS_EVERY);
+            let wait = if is_measuring { left.min(every) } else { PROGRESS_EVERY };
             match self.outcomes.recv_timeout(wait) {
                 Ok(result) => self.arrived.push(result),
-                Err(RecvTimeoutError::Timeout) => self.tell_progress(observer),
+                Err(RecvTimeoutError::Timeout) => {
+                    let progress = self.tell_progress(observer);
+                    self.note_moment(progress, is_measuring);
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(LoadError::Panicked),
             }
         }
@@ -237,16 +245,27 @@ impl Crew {
         }
     }
 
-    fn tell_progress(&self, observer: &mut dyn Observer) {
+    /// Keeps how far the measurement is, where its course is asked for.
+    fn note_moment(&mut self, progress: Progress, is_measuring: bool) {
+        if let (Some(at_s), true, true) =
+            (progress.measured_s, is_measuring, self.plan.timeline_every.is_some())
+        {
+            self.timeline.push(Moment { at_s, requests: progress.requests });
+        }
+    }
+
+    fn tell_progress(&self, observer: &mut dyn Observer) -> Progress {
         let begin_us = self.signals.begin_us.load(Acquire);
         let of = |count: fn(&ThreadProgress) -> &AtomicU64| {
             self.signals.progress.iter().map(|thread| count(thread).load(Relaxed)).sum()
         };
-        observer.progress(&Progress {
+        let progress = Progress {
             measured_s: now_us().checked_sub(begin_us).map(|us| us as f64 / 1e6),
             requests: of(|thread| &thread.requests),
             errors: of(|thread| &thread.errors),
-        });
+        };
+        observer.progress(&progress);
+        progress
     }
 }
 
@@ -342,6 +361,7 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -
         error_examples: measured.examples,
         elapsed_s: seconds(ended_us),
         cpu_seconds,
+        timeline: Vec::new(),
     }
 }
 
@@ -407,6 +427,7 @@ mod tests {
             },
             tls: None,
             http2: None,
+            timeline_every: None,
             stop: Arc::new(AtomicBool::new(false)),
         };
         for (warm_up, extent, is_before) in [

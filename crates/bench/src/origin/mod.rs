@@ -9,6 +9,7 @@ mod counts;
 mod faults;
 mod objects;
 mod server;
+mod udp;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub use counts::Counts;
 pub use faults::{Fault, FaultKind};
 pub use objects::OBJECT_BYTES_MAX;
+pub use udp::{UdpCounts, UdpOrigin, UdpSettings};
 use weir_event_loop::sockets::{self, Endpoint};
 use weir_event_loop::{EventLoop, ListenOptions, Owner, OwnerKey, descriptors};
 

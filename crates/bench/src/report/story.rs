@@ -401,6 +401,7 @@ fn kind_name(kind: ErrorKind) -> &'static str {
         ErrorKind::Length => "wrong length",
         ErrorKind::Checksum => "wrong checksum",
         ErrorKind::Stream => "streams reset or not taken",
+        ErrorKind::Lost => "lost",
         ErrorKind::NotCompressed => "not compressed",
     }
 }

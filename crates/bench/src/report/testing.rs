@@ -242,6 +242,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             warm_up_errors: 0,
             elapsed_s: ELAPSED_S,
             cpu_seconds: requests as f64 * 11e-6,
+            timeline: Vec::new(),
         },
         cost: Cost {
             elapsed_s: ELAPSED_S,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 
 use super::RunError;
@@ -119,6 +119,11 @@ fn rest(
     if far.is_empty() { others().collect() } else { far }
 }
 
+/// Whether nobody has the port there, of TCP or UDP.
+fn is_free_at(address: SocketAddr) -> bool {
+    TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+}
+
 /// Cores that this process may use.
 pub fn allowed_cores() -> Result<Vec<usize>, RunError> {
     let set = rustix::thread::sched_getaffinity(None)
@@ -217,7 +222,7 @@ impl Bed {
         let is_free = |port: &u16| {
             !taken.contains(port)
                 && (self.namespaces.is_some()
-                    || addresses.iter().all(|address| TcpListener::bind((*address, *port)).is_ok()))
+                    || addresses.iter().all(|address| is_free_at((*address, *port).into())))
         };
         let port = (PORT_FIRST..=PORT_LAST).find(is_free).ok_or_else(|| {
             RunError::Bed(format!("no port from {PORT_FIRST} to {PORT_LAST} is free on {first}"))

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::bed::Bed;
 use super::certificates::Certificates;
 use super::process::{Launch, Server, output_of};
-use super::products::{Balance, Feature, Found, Front, Place, Service};
+use super::products::{Balance, Feature, Found, Front, Layer, Place, Service};
 use super::store::Store;
 use super::{RunError, host};
 
@@ -42,6 +42,8 @@ pub struct Scene<'a> {
     pub balance: Balance,
     /// What else is asked of the products.
     pub feature: Feature,
+    /// What they relay.
+    pub layer: Layer,
     /// What they speak with clients.
     pub front: Front,
     /// Words before a product's command, beside those of the bed: a tool that it runs under.
@@ -76,6 +78,8 @@ pub fn start(
         descriptors_max,
         balance: scene.balance,
         feature: scene.feature,
+        layer: scene.layer,
+        said: found.said.clone(),
         front: scene.front,
         certificate: scene.front.key.map(|key| certificates.of(key).clone()),
     };
@@ -103,7 +107,10 @@ pub fn start(
         death_signal: definition.death_signal,
     };
     let served = Server::start(&launch).and_then(|mut server| {
-        let ready = bed.as_client(|| server.wait_until_listening(&service.listen));
+        let ready = bed.as_client(|| match service.layer {
+            Layer::Udp(_) => server.wait_until_answering(&service.listen),
+            Layer::Http | Layer::Tcp => server.wait_until_listening(&service.listen),
+        });
         ready.map_err(|error| error.to_string())?.map(|()| server)
     });
     match served {

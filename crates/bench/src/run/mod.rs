@@ -123,6 +123,7 @@ fn prepare<'a>(
     let origin = Origin::start(&settings.weir, SERVERS, &bed, &store)?;
     Ok(Session {
         origin,
+        udp_origin: None,
         bed,
         _idle: idle,
         store,

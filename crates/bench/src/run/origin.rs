@@ -9,6 +9,13 @@ use super::bed::Bed;
 use super::process::{DeathSignal, Launch, Server};
 use super::store::Store;
 
+/// What an origin answers.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Http,
+    Udp,
+}
+
 /// The servers behind the products.
 #[derive(Debug)]
 pub struct Origin {
@@ -20,6 +27,21 @@ pub struct Origin {
 impl Origin {
     /// Starts so many servers on the load's cores.
     pub fn start(weir: &Path, servers: usize, bed: &Bed, store: &Store) -> Result<Self, RunError> {
+        Self::start_for(Kind::Http, weir, servers, bed, store)
+    }
+
+    /// The same for queries over UDP.
+    pub fn start_udp(weir: &Path, servers: usize, bed: &Bed, store: &Store) -> Result<Self, RunError> {
+        Self::start_for(Kind::Udp, weir, servers, bed, store)
+    }
+
+    fn start_for(
+        kind: Kind,
+        weir: &Path,
+        servers: usize,
+        bed: &Bed,
+        store: &Store,
+    ) -> Result<Self, RunError> {
         let members = bed.servers(servers)?;
         let Some(first) = members.first() else {
             return Err(RunError::Bed("the bed has no address for the origin".into()));
@@ -28,7 +50,12 @@ impl Origin {
         let arguments = ["bench", "origin", "--listen", &listen, "--servers", &count];
         let mut command = vec![OsString::from(weir)];
         command.extend(arguments.map(OsString::from));
-        let working = store.working("origin", &format!("{servers}-servers"))?;
+        let (flag, place) = match kind {
+            Kind::Http => (None, "origin"),
+            Kind::Udp => (Some("--udp"), "origin-udp"),
+        };
+        command.extend(flag.map(OsString::from));
+        let working = store.working(place, &format!("{servers}-servers"))?;
         let mut server = Server::start(&Launch {
             name: "the origin",
             prefix: &bed.origin_prefix(),
@@ -39,7 +66,11 @@ impl Origin {
         })
         .map_err(RunError::Bed)?;
         // From where the products will reach it.
-        bed.as_product(|| server.wait_until_listening(&members))?.map_err(RunError::Bed)?;
+        bed.as_product(|| match kind {
+            Kind::Http => server.wait_until_listening(&members),
+            Kind::Udp => server.wait_until_answering(&members),
+        })?
+        .map_err(RunError::Bed)?;
         Ok(Self { server, members })
     }
 

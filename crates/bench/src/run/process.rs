@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use crate::load::udp;
+
 /// A server that does not accept within this time will not; under callgrind the slowest takes 25 s.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long one query may take while a server is looked for.
+const ANSWER_WAIT: Duration = Duration::from_millis(200);
 /// How often readiness and the end are looked at.
 const POLL: Duration = Duration::from_millis(5);
 /// A server that did not end this long after being asked to is killed.
@@ -110,6 +114,24 @@ impl Server {
             }
         }
         // Otherwise somebody else serves there.
+        self.check()
+    }
+
+    /// Waits until every address answers a query over UDP, likewise.
+    pub fn wait_until_answering(&mut self, addresses: &[SocketAddr]) -> Result<(), String> {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        for &address in addresses {
+            let asked = |error| format!("{address} cannot be asked: {error}");
+            while !udp::answers(address, ANSWER_WAIT).map_err(asked)? {
+                self.check()?;
+                if Instant::now() > deadline {
+                    let (name, tail) = (&self.name, self.tail());
+                    return Err(format!("{name} does not answer on {address}\n{tail}"));
+                }
+                // Refused at once: it is about to serve.
+                std::thread::sleep(POLL);
+            }
+        }
         self.check()
     }
 

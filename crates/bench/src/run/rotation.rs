@@ -407,6 +407,8 @@ mod tests {
             tls: None,
             streams: None,
             gzip: None,
+            query_bytes: None,
+            is_timed: false,
         };
         let workloads = ["weir", "nginx"].map(|name| (name.to_owned(), workload.clone()));
         Setting {

@@ -1,6 +1,7 @@
 //! A run under way: everything that its tests share, and the products of the current test on their stage.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
 use super::origin::Origin;
-use super::products::{self, Found, WEIR};
+use super::products::{self, Found, Layer, WEIR};
 use super::progress::{Event, Progress};
 use super::rotation::{
     Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
@@ -57,6 +58,8 @@ const SMOKE_MEASURE_MAX: Duration = Duration::from_secs(10);
 pub struct Session<'a> {
     /// The servers behind the products.
     pub origin: Origin,
+    /// Those that answer queries over UDP, where a test has any.
+    pub udp_origin: Option<Origin>,
     /// Cores and network.
     pub bed: Bed,
     /// What the cores do that have nothing to do.
@@ -168,7 +171,7 @@ impl<'a> Session<'a> {
         for found in products {
             live.session.check_interrupt()?;
             let session = &*live.session;
-            let members = scene.members.unwrap_or(&session.origin.members);
+            let members = scene.members.unwrap_or_else(|| session.members(scene.layer));
             let of_run = (&session.bed, &session.store, &session.certificates);
             match lineup::start(found, scene, of_run, members, &taken)? {
                 Start::Serves(runner) => {
@@ -184,6 +187,12 @@ impl<'a> Session<'a> {
             }
         }
         Ok(live)
+    }
+
+    /// The servers behind products that relay this.
+    fn members(&self, layer: Layer) -> &[SocketAddr] {
+        let udp = self.udp_origin.as_ref().filter(|_| matches!(layer, Layer::Udp(_)));
+        &udp.unwrap_or(&self.origin).members
     }
 
     /// Records which program it is that serves, where what was named is a script that starts it.
@@ -473,11 +482,18 @@ impl Live<'_, '_> {
         workload: &Workload,
         resting_share: f64,
     ) -> Result<Sample, Failure> {
-        let Session { bed, energy, loader, origin, store, interrupted, .. } = &mut *self.session;
+        let Session { bed, energy, loader, origin, udp_origin, store, interrupted, .. } =
+            &mut *self.session;
+        let origin = match udp_origin {
+            Some(origin) if workload.query_bytes.is_some() => origin,
+            Some(_) | None => origin,
+        };
         let runner = &mut self.runners[index];
-        let plan = workload.plan(&runner.listen, bed, interrupted);
         let mut meter = Meter::new(&bed.cores, (runner.server.id(), origin.id()), energy);
-        let loaded = loader.load(&plan, &mut meter);
+        let loaded = match workload.udp_plan(&runner.listen, bed, interrupted) {
+            Some(plan) => loader.query(&plan, &mut meter),
+            None => loader.load(&workload.plan(&runner.listen, bed, interrupted), &mut meter),
+        };
         if interrupted.load(Ordering::Relaxed) {
             // The load was cut short.
             return Err(Stop::Interrupted.into());

@@ -83,6 +83,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         warm_up_errors: 0,
         elapsed_s,
         cpu_seconds: 0.1,
+        timeline: Vec::new(),
     };
     let cost = Cost {
         elapsed_s,

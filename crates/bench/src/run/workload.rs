@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::bed::Bed;
 use super::https::TlsLoad;
+use crate::load::udp::UdpPlan;
 use crate::load::{Checksum, Expectation, Extent, Gzip, Http2Plan, Plan, RequestSpec, Target};
 
 /// Pace at which connections are opened: slow enough for every product's accept queue.
@@ -16,6 +17,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The same where a product runs under a tool that counts, which slows it down.
 const COUNTED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A query without an answer for so long is lost: longer than any product's queue.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Steps in which transactions are counted over time.
+const TIMELINE_STEP: Duration = Duration::from_millis(100);
 
 /// A load that is counted and not timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +59,10 @@ pub struct Workload {
     pub streams: Option<usize>,
     /// The responses come compressed, with this in them.
     pub gzip: Option<Gzip>,
+    /// Queries over UDP, one under way per connection, instead of HTTP.
+    pub query_bytes: Option<u16>,
+    /// Transactions are counted over time, too.
+    pub is_timed: bool,
 }
 
 /// A path around the object's length, and how often it is asked for.
@@ -104,8 +114,34 @@ impl Workload {
             },
             tls: self.tls.map(|tls| tls.plan(self.streams.is_some())),
             http2: self.streams.map(|streams| Http2Plan { streams }),
+            timeline_every: self.is_timed.then_some(TIMELINE_STEP),
             stop: Arc::clone(stop),
         }
+    }
+
+    /// The plan of a load of queries, where it is one.
+    pub fn udp_plan(
+        &self,
+        listen: &[SocketAddr],
+        bed: &Bed,
+        stop: &Arc<AtomicBool>,
+    ) -> Option<UdpPlan> {
+        Some(UdpPlan {
+            targets: listen.to_vec(),
+            flows: self.connections,
+            queries_per_flow: self.requests_per_connection,
+            query_bytes: self.query_bytes?,
+            answer_bytes: u16::try_from(self.body_bytes).ok()?,
+            extent: Extent::Time(self.measure),
+            rate: self.rate,
+            warm_up: self.warm_up,
+            timeout: ANSWER_TIMEOUT,
+            sources: bed.sources(),
+            threads: bed.cores.load.len().max(1),
+            cores: bed.cores.load.clone(),
+            network_namespace: bed.client_namespace(),
+            stop: Arc::clone(stop),
+        })
     }
 
     /// The first of its paths.
@@ -165,6 +201,8 @@ mod tests {
             tls: None,
             streams: None,
             gzip: None,
+            query_bytes: None,
+            is_timed: false,
         };
         let listen: Vec<SocketAddr> =
             ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
@@ -224,6 +262,8 @@ mod tests {
                 tls: None,
                 streams: None,
                 gzip: None,
+                query_bytes: None,
+                is_timed: false,
             };
             let ports: Vec<u16> = workload.spread(&listen).map(|address| address.port()).collect();
             assert_eq!(ports, expected);

@@ -269,6 +269,7 @@ fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
         },
         tls: tls_of(arguments, &urls)?,
         http2: arguments.http2.then_some(Http2Plan { streams: usize::from(arguments.streams) }),
+        timeline_every: None,
         stop: Arc::new(AtomicBool::new(false)),
     })
 }

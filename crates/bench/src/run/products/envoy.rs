@@ -3,12 +3,18 @@
 use super::{Definition, Place, Service, words};
 use crate::run::process::DeathSignal;
 
-const TEMPLATE: &str = include_str!("../../../../../bench/peers/envoy.yaml");
+/// For HTTP, TCP and UDP.
+const TEMPLATES: [&str; 3] = [
+    include_str!("../../../../../bench/peers/envoy.yaml"),
+    include_str!("../../../../../bench/peers/tcp/envoy.yaml"),
+    include_str!("../../../../../bench/peers/udp/envoy.yaml"),
+];
 
 fn configuration(service: &Service) -> String {
     let (codec, alpn) = if service.front.http2 { ("HTTP2", "h2") } else { ("HTTP1", "http/1.1") };
     let more = [("CODEC", codec.into()), ("ALPN", alpn.into())];
-    service.fill(TEMPLATE, 1, ["ROUND_ROBIN", "LEAST_REQUEST"], &more)
+    let template = service.layer.of_three(TEMPLATES);
+    service.fill(template, 1, ["ROUND_ROBIN", "LEAST_REQUEST"], &more)
 }
 
 fn command(place: Place<'_>, service: &Service) -> Vec<std::ffi::OsString> {
@@ -58,5 +64,6 @@ pub(super) const DEFINITION: Definition = Definition {
     is_one_process: true,
     virtual_servers_max: usize::MAX,
     has_queue: false,
+    lacks: |_| None,
     death_signal: DeathSignal::Kill,
 };

@@ -1,6 +1,7 @@
 //! HAProxy.
 
-use super::{Definition, Place, Service, words};
+use super::layer::no_datagrams;
+use super::{Definition, Layer, Place, Service, words};
 use crate::run::process::DeathSignal;
 
 /// What HAProxy takes when nothing is said: of a buffer, and of that what is kept free for rewriting.
@@ -8,10 +9,16 @@ const BUFFER_BYTES: u64 = 16_384;
 const REWRITE_BYTES: u64 = 1_024;
 /// Bodies from here on pass within the kernel: to copy them costs more the longer they are, to splice them does not.
 const SPLICED_BYTES_MIN: u64 = 64 * 1024;
-/// Twice the largest object; the kernel takes a power of two.
-const PIPE_BYTES: u64 = 256 * 1024;
+/// A pipe holds twice the object, which the kernel rounds to a power of two, and not more than it gives everybody.
+const PIPE_BYTES: std::ops::RangeInclusive<u64> = 256 * 1024..=1024 * 1024;
 
-const TEMPLATE: &str = include_str!("../../../../../bench/peers/haproxy.cfg");
+/// For HTTP, TCP and UDP.
+const TEMPLATES: [&str; 3] = [
+    include_str!("../../../../../bench/peers/haproxy.cfg"),
+    include_str!("../../../../../bench/peers/tcp/haproxy.cfg"),
+    // It relays no datagrams.
+    "",
+];
 
 fn configuration(service: &Service) -> String {
     let certificate = service.certificate.as_ref().map(|it| it.both.display());
@@ -21,8 +28,9 @@ fn configuration(service: &Service) -> String {
         (None, true) => " proto h2".to_owned(),
         (None, false) => String::new(),
     };
-    let more = [("SPOKEN", spoken), ("BUFFERS", buffers(service))];
-    service.fill(TEMPLATE, 1, ["roundrobin", "leastconn"], &more)
+    let more = [("SPOKEN", spoken), ("BUFFERS", buffers(service)), ("SPLICE", splice(service))];
+    let template = service.layer.of_three(TEMPLATES);
+    service.fill(template, 1, ["roundrobin", "leastconn"], &more)
 }
 
 /// A buffer that holds the response, where the usual one does not. Large bodies are not copied at all, but where they
@@ -35,8 +43,21 @@ fn buffers(service: &Service) -> String {
     } else if is_copied || service.object_bytes < SPLICED_BYTES_MIN {
         format!("# A buffer holds a response.\n    tune.bufsize {fitted}")
     } else {
-        format!("# A pipe holds a body that is spliced.\n    tune.pipesize {PIPE_BYTES}")
+        let pipe = (service.object_bytes * 2).clamp(*PIPE_BYTES.start(), *PIPE_BYTES.end());
+        format!("# A pipe holds a body that is spliced.\n    tune.pipesize {pipe}")
     }
+}
+
+/// In front of TCP connections HAProxy splices whatever comes, where it is told to: a pipe for each small answer costs
+/// more than the copy. `splice-auto` is no way out, since it never takes answers of this kind for a stream.
+fn splice(service: &Service) -> String {
+    let is_large = service.layer == Layer::Tcp && service.object_bytes >= SPLICED_BYTES_MIN;
+    if is_large {
+        "# Large answers pass from socket to socket within the kernel.\n    option splice-response"
+    } else {
+        "# Small answers are copied: a pipe costs more."
+    }
+    .to_owned()
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {
@@ -71,6 +92,7 @@ pub(super) const DEFINITION: Definition = Definition {
     is_one_process: true,
     virtual_servers_max: usize::MAX,
     has_queue: true,
+    lacks: no_datagrams,
     death_signal: DeathSignal::Kill,
 };
 

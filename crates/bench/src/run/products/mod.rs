@@ -7,6 +7,7 @@ mod envoy;
 mod front;
 mod haproxy;
 mod hash;
+mod layer;
 mod nginx;
 mod relay;
 mod signatures;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub use front::{Front, GzipClass};
 pub use hash::of_process;
+pub use layer::{Layer, Sessions};
 
 use super::certificates::Certificate;
 use super::process::{DeathSignal, find_program, is_executable, output_of};
@@ -108,6 +110,10 @@ pub struct Service {
     pub balance: Balance,
     /// What else is asked of it.
     pub feature: Feature,
+    /// What it relays.
+    pub layer: Layer,
+    /// What the program says of itself and how it was built.
+    pub said: String,
     /// What it speaks with clients.
     pub front: Front,
     /// Its certificate, where that is TLS.
@@ -170,6 +176,7 @@ impl Service {
         words.extend_from_slice(more);
         let mut features = self.front.marks();
         features.push(self.feature.word());
+        features.extend(self.layer.mark());
         let values = template::Values {
             words: &words,
             servers: &self.listen,
@@ -220,6 +227,8 @@ pub struct Definition {
     pub virtual_servers_max: usize,
     /// Whether requests can wait for a member that has all it may have.
     pub has_queue: bool,
+    /// What else it cannot do, and why.
+    lacks: fn(&Service) -> Option<String>,
     /// What ends it when the run is killed.
     pub death_signal: DeathSignal,
 }
@@ -254,6 +263,8 @@ pub struct Found {
     pub definition: &'static Definition,
     /// Its program; absolute.
     pub program: PathBuf,
+    /// What it says of itself and how it was built.
+    pub said: String,
     /// As it is recorded; its name is the definition's, of a second row with [`SECOND`] behind it.
     pub record: Product,
 }
@@ -306,7 +317,7 @@ impl Definition {
             sha256: hash::of_program(&program)
                 .map_err(|error| format!("{}: {error}", program.display()))?,
         };
-        Ok(Found { definition: self, program, record })
+        Ok(Found { definition: self, program, said: text, record })
     }
 
     /// Why it cannot do that, if so.
@@ -329,7 +340,7 @@ impl Definition {
         if service.feature == Feature::Queue && !self.has_queue {
             return Some("no request can wait in it for a member that is full".into());
         }
-        None
+        (self.lacks)(service)
     }
 }
 
@@ -364,6 +375,8 @@ mod tests {
             descriptors_max: 20_000,
             balance: Balance::RoundRobin,
             feature: Feature::Plain,
+            layer: Layer::Http,
+            said: NGINX_SAYS.into(),
             front: Front::default(),
             certificate: None,
         }

@@ -1,9 +1,57 @@
 //! nginx.
 
-use super::{Definition, Place, Service, words};
+use std::path::Path;
+
+use super::{Definition, Layer, Place, Service, words};
 use crate::run::process::DeathSignal;
 
-const TEMPLATE: &str = include_str!("../../../../../bench/peers/nginx.conf");
+/// For HTTP, TCP and UDP.
+const TEMPLATES: [&str; 3] = [
+    include_str!("../../../../../bench/peers/nginx.conf"),
+    include_str!("../../../../../bench/peers/tcp/nginx.conf"),
+    include_str!("../../../../../bench/peers/udp/nginx.conf"),
+];
+
+/// A buffer of a relayed connection is no larger than this.
+const STREAM_BUFFER_BYTES_MAX: u64 = 128 * 1024;
+
+/// Where the module is that relays TCP and UDP.
+#[derive(Debug, PartialEq, Eq)]
+enum StreamModule {
+    BuiltIn,
+    /// Loaded from there.
+    File(String),
+}
+
+/// As `nginx -V` tells how it was built: `--with-stream`, or `--with-stream=dynamic` beside `--modules-path=FOLDER`.
+fn stream_module(said: &str) -> Option<StreamModule> {
+    let word = |prefix: &str| said.split_ascii_whitespace().find_map(|word| word.strip_prefix(prefix));
+    match word("--with-stream=") {
+        Some("dynamic") => {
+            let folder = word("--modules-path=")?;
+            Some(StreamModule::File(format!("{folder}/ngx_stream_module.so")))
+        }
+        _ => said
+            .split_ascii_whitespace()
+            .any(|word| word == "--with-stream")
+            .then_some(StreamModule::BuiltIn),
+    }
+}
+
+/// TCP and UDP are with a module, which is a package of its own.
+fn lacks(service: &Service) -> Option<String> {
+    if service.layer == Layer::Http {
+        return None;
+    }
+    match stream_module(&service.said) {
+        Some(StreamModule::BuiltIn) => None,
+        Some(StreamModule::File(path)) if Path::new(&path).is_file() => None,
+        Some(StreamModule::File(path)) => Some(format!(
+            "its stream module is not at {path}: apt-get install libnginx-mod-stream"
+        )),
+        None => Some("it was built without the stream module (--with-stream)".into()),
+    }
+}
 
 /// Round robin has no word.
 const BALANCE: [&str; 2] = ["# Members take turns.", "least_conn;"];
@@ -17,9 +65,24 @@ fn configuration(service: &Service) -> String {
         (None, true) => " http2",
         (None, false) => "",
     };
-    let response = format!("{}k", service.buffer_bytes(0) / 1_024);
-    let more = [("USER", user.into()), ("SPOKEN", spoken.into()), ("RESPONSE", response)];
-    service.fill(TEMPLATE, service.workers, BALANCE, &more)
+    let response_bytes = match service.layer {
+        // Of a body that is passed on as it comes, more than this at once is not there.
+        Layer::Tcp => service.buffer_bytes(0).min(STREAM_BUFFER_BYTES_MAX),
+        Layer::Http | Layer::Udp(_) => service.buffer_bytes(0),
+    };
+    let response = format!("{}k", response_bytes / 1_024);
+    let module = match stream_module(&service.said) {
+        Some(StreamModule::File(path)) => format!("load_module {path};"),
+        Some(StreamModule::BuiltIn) | None => "# The stream module is built in.".into(),
+    };
+    let more = [
+        ("USER", user.into()),
+        ("SPOKEN", spoken.into()),
+        ("RESPONSE", response),
+        ("MODULE", module),
+    ];
+    let template = service.layer.of_three(TEMPLATES);
+    service.fill(template, service.workers, BALANCE, &more)
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {
@@ -62,6 +125,7 @@ pub(super) const DEFINITION: Definition = Definition {
     is_one_process: false,
     virtual_servers_max: usize::MAX,
     has_queue: false,
+    lacks,
     // The master ends its workers; killed, it would leave them.
     death_signal: DeathSignal::Term,
 };
@@ -70,6 +134,20 @@ pub(super) const DEFINITION: Definition = Definition {
 mod tests {
     use super::*;
     use crate::run::products::tests::service;
+
+    #[test]
+    fn the_stream_module_is_where_the_build_says() {
+        let check = |said: &str, expected| assert_eq!(stream_module(said), expected, "{said}");
+        let file = StreamModule::File("/m/ngx_stream_module.so".into());
+        check("--modules-path=/m --with-stream_ssl_module --with-stream=dynamic", Some(file));
+        check("configure arguments: --with-stream --with-pcre", Some(StreamModule::BuiltIn));
+        check("--with-stream_ssl_module", None);
+        let said = "--modules-path=/nonexistent --with-stream=dynamic".to_owned();
+        let asked = Service { said, layer: Layer::Tcp, ..service(1, 1, 1) };
+        let reason = lacks(&asked).expect("it is not there");
+        assert!(reason.ends_with("apt-get install libnginx-mod-stream"), "{reason}");
+        assert_eq!(lacks(&Service { layer: Layer::Http, ..asked }), None);
+    }
 
     #[test]
     fn one_buffer_holds_a_response() {

@@ -2,6 +2,7 @@
 //!
 //! It has one thread, one listener and one member.
 
+use super::layer::no_datagrams;
 use super::{Definition, Place, Service, words};
 use crate::catalogue::RELAY;
 use crate::run::process::DeathSignal;
@@ -27,5 +28,6 @@ pub(super) const DEFINITION: Definition = Definition {
     is_one_process: true,
     virtual_servers_max: 1,
     has_queue: false,
+    lacks: no_datagrams,
     death_signal: DeathSignal::Kill,
 };

@@ -19,5 +19,6 @@ pub(super) const DEFINITION: Definition = Definition {
     is_one_process: true,
     virtual_servers_max: 0,
     has_queue: false,
+    lacks: |_| None,
     death_signal: DeathSignal::Kill,
 };

@@ -21,7 +21,7 @@ use super::bed::VIRTUAL_SERVERS_MAX;
 use super::extent::Budget;
 use super::https::TlsLoad;
 use super::lineup::Scene;
-use super::products::{Balance, Feature, Front};
+use super::products::{Balance, Feature, Front, Layer};
 use super::rotation::{Failure, Sample, Stop};
 use super::session::Session;
 use super::workload::{PLAIN_PATHS, Workload};
@@ -91,6 +91,8 @@ fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
         tls: is_https(budget.test).then_some(TlsLoad::KEPT),
         streams: None,
         gzip: None,
+        query_bytes: None,
+        is_timed: false,
     }
 }
 
@@ -119,6 +121,7 @@ fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
         members: None,
         balance: Balance::RoundRobin,
         feature: Feature::Plain,
+        layer: Layer::Http,
         front: Front::default(),
         under: &[],
     }

@@ -1,0 +1,295 @@
+//! The origin over UDP: servers that answer each query with as many bytes as it asks for.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use serde::Serialize;
+
+use super::next_address;
+use crate::datagram::{DATAGRAM_BYTES_MAX, answer};
+use crate::pinning::{PinError, pin_thread};
+
+/// Events taken from the kernel at once.
+const EVENTS_MAX: usize = 128;
+/// Queries of one server that are answered before the next server's.
+const QUERIES_PER_TURN_MAX: usize = 64;
+/// The loop turns at least this often, to see whether it shall end.
+const TURN_MAX: Duration = Duration::from_millis(50);
+/// Room for queries that wait; the kernel may give less.
+const RECEIVE_BYTES: usize = 4 << 20;
+
+/// What an origin is asked to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UdpSettings {
+    /// Address of the first server. With port 0 the system chooses one.
+    pub listen: SocketAddr,
+    /// How many; they follow each other by address, on the same port.
+    pub servers: usize,
+    /// Threads, each with sockets of its own.
+    pub threads: usize,
+    /// Cores to run on, in turn; empty: any.
+    pub cores: Vec<usize>,
+}
+
+/// What an origin counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct UdpCounts {
+    /// Queries that were answered.
+    pub queries: u64,
+    /// Datagrams that are no query.
+    pub malformed: u64,
+    /// Answers that the kernel did not take.
+    pub unsent: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queries: AtomicU64,
+    malformed: AtomicU64,
+    unsent: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// An origin that serves; dropping it ends it.
+#[derive(Debug)]
+pub struct UdpOrigin {
+    addresses: Vec<SocketAddr>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl UdpOrigin {
+    /// Starts serving.
+    pub fn start(settings: &UdpSettings) -> io::Result<Self> {
+        let mut settings = settings.clone();
+        let mut origin =
+            Self { addresses: Vec::new(), shared: Arc::default(), threads: Vec::new() };
+        for thread in 0..settings.threads {
+            let (own, shared) = (settings.clone(), origin.shared.clone());
+            let (begun, outcome) = mpsc::channel();
+            let work = move || match prepare(&own, thread) {
+                Ok(server) => {
+                    // Nobody listens any more where the origin was given up meanwhile.
+                    let _ = begun.send(Ok(server.addresses.clone()));
+                    if let Err(error) = server.serve(&shared) {
+                        eprintln!("weir bench origin: thread {thread}: {error}");
+                    }
+                }
+                Err(error) => drop(begun.send(Err(error))),
+            };
+            let name = format!("answers-{thread}");
+            origin.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
+            let ended = || Err(io::Error::other("an origin thread ended at once"));
+            origin.addresses = outcome.recv().unwrap_or_else(|_| ended())?;
+            // The others listen on the port that the first was given.
+            settings.listen = origin.addresses[0];
+        }
+        Ok(origin)
+    }
+
+    /// Where the servers listen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> UdpCounts {
+        let of = |count: &AtomicU64| count.load(Relaxed);
+        let Shared { queries, malformed, unsent, .. } = &*self.shared;
+        UdpCounts { queries: of(queries), malformed: of(malformed), unsent: of(unsent) }
+    }
+}
+
+impl Drop for UdpOrigin {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One thread's sockets.
+struct Server {
+    sockets: Vec<UdpSocket>,
+    addresses: Vec<SocketAddr>,
+    poll: OwnedFd,
+}
+
+fn prepare(settings: &UdpSettings, thread: usize) -> io::Result<Server> {
+    pin_thread(&settings.cores, thread).map_err(|PinError { core, source }| {
+        io::Error::other(format!("core {core} cannot be used: {source}"))
+    })?;
+    let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let mut server = Server { sockets: Vec::new(), addresses: Vec::new(), poll };
+    let mut address = settings.listen;
+    for index in 0..settings.servers {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
+        let socket = bind(address, settings.threads > 1).map_err(named)?;
+        let data = epoll::EventData::new_u64(index as u64);
+        epoll::add(&server.poll, &socket, data, epoll::EventFlags::IN)?;
+        address = socket.local_addr()?;
+        server.addresses.push(address);
+        server.sockets.push(socket);
+        address.set_ip(next_address(address.ip()));
+    }
+    Ok(server)
+}
+
+/// A socket there; where several threads serve it is shared, and the kernel spreads the flows.
+fn bind(address: SocketAddr, is_shared: bool) -> io::Result<UdpSocket> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
+    if is_shared {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BYTES)?;
+    rustix::net::bind(&socket, &address)?;
+    Ok(socket.into())
+}
+
+impl Server {
+    fn serve(&self, shared: &Shared) -> io::Result<()> {
+        let turn = Timespec { tv_sec: 0, tv_nsec: i64::from(TURN_MAX.subsec_nanos()) };
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        while !shared.stop.load(Relaxed) {
+            events.clear();
+            match epoll::wait(&self.poll, spare_capacity(&mut events), Some(&turn)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                let epoll::Event { data, .. } = *event;
+                answer_all(&self.sockets[data.u64() as usize], shared);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Answers what waits at a server, up to a number; what is left makes the next event.
+fn answer_all(socket: &UdpSocket, shared: &Shared) {
+    let mut buffer = [0; DATAGRAM_BYTES_MAX];
+    for _ in 0..QUERIES_PER_TURN_MAX {
+        // Nothing more is there, or a client's port is closed: neither ends the server.
+        let Ok((length, client)) = socket.recv_from(&mut buffer) else { return };
+        let counter = match answer(&mut buffer, length) {
+            None => &shared.malformed,
+            Some(length) => match socket.send_to(&buffer[..length], client) {
+                Ok(_) => &shared.queries,
+                Err(_) => &shared.unsent,
+            },
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::load::udp::{UdpPlan, run};
+    use crate::load::{ErrorKind, Extent, Unobserved};
+
+    fn plan(targets: &[SocketAddr]) -> UdpPlan {
+        UdpPlan {
+            targets: targets.to_vec(),
+            flows: 8,
+            queries_per_flow: None,
+            query_bytes: 48,
+            answer_bytes: 128,
+            extent: Extent::Requests(500),
+            rate: None,
+            warm_up: Duration::ZERO,
+            timeout: Duration::from_secs(5),
+            sources: Vec::new(),
+            threads: 1,
+            cores: Vec::new(),
+            network_namespace: None,
+            stop: Arc::default(),
+        }
+    }
+
+    fn origin(threads: usize) -> UdpOrigin {
+        let listen = "127.0.0.1:0".parse().expect("an address");
+        let settings = UdpSettings { listen, servers: 3, threads, cores: Vec::new() };
+        UdpOrigin::start(&settings).expect("an origin")
+    }
+
+    #[test]
+    fn load_and_origin_agree_to_the_query() {
+        for (threads, queries_per_flow, flows) in [(1, None, 8), (2, Some(1), 500), (1, Some(7), 72)] {
+            let origin = origin(2);
+            let plan = UdpPlan { queries_per_flow, threads, ..plan(origin.addresses()) };
+            let outcome = run(&plan, &mut Unobserved).expect("a load");
+            assert_eq!((outcome.requests, outcome.errors), (500, 0), "{outcome:?}");
+            assert_eq!(origin.counts(), UdpCounts { queries: 500, ..UdpCounts::default() });
+            assert_eq!(outcome.bytes, 500 * 128);
+            assert_eq!(outcome.latency_us.count, 500);
+            let opened = outcome.connections_opened;
+            assert!((flows..=flows + 8).contains(&opened), "{queries_per_flow:?}: {opened}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_kept_and_counted_from_when_queries_were_due() {
+        let origin = origin(1);
+        let extent = Extent::Time(Duration::from_millis(300));
+        let warm_up = Duration::from_millis(50);
+        let plan = UdpPlan { rate: Some(1_000.0), extent, warm_up, ..plan(origin.addresses()) };
+        let outcome = run(&plan, &mut Unobserved).expect("a load");
+        assert_eq!(outcome.errors, 0, "{outcome:?}");
+        assert_eq!(outcome.requests + outcome.unsent, 300, "{outcome:?}");
+        assert!(outcome.warm_up_requests >= 40, "{outcome:?}");
+        let all = outcome.requests + outcome.warm_up_requests;
+        assert_eq!(origin.counts().queries, all);
+    }
+
+    #[test]
+    fn answers_that_do_not_come_are_lost_and_counted() {
+        let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let timeout = Duration::from_millis(50);
+        let targets = [silent.local_addr().expect("its address")];
+        let plan = UdpPlan { timeout, extent: Extent::Requests(20), ..plan(&targets) };
+        let outcome = run(&plan, &mut Unobserved).expect("a load");
+        assert_eq!((outcome.requests, outcome.errors), (0, 20));
+        assert_eq!(outcome.errors_by_kind.get(&ErrorKind::Lost), Some(&20), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_port_that_nobody_has_is_an_error_and_the_load_ends() {
+        let free = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let targets = [free.local_addr().expect("its address")];
+        drop(free);
+        let outcome = run(&plan(&targets), &mut Unobserved).expect("a load");
+        assert_eq!((outcome.requests, outcome.errors), (0, 500), "{outcome:?}");
+        assert!(outcome.errors_by_kind.contains_key(&ErrorKind::Connect), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_stray_datagram_gets_no_answer() {
+        let origin = origin(1);
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.send_to(b"hello", origin.addresses()[0]).expect("sending");
+        let mut buffer = [0; 64];
+        socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a limit");
+        while origin.counts().malformed == 0 {
+            assert!(socket.recv(&mut buffer).is_err(), "an answer to what is no query");
+        }
+        assert!(socket.recv(&mut buffer).is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! How much of what passes a product reads: HTTP, bytes of connections, or datagrams.
+
+use super::Service;
+
+/// What the virtual servers of a scene relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layer {
+    /// Requests of HTTP.
+    #[default]
+    Http,
+    /// Whole TCP connections.
+    Tcp,
+    /// Datagrams.
+    Udp(Sessions),
+}
+
+/// How long the datagrams of a client go to the same member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sessions {
+    /// A session is over with the first answer.
+    OneShot,
+    /// It lasts while the client asks.
+    Kept,
+}
+
+impl Layer {
+    /// The one of three templates that is for this layer.
+    pub(super) fn of_three<'t>(self, [http, tcp, udp]: [&'t str; 3]) -> &'t str {
+        match self {
+            Self::Http => http,
+            Self::Tcp => tcp,
+            Self::Udp(_) => udp,
+        }
+    }
+
+    /// What templates call its sessions.
+    pub(super) fn mark(self) -> Option<&'static str> {
+        match self {
+            Self::Udp(Sessions::OneShot) => Some("ONE_SHOT"),
+            Self::Udp(Sessions::Kept) => Some("SESSIONS"),
+            Self::Http | Self::Tcp => None,
+        }
+    }
+}
+
+/// Of a product that relays connections and knows nothing of datagrams.
+pub(super) fn no_datagrams(service: &Service) -> Option<String> {
+    matches!(service.layer, Layer::Udp(_)).then(|| "it does not relay datagrams".into())
+}
