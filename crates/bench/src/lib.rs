@@ -1,5 +1,5 @@
 //! The comparative performance report: load generator, origin server, test bed, report.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod body_reader;
 pub mod catalogue;
@@ -8,6 +8,7 @@ mod datagram;
 mod disturbance;
 pub mod load;
 pub mod origin;
+mod packets;
 mod pinning;
 pub mod record;
 pub mod relay;

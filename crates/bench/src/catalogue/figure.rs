@@ -36,6 +36,12 @@ pub enum Figure {
     RequestsPerJoule,
     /// Resident memory of the product.
     Memory,
+    /// Share of the transactions that failed.
+    Lost,
+    /// Packets per second that arrived behind the product.
+    PacketRate,
+    /// Busy time of the product's cores per packet that arrived.
+    CpuPerPacket,
     /// Instructions in user space per transaction.
     InstructionsPerRequest,
     /// System calls per transaction.
@@ -59,7 +65,7 @@ pub enum Better {
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::Rate,
         Self::Goodput,
         Self::LatencyP50,
@@ -77,6 +83,9 @@ impl Figure {
         Self::SystemCallsPerRequest,
         Self::MemoryPerConnection,
         Self::MemoryGrowth,
+        Self::Lost,
+        Self::PacketRate,
+        Self::CpuPerPacket,
     ];
 
     /// What a chart or a table calls it.
@@ -99,6 +108,9 @@ impl Figure {
             Self::SystemCallsPerRequest => "system calls per request",
             Self::MemoryPerConnection => "memory per idle connection",
             Self::MemoryGrowth => "memory growth",
+            Self::Lost => "lost answers",
+            Self::PacketRate => "packets per second",
+            Self::CpuPerPacket => "CPU per packet, core busy",
         }
     }
 
@@ -110,7 +122,9 @@ impl Figure {
             Self::LatencyP50 | Self::LatencyP99 => "ms",
             Self::CpuPerRequest | Self::OwnCpuPerRequest => "µs",
             Self::CpuPerGigabyte => "ms/GB",
-            Self::CoreBusy => "%",
+            Self::CoreBusy | Self::Lost => "%",
+            Self::PacketRate => "Mpkt/s",
+            Self::CpuPerPacket => "ns",
             Self::RequestsPerJoule => "1/J",
             Self::Memory => "MiB",
             Self::InstructionsPerRequest | Self::SystemCallsPerRequest => "",
@@ -150,7 +164,8 @@ impl Figure {
             | Self::Goodput
             | Self::RequestsPerCpuSecond
             | Self::HandshakesPerCpuSecond
-            | Self::RequestsPerJoule => Better::Higher,
+            | Self::RequestsPerJoule
+            | Self::PacketRate => Better::Higher,
             Self::CoreBusy => Better::Neither,
             _ => Better::Lower,
         }
@@ -179,6 +194,12 @@ impl Figure {
             }
             Self::ResponseBytes => divided(load.bytes as f64, load.requests as f64),
             Self::RequestsPerJoule => cost.joules.and_then(|joules| divided(requests, joules)),
+            Self::Lost => {
+                let begun = (load.requests + load.errors) as f64;
+                divided(load.errors as f64 * 100.0, begun)
+            }
+            Self::PacketRate => Some(load.requests_per_second / 1e6),
+            Self::CpuPerPacket => divided(cost.busy_s * 1e9, requests),
             Self::Memory => Some(cost.resident_bytes as f64 / (1024.0 * 1024.0)),
             Self::InstructionsPerRequest => point.counts.instructions?.per_request(),
             Self::SystemCallsPerRequest => point.counts.system_calls?.per_request(),

@@ -3,8 +3,10 @@
 //! Runner, report and comparison read the same list; how a test is run stands in `run/`.
 
 mod figure;
+mod layer4;
 
 pub use figure::{Better, COUNTED_NOISE_SHARE, Figure};
+pub use layer4::{PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
 
 /// What a test varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum Picture {
     Envelope,
     /// Bars, and latency by percentile.
     Percentiles,
+    /// Bars, and goodput over the time of the measurements.
+    OverTime,
 }
 
 /// A part of the report; tests of a chapter follow each other.
@@ -39,6 +43,8 @@ pub enum Picture {
 pub enum Chapter {
     /// HTTP/1.1 without TLS.
     Layer7,
+    /// TCP connections, datagrams and packets that are not looked into.
+    Layer4,
     /// TLS.
     Tls,
     /// HTTP/2.
@@ -54,6 +60,7 @@ impl Chapter {
     pub fn title(self) -> &'static str {
         match self {
             Self::Layer7 => "Layer 7",
+            Self::Layer4 => "Layer 4",
             Self::Tls => "TLS",
             Self::Http2 => "HTTP/2",
             Self::Compression => "Compression",
@@ -165,13 +172,18 @@ pub const PENDING_PREFIX: &str = "pending: ";
 
 /// What a run has beside weir and its peers for scale: what it costs is told, but nobody wins or loses
 /// against it.
-pub const YARDSTICKS: [&str; 3] = [RELAY, PLAIN_WEIR, SIGNATURES];
+pub const YARDSTICKS: [&str; 4] = [RELAY, PLAIN_WEIR, SIGNATURES, IP_FORWARD];
 /// A relay of bytes that knows no HTTP: what it costs is what the kernel costs.
 pub const RELAY: &str = "relay";
 /// Weir without the features that a test is about, given the same requests.
 pub const PLAIN_WEIR: &str = "weir-plain";
 /// The signatures of the library that weir makes handshakes with, and nothing else of a handshake.
 pub const SIGNATURES: &str = "signatures";
+
+/// The kernel's own forwarding, which changes no address: what a packet costs any product that uses the kernel's stack.
+pub const IP_FORWARD: &str = "ip-forward";
+/// The kernel's address translation by nftables: a peer of the packet path alone.
+pub const NFTABLES: &str = "nftables";
 
 /// What the name of a peer's second row ends with: its makers' name stands before.
 pub const SECOND: &str = "-2";
@@ -426,6 +438,12 @@ pub const TESTS: &[Test] = &[
         judged: &[Rate],
         goals: &[goal(Rate, 1.0, Measure::RatioToSetting(0.0), 0.95)],
     },
+    layer4::CONNECTIONS,
+    layer4::THROUGHPUT,
+    layer4::ENVELOPE,
+    layer4::TRANSACTION_512K,
+    layer4::UDP_QUERIES,
+    layer4::PACKETS,
     Test {
         name: "ssl-tps",
         chapter: Chapter::Tls,
@@ -658,14 +676,8 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// The tests of the reports that wait for their feature.
-pub const PENDING: &[Pending] = &[
-    Pending {
-        name: "l4",
-        title: "L4 connections and throughput",
-        waits_for: "layer 4 virtual servers",
-    },
-    Pending { name: "waf", title: "WAF: added CPU and latency", waits_for: "the WAF" },
-];
+pub const PENDING: &[Pending] =
+    &[Pending { name: "waf", title: "WAF: added CPU and latency", waits_for: "the WAF" }];
 
 /// The test of that name.
 pub fn test(name: &str) -> Option<&'static Test> {

@@ -84,7 +84,9 @@ impl Fault {
             Self::ClosedKept => ErrorKind::Closed,
             Self::Short => ErrorKind::Short,
             Self::Lost => ErrorKind::Lost,
-            Self::NoAnswer | Self::Head(_) | Self::Body | Self::Tls(_) | Self::StreamHead(_) => ErrorKind::Malformed,
+            Self::NoAnswer | Self::Head(_) | Self::Body | Self::Tls(_) | Self::StreamHead(_) => {
+                ErrorKind::Malformed
+            }
             Self::StreamNotOpened(_) | Self::StreamReset(_) | Self::Http2(_) => ErrorKind::Stream,
             Self::NotCompressed => ErrorKind::NotCompressed,
             Self::Status(_) => ErrorKind::Status,

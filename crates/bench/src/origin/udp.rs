@@ -232,7 +232,9 @@ mod tests {
 
     #[test]
     fn load_and_origin_agree_to_the_query() {
-        for (threads, queries_per_flow, flows) in [(1, None, 8), (2, Some(1), 500), (1, Some(7), 72)] {
+        for (threads, queries_per_flow, flows) in
+            [(1, None, 8), (2, Some(1), 500), (1, Some(7), 72)]
+        {
             let origin = origin(2);
             let plan = UdpPlan { queries_per_flow, threads, ..plan(origin.addresses()) };
             let outcome = run(&plan, &mut Unobserved).expect("a load");

@@ -7,6 +7,7 @@ use super::handshakes;
 use super::limits;
 use super::method;
 use super::model::{Report, TestReport};
+use super::published;
 use super::story::{self, Row};
 use super::text;
 use super::verdict::{Judgement, Standing, Subject, Verdicts, difference_told};
@@ -236,6 +237,9 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         page.paragraph(&escaped(&sentence));
     }
     for sentence in handshakes::told(report, test) {
+        page.line(&format!("- {}", escaped(&sentence)));
+    }
+    for sentence in published::told(report, test) {
         page.line(&format!("- {}", escaped(&sentence)));
     }
     for goal in goals::told(report, test) {

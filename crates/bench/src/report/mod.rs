@@ -17,6 +17,7 @@ mod method;
 pub(crate) mod model;
 pub(crate) mod percentiles;
 mod points;
+mod published;
 pub mod readme;
 mod source;
 pub mod stats;

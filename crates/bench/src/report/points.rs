@@ -66,6 +66,7 @@ pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
         Figure::CpuPerRequest
         | Figure::CpuPerGigabyte
         | Figure::CoreBusy
+        | Figure::CpuPerPacket
         | Figure::RequestsPerCpuSecond
         | Figure::HandshakesPerCpuSecond => point.cost.busy_s > 0.0,
         Figure::OwnCpuPerRequest => point.cost.process_s > 0.0,

@@ -396,7 +396,7 @@ fn kind_name(kind: ErrorKind) -> &'static str {
         ErrorKind::Closed => "closed instead of answered",
         ErrorKind::Short => "cut short",
         ErrorKind::Timeout => "timed out",
-        ErrorKind::Malformed => "not HTTP",
+        ErrorKind::Malformed => "malformed",
         ErrorKind::Status => "wrong status",
         ErrorKind::Length => "wrong length",
         ErrorKind::Checksum => "wrong checksum",

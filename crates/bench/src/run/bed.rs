@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::RunError;
 use super::idle::Idle;
-use super::namespaces::{Namespaces, Role, Sizes, consecutive};
+use super::namespaces::{Namespaces, Role, Sizes, consecutive, enter_at};
 
 /// Servers behind the products: as many as in F5's report.
 pub const SERVERS: usize = 72;
@@ -247,6 +247,22 @@ impl Bed {
     /// Does something where the clients are: what it connects comes from there.
     pub fn as_client<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, RunError> {
         self.within(Role::Client, act)
+    }
+
+    /// The namespaces, where they join client, product and origin.
+    pub fn namespaces(&self) -> Option<&Namespaces> {
+        self.namespaces.as_ref()
+    }
+
+    /// What takes a thread to where that role is, for good.
+    pub fn entering(&self, role: Role) -> impl FnOnce() -> std::io::Result<()> + Send + 'static {
+        let path = self.namespaces.as_ref().map(|namespaces| namespaces.path(role));
+        move || path.map_or(Ok(()), |path| enter_at(&path))
+    }
+
+    /// Does something where the origin is.
+    pub fn as_origin<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, RunError> {
+        self.within(Role::Origin, act)
     }
 
     /// Does something where the product is.

@@ -101,6 +101,9 @@ const ONE_AND_MANY: &[f64] = &[1.0, 64.0];
 const TWO_CASES: &[f64] = &[0.0, 1.0];
 const FOUR_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
 const FIVE_SIZES: &[f64] = &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0];
+const ALL_SHAPES: &[f64] =
+    &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0];
+const _: () = assert!(ALL_SHAPES.len() == crate::catalogue::SHAPES.len());
 const ALL_FEATURES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
 const ALL_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
@@ -134,6 +137,12 @@ const FULL: &[Budget] = &[
     budget("advanced-l7", SINGLE, 3, (300, 2_500), SCALED),
     budget("cookie-persistence", SINGLE, 3, (300, 2_500), SCALED),
     budget("queue", TWO_CASES, 3, (500, 2_500), ALONE),
+    budget("l4-connections", SINGLE, 5, (300, 2_500), SCALED),
+    budget("l4-throughput", SINGLE, 5, (300, 2_500), SCALED),
+    budget("l4-envelope", ALL_SHAPES, 3, (200, 800), ALONE),
+    budget("l4-512k", SINGLE, 3, (300, 5_000), SCALED),
+    budget("udp-queries", TWO_CASES, 3, (300, 2_000), ALONE),
+    extra("l4-packets", TWO_CASES, 3, (300, 2_000)),
     budget("ssl-tps", FOUR_CASES, 3, (300, 2_000), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 3, (300, 2_000), ALONE),
     budget("ssl-bulk", SINGLE, 3, (300, 2_000), ALONE),
@@ -168,6 +177,12 @@ const QUICK: &[Budget] = &[
     budget("advanced-l7", SINGLE, 3, (100, 500), SCALED),
     budget("cookie-persistence", SINGLE, 3, (100, 500), SCALED),
     extra("queue", TWO_CASES, 3, (300, 1_000)),
+    budget("l4-connections", SINGLE, 3, (100, 300), ALONE),
+    extra("l4-throughput", SINGLE, 3, (100, 500)),
+    extra("l4-envelope", ALL_SHAPES, 3, (100, 300)),
+    extra("l4-512k", SINGLE, 3, (100, 1_000)),
+    extra("udp-queries", TWO_CASES, 3, (100, 500)),
+    extra("l4-packets", TWO_CASES, 3, (100, 500)),
     budget("ssl-tps", SINGLE, 3, (100, 300), ALONE),
     extra("ssl-tps-resumed", TWO_CASES, 3, (100, 500)),
     budget("ssl-bulk", SINGLE, 3, (100, 300), ALONE),
@@ -202,6 +217,12 @@ const SMOKE: &[Budget] = &[
     budget("advanced-l7", SINGLE, 1, (20, 100), SCALED),
     budget("cookie-persistence", SINGLE, 1, (20, 100), SCALED),
     budget("queue", &[1.0], 1, (20, 100), ALONE),
+    budget("l4-connections", SINGLE, 1, (20, 100), SCALED),
+    budget("l4-throughput", SINGLE, 1, (20, 100), SCALED),
+    budget("l4-envelope", &[0.0, 14.0], 1, (20, 100), ALONE),
+    budget("l4-512k", SINGLE, 1, (20, 300), SCALED),
+    budget("udp-queries", TWO_CASES, 1, (20, 100), ALONE),
+    extra("l4-packets", TWO_CASES, 1, (20, 100)),
     budget("ssl-tps", &[0.0, 3.0], 1, (20, 100), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 1, (20, 100), ALONE),
     budget("ssl-bulk", SINGLE, 1, (20, 100), ALONE),
@@ -345,11 +366,10 @@ impl Budget {
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
         // Of some each setting is a start of its own: the configuration differs.
         let starts = match self.test {
-            "basic-l7" | "envelope" | "object-sizes" | "p99-idle" | "p99-stressed"
-            | "p99-near-limit" | "ssl-tps" | "ssl-tps-resumed" | "ssl-envelope"
-            | "https-p99-idle" | "https-p99-stressed" | "http2" | "compression" => {
-                self.settings.len()
-            }
+            "basic-l7" | "envelope" | "l4-envelope" | "udp-queries" | "l4-packets"
+            | "object-sizes" | "p99-idle" | "p99-stressed" | "p99-near-limit" | "ssl-tps"
+            | "ssl-tps-resumed" | "ssl-envelope" | "https-p99-idle" | "https-p99-stressed"
+            | "http2" | "compression" => self.settings.len(),
             _ => 1,
         };
         let first_rests_s = starts as f64 * pace.first_rest_ms as f64 / 1e3;

@@ -21,6 +21,7 @@ mod lock;
 mod meter;
 mod namespaces;
 mod origin;
+mod packet_bed;
 mod process;
 mod products;
 mod progress;
@@ -48,7 +49,7 @@ pub use progress::{Event, Lines, Progress, clock};
 pub use settings::{ROUNDS_MAX, ROWS_MAX, Selection, Settings};
 
 use crate::catalogue::{PLAIN_WEIR, RELAY, SIGNATURES, Test, is_yardstick};
-use crate::record::{Absence, FORMAT, Run, TestRecord};
+use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
 use bed::{Bed, Cores, SERVERS};
 use certificates::Certificates;
 use extent::Budget;
@@ -114,7 +115,7 @@ fn prepare<'a>(
         elapsed_s: 0.0,
         machine: host::describe(allowed.len(), energy.is_readable()),
         bed: bed.record(idle.idle),
-        products: products.iter().map(|found| found.record.clone()).collect(),
+        products: recorded(&products, settings),
         absent,
         tests: Vec::new(),
     };
@@ -138,6 +139,15 @@ fn prepare<'a>(
         began: Instant::now(),
         limit: settings.selection.extent.limit(),
     })
+}
+
+/// The products of the record: those that are started, and where packets are measured the kernel's own two ways.
+fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
+    let mut recorded: Vec<Product> = products.iter().map(|found| found.record.clone()).collect();
+    if settings.selection.tests.iter().any(|test| test.name == tests::PACKETS) {
+        recorded.extend(tests::packet_products());
+    }
+    recorded
 }
 
 /// Who is there, and who was asked for but is not.

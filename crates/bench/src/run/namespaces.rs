@@ -120,9 +120,7 @@ impl Namespaces {
     /// Moves the calling thread, and so every thread that it starts, into one.
     pub fn enter(&self, role: Role) -> Result<(), RunError> {
         let path = self.path(role);
-        let namespace = File::open(&path).map_err(RunError::io("open", &path))?;
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(|error| RunError::io("enter", &path)(error.into()))
+        enter_at(&path).map_err(RunError::io("enter", &path))
     }
 
     /// What `ip -batch` gets in each namespace, in order.
@@ -172,6 +170,12 @@ impl Drop for Namespaces {
             let _ = ip(&["netns", "del", &self.name(role)]);
         }
     }
+}
+
+/// Moves the calling thread into the network namespace of that file.
+pub fn enter_at(path: &Path) -> std::io::Result<()> {
+    let namespace = File::open(path)?;
+    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
 }
 
 fn name(process: u32, role: Role) -> String {

@@ -31,7 +31,12 @@ impl Origin {
     }
 
     /// The same for queries over UDP.
-    pub fn start_udp(weir: &Path, servers: usize, bed: &Bed, store: &Store) -> Result<Self, RunError> {
+    pub fn start_udp(
+        weir: &Path,
+        servers: usize,
+        bed: &Bed,
+        store: &Store,
+    ) -> Result<Self, RunError> {
         Self::start_for(Kind::Udp, weir, servers, bed, store)
     }
 

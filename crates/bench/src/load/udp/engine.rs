@@ -145,9 +145,8 @@ impl Engine {
             let now_us = now_us();
             self.note_cpu(now_us);
             self.give_up(plan, times, now_us);
-            let is_ending = now_us >= self.end_us
-                || self.begun >= self.begun_max
-                || plan.stop.load(Relaxed);
+            let is_ending =
+                now_us >= self.end_us || self.begun >= self.begun_max || plan.stop.load(Relaxed);
             if is_ending && self.free.len() == self.flows.len() {
                 return Ok(self.into_seen(now_us));
             }
@@ -216,13 +215,7 @@ impl Engine {
     }
 
     /// Sends a query on a flow; a new flow where that one has had its part.
-    fn ask(
-        &mut self,
-        plan: &UdpPlan,
-        times: &Times,
-        index: usize,
-        due_us: u64,
-    ) -> io::Result<()> {
+    fn ask(&mut self, plan: &UdpPlan, times: &Times, index: usize, due_us: u64) -> io::Result<()> {
         self.begun += 1;
         self.number += 1;
         if plan.queries_per_flow.is_some_and(|most| self.flows[index].asked >= most) {

@@ -12,9 +12,9 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -136,12 +136,7 @@ impl Worker {
 }
 
 /// Tells the observer what happens, until the measurement is over.
-fn watch(
-    plan: &UdpPlan,
-    times: &Times,
-    is_over: &dyn Fn() -> bool,
-    observer: &mut dyn Observer,
-) {
+fn watch(plan: &UdpPlan, times: &Times, is_over: &dyn Fn() -> bool, observer: &mut dyn Observer) {
     let (begin_us, end_us) = (times.begin_us.load(Acquire), times.end_us.load(Acquire));
     let mut told_us = now_us();
     let mut wait_until = |until_us: u64, observer: &mut dyn Observer| {

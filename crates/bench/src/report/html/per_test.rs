@@ -1,12 +1,14 @@
 //! A section per test: what it does, its charts and tables; and the CPU of all of them.
 
+mod envelope;
+mod over_time;
+
 use maud::{Markup, html};
 
 use super::chip;
 use crate::catalogue::{Axis, Better, Figure, Picture, Test};
 use crate::report::chart::{
-    Bar, Bars, Dots, Envelope, Kind, Lane, Lines, Outline, Row, Series, SeriesPoint, Style, XAxis,
-    swatch,
+    Bar, Bars, Dots, Kind, Lane, Lines, Row, Series, SeriesPoint, Style, XAxis, swatch,
 };
 use crate::report::discards;
 use crate::report::facts;
@@ -16,6 +18,7 @@ use crate::report::knee::{Knees, P99_MAX_MS};
 use crate::report::limits;
 use crate::report::model::{Cell, FigureReport, Report, TestReport};
 use crate::report::percentiles;
+use crate::report::published;
 use crate::report::stats::Spread;
 use crate::report::story;
 use crate::report::text;
@@ -46,7 +49,8 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             } @else {
                 (legend(report, &test.takers))
                 div class="cards" {
-                    @if test.test.picture == Picture::Envelope { (envelope(report, test)) }
+                    @if test.test.picture == Picture::Envelope { (envelope::cards(report, test)) }
+                    @if test.test.picture == Picture::OverTime { (over_time::card(report, test)) }
                     @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
                     @for figure in &test.figures { (card(report, verdicts, test, figure)) }
                 }
@@ -60,6 +64,9 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                     p class="note" { (load) }
                 }
                 @for sentence in handshakes::told(report, test) {
+                    p class="note" { (sentence) }
+                }
+                @for sentence in published::told(report, test) {
                     p class="note" { (sentence) }
                 }
                 @for goal in goals::told(report, test) {
@@ -135,7 +142,9 @@ fn caption(figure: Figure) -> Markup {
 
 /// A figure's chart and table.
 fn card(report: &Report, verdicts: &Verdicts, test: &TestReport, figure: &FigureReport) -> Markup {
-    let is_over_axis = matches!(test.test.picture, Picture::Lines | Picture::Envelope);
+    // Between named cases lies nothing.
+    let is_over_axis = matches!(test.test.picture, Picture::Lines | Picture::Envelope)
+        && !matches!(test.test.axis, Axis::Cases(_));
     let judged: Vec<&Judgement> = verdicts
         .judgements
         .iter()
@@ -261,44 +270,6 @@ fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
 /// `0.412 ms (0.398–0.441)`
 fn with_spread(spread: Spread, figure: Figure) -> String {
     format!("{} ({})", text::with_unit(spread.median, figure), text::range(&spread))
-}
-
-fn envelope(report: &Report, test: &TestReport) -> Markup {
-    let of = |wanted: Figure| test.figures.iter().find(|figure| figure.figure == wanted);
-    let (Some(rate), Some(goodput)) = (of(Figure::Rate), of(Figure::Goodput)) else {
-        return html! {};
-    };
-    let is_positive = |spread: &Spread| spread.min > 0.0;
-    let outlines: Vec<Outline> = drawn_order(report)
-        .map(|index| Outline {
-            name: report.label(index).to_owned(),
-            style: Style::of(report.product(index), index),
-            points: rate
-                .cells
-                .iter()
-                .zip(&goodput.cells)
-                .filter_map(|(rate, goodput)| {
-                    let (rate_at, goodput) = (rate.values[index]?, goodput.values[index]?);
-                    (is_positive(&rate_at) && is_positive(&goodput))
-                        .then_some((rate.at, rate_at, goodput))
-                })
-                .collect(),
-        })
-        .filter(|outline| !outline.points.is_empty())
-        .collect();
-    let description = description(test, "goodput against requests per second");
-    html! {
-        figure class="card whole" {
-            figcaption {
-                "Envelope: requests per second against goodput"
-                span class="direction" { "further up and right is better" }
-            }
-            div class="narrowed" {
-                (Envelope { description: &description, sizes: &test.settings, outlines: &outlines }.draw())
-            }
-            p class="note" { "Dotted: all points of one object size." }
-        }
-    }
 }
 
 fn percentile_cards(report: &Report, test: &TestReport) -> Markup {

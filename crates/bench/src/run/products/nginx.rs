@@ -25,7 +25,8 @@ enum StreamModule {
 
 /// As `nginx -V` tells how it was built: `--with-stream`, or `--with-stream=dynamic` beside `--modules-path=FOLDER`.
 fn stream_module(said: &str) -> Option<StreamModule> {
-    let word = |prefix: &str| said.split_ascii_whitespace().find_map(|word| word.strip_prefix(prefix));
+    let word =
+        |prefix: &str| said.split_ascii_whitespace().find_map(|word| word.strip_prefix(prefix));
     match word("--with-stream=") {
         Some("dynamic") => {
             let folder = word("--modules-path=")?;
@@ -46,9 +47,9 @@ fn lacks(service: &Service) -> Option<String> {
     match stream_module(&service.said) {
         Some(StreamModule::BuiltIn) => None,
         Some(StreamModule::File(path)) if Path::new(&path).is_file() => None,
-        Some(StreamModule::File(path)) => Some(format!(
-            "its stream module is not at {path}: apt-get install libnginx-mod-stream"
-        )),
+        Some(StreamModule::File(path)) => {
+            Some(format!("its stream module is not at {path}: apt-get install libnginx-mod-stream"))
+        }
         None => Some("it was built without the stream module (--with-stream)".into()),
     }
 }

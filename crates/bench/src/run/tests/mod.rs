@@ -10,10 +10,12 @@ mod idle_memory;
 mod instructions;
 mod object_sizes;
 mod p99;
+mod packets;
 mod queue;
 mod ramp;
 mod system_calls;
 mod tls;
+mod udp_queries;
 
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ use crate::record::TestRecord;
 pub use features::asks_for_feature;
 #[cfg(test)]
 pub use p99::IDLE_REQUESTS_PER_SECOND;
+pub use packets::{PACKETS, packet_products};
 pub use tls::is_beside_signatures;
 
 /// The objects of a scene that says nothing else.
@@ -56,6 +59,8 @@ pub fn run(
         "p99-idle" | "https-p99-idle" => p99::idle(session, test.name, budget, record),
         "p99-stressed" | "https-p99-stressed" => p99::stressed(session, test.name, budget, record),
         "p99-near-limit" => p99::near_limit(session, test.name, budget, record),
+        PACKETS => packets::run(session, test.name, budget, record),
+        "udp-queries" => udp_queries::run(session, test.name, budget, record),
         "queue" => queue::run(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),
         "cpu-65" => cpu_65::run(session, test.name, budget, record),

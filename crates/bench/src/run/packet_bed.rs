@@ -1,0 +1,244 @@
+//! The namespaces of a run, made ready for packets: who works on which core, what arrives where.
+//!
+//! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel's work on a device is
+//! done by a thread of its own (threaded NAPI): that of `clients` is all that the product does for a packet, and runs on
+//! the product's core; that of the servers' side, which drops what arrives, runs on a core of the load.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::RunError;
+use super::bed::Bed;
+use super::namespaces::{Namespaces, Role};
+use super::process::{find_program, output_of};
+use crate::packets::{self, Attached, Mac, Sending};
+
+/// The devices: the product's two, and the only one of everybody else.
+const FROM_CLIENTS: &str = "clients";
+const TO_SERVERS: &str = "servers";
+const DEVICE: &str = "product";
+/// Sources of the packets: the last byte counts up. They need not be anybody's.
+const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 0);
+/// Where packets go to.
+const PORT: u16 = 5_353;
+
+/// Who passes packets on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path4 {
+    /// The kernel's routing, to a server whose address they have.
+    Forwarding,
+    /// The kernel's address translation, from a virtual server to all servers in turn.
+    Nftables,
+}
+
+/// The bed, ready; what was changed is changed back when it is dropped.
+#[derive(Debug)]
+pub struct PacketBed<'a> {
+    bed: &'a Bed,
+    namespaces: &'a Namespaces,
+    _sink: Attached,
+    /// The kernel's thread for what comes from clients.
+    pub worker: u32,
+    from: Mac,
+    to: Mac,
+    device: u32,
+}
+
+impl<'a> PacketBed<'a> {
+    /// Makes it ready; the error says what is missing.
+    pub fn make(bed: &'a Bed) -> Result<Self, String> {
+        let namespaces = bed
+            .namespaces()
+            .ok_or("packets need a network of their own: run as root with --network namespaces")?;
+        for (program, package) in [("nft", "nftables"), ("ethtool", "ethtool")] {
+            if find_program(program).is_none() {
+                return Err(format!("the program {program} is needed: apt-get install {package}"));
+            }
+        }
+        let told = |error: RunError| error.to_string();
+        bed.as_product(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))
+            .map_err(told)?
+            .map_err(|error| format!("forwarding cannot be switched on: {error}"))?;
+        // What a redirected frame meets must take frames, and what leaves must do so frame by frame.
+        run_in(namespaces, Role::Product, &["ethtool", "-K", FROM_CLIENTS, "gro", "on"])?;
+        run_in(namespaces, Role::Product, &["ethtool", "-K", TO_SERVERS, "tx", "off"])?;
+        let index = |role| -> Result<u32, String> {
+            let text = read_in(namespaces, role, &format!("/sys/class/net/{DEVICE}/ifindex"))?;
+            text.parse().map_err(|_| format!("{text:?} is no number of a device"))
+        };
+        let at_origin = index(Role::Origin)?;
+        let sink = bed.as_origin(|| packets::drop_all(at_origin)).map_err(told)?;
+        let sink = sink.map_err(|error| format!("XDP cannot be used here: {error}"))?;
+        let worker = threaded(namespaces, Role::Product, FROM_CLIENTS, &bed.cores.product)?;
+        threaded(namespaces, Role::Origin, DEVICE, &bed.cores.load)?;
+        let mac = |role, device: &str| {
+            let path = format!("/sys/class/net/{device}/address");
+            parse_mac(&read_in(namespaces, role, &path)?)
+        };
+        Ok(Self {
+            bed,
+            namespaces,
+            _sink: sink,
+            worker,
+            from: mac(Role::Client, DEVICE)?,
+            to: mac(Role::Product, FROM_CLIENTS)?,
+            device: index(Role::Client)?,
+        })
+    }
+
+    /// What is sent for it.
+    pub fn sending(&self, path: Path4, flows: u32) -> Sending {
+        let destination = match path {
+            Path4::Forwarding => Role::Origin.first_address(),
+            Path4::Nftables => Role::Product.first_address(),
+        };
+        let frame = packets::frame((self.from, self.to), SOURCE, (destination, PORT));
+        let core = self.bed.cores.load.last().copied().unwrap_or_default();
+        Sending { frame, flows, device: self.device, core }
+    }
+
+    /// Starts passing them on.
+    pub fn begin(&self, path: Path4, servers: &[Ipv4Addr], rules: &Path) -> Result<(), String> {
+        if path == Path4::Forwarding {
+            return Ok(());
+        }
+        fs::write(rules, rules_for(Role::Product.first_address(), servers))
+            .map_err(|error| format!("{}: {error}", rules.display()))?;
+        run_in(self.namespaces, Role::Product, &["nft", "-f", &rules.to_string_lossy()])
+    }
+
+    /// Stops it.
+    pub fn end(&self, path: Path4) -> Result<(), String> {
+        match path {
+            Path4::Forwarding => Ok(()),
+            Path4::Nftables => {
+                run_in(self.namespaces, Role::Product, &["nft", "delete", "table", "ip", TABLE])
+            }
+        }
+    }
+
+    /// Packets that arrived at the servers' side.
+    pub fn arrived(&self) -> Result<u64, String> {
+        let read = self.bed.as_origin(|| packets::received(DEVICE));
+        read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for PacketBed<'_> {
+    fn drop(&mut self) {
+        for (role, device) in [(Role::Product, FROM_CLIENTS), (Role::Origin, DEVICE)] {
+            // The namespaces go with the run; until then other tests shall find them as they were.
+            let _ = set_threaded(self.namespaces, role, device, false);
+        }
+        let _ =
+            run_in(self.namespaces, Role::Product, &["ethtool", "-K", FROM_CLIENTS, "gro", "off"]);
+        let _ = run_in(self.namespaces, Role::Product, &["ethtool", "-K", TO_SERVERS, "tx", "on"]);
+    }
+}
+
+const TABLE: &str = "weir_bench";
+
+/// The rules of the address translation, as in the template's comments.
+fn rules_for(virtual_server: Ipv4Addr, servers: &[Ipv4Addr]) -> String {
+    let places: Vec<String> =
+        servers.iter().enumerate().map(|(place, server)| format!("{place} : {server}")).collect();
+    include_str!("../../../../bench/peers/packets/nftables.nft")
+        .replace("@TABLE@", TABLE)
+        .replace("@IP@", &virtual_server.to_string())
+        .replace("@PORT@", &PORT.to_string())
+        .replace("@COUNT@", &servers.len().to_string())
+        .replace("@LIST@", &places.join(", "))
+}
+
+fn run_in(namespaces: &Namespaces, role: Role, words: &[&str]) -> Result<(), String> {
+    output_in(namespaces, role, words).map(drop)
+}
+
+fn read_in(namespaces: &Namespaces, role: Role, path: &str) -> Result<String, String> {
+    // `ip netns exec` has the /sys of the namespace.
+    output_in(namespaces, role, &["cat", path]).map(|text| text.trim().to_owned())
+}
+
+fn output_in(namespaces: &Namespaces, role: Role, words: &[&str]) -> Result<String, String> {
+    let mut command = namespaces.prefix(role);
+    command.extend(words.iter().map(OsString::from));
+    output_of(&command, Path::new("/"))
+}
+
+fn set_threaded(
+    namespaces: &Namespaces,
+    role: Role,
+    device: &str,
+    is_on: bool,
+) -> Result<(), String> {
+    let line = format!("echo {} > /sys/class/net/{device}/threaded", u8::from(is_on));
+    run_in(namespaces, role, &["sh", "-c", &line])
+}
+
+/// Gives a device a thread on these cores; its process.
+fn threaded(
+    namespaces: &Namespaces,
+    role: Role,
+    device: &str,
+    cores: &[usize],
+) -> Result<u32, String> {
+    let before = kernel_threads(device);
+    set_threaded(namespaces, role, device, true)?;
+    let made = kernel_threads(device).into_iter().find(|thread| !before.contains(thread));
+    let thread = made.ok_or_else(|| format!("the kernel made no thread for {device}"))?;
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(*core));
+    let id = i32::try_from(thread).ok().and_then(Pid::from_raw);
+    sched_setaffinity(id, &set)
+        .map_err(|error| format!("the kernel's thread for {device} cannot be moved: {error}"))?;
+    Ok(thread)
+}
+
+/// The kernel's threads for devices of that name, of which there may be some elsewhere.
+fn kernel_threads(device: &str) -> Vec<u32> {
+    let prefix = format!("napi/{device}-");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+    let is_its = |id: &u32| {
+        fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.starts_with(&prefix))
+    };
+    ids.filter(is_its).collect()
+}
+
+fn parse_mac(text: &str) -> Result<Mac, String> {
+    let bytes: Option<Vec<u8>> =
+        text.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| format!("{text:?} is no address of Ethernet"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_ethernet() {
+        assert_eq!(parse_mac("02:00:0a:ff:10:01\n"), Ok([2, 0, 10, 255, 16, 1]));
+        for text in ["", "02:00", "02:00:0a:ff:10:zz", "1:2:3:4:5:6:7"] {
+            assert!(parse_mac(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rules_have_every_server_once() {
+        let servers = [Ipv4Addr::new(198, 18, 64, 2), Ipv4Addr::new(198, 18, 64, 3)];
+        let text = rules_for(Ipv4Addr::new(198, 18, 32, 1), &servers);
+        assert!(!text.contains('@'), "{text}");
+        assert!(
+            text.contains("numgen inc mod 2 map { 0 : 198.18.64.2, 1 : 198.18.64.3 }"),
+            "{text}"
+        );
+        assert!(text.contains("ip daddr 198.18.32.1 udp dport 5353"), "{text}");
+    }
+}

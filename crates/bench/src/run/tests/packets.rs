@@ -1,0 +1,237 @@
+//! Packets as fast as they can be made, through the product's namespace.
+//!
+//! No process does the work, but the kernel: what counts as the product's is the busy time of its core, less what that
+//! core does at rest.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{plain_scene, workload};
+use crate::catalogue::{IP_FORWARD, NFTABLES, PACKET_CASES, PENDING_PREFIX};
+use crate::load::{Observer as _, Outcome, Window};
+use crate::packets::{FRAME_BYTES, Sender};
+use crate::record::{Product, TestRecord};
+use crate::run::extent::{Budget, Extent};
+use crate::run::meter::Meter;
+use crate::run::namespaces::Role;
+use crate::run::packet_bed::{PacketBed, Path4};
+use crate::run::process::output_of;
+use crate::run::products::WEIR;
+use crate::run::rotation::{Failure, Judge, Rounds, Sample, Setting, Stage, Stop, omit, rotate};
+use crate::run::session::{Live, Session};
+use crate::run::workload::Workload;
+
+/// The test's name.
+pub const PACKETS: &str = "l4-packets";
+
+/// What passes packets on in the kernel, as the record has it.
+pub fn packet_products() -> Vec<Product> {
+    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    let nft = output_of(&["nft", "--version"].map(OsString::from), Path::new("/"));
+    let nft = nft.unwrap_or_default().split_ascii_whitespace().nth(1).unwrap_or("?").to_owned();
+    let product =
+        |name: &str, version: String| Product { name: name.into(), version, ..Product::default() };
+    vec![
+        product(NFTABLES, format!("{nft}, Linux {kernel}")),
+        product(IP_FORWARD, format!("Linux {kernel}")),
+    ]
+}
+
+/// In the order of [`PACKET_CASES`].
+const FLOWS: [u32; 2] = [1 << 16, 1 << 20];
+const _: () = assert!(FLOWS.len() == PACKET_CASES.len());
+const PATHS: [(&str, Path4); 2] = [(NFTABLES, Path4::Nftables), (IP_FORWARD, Path4::Forwarding)];
+/// Packets for each flow before anything is measured, so that hardly a flow is new then (each of them is missed by one in
+/// e⁴).
+const WARMING_PACKETS_PER_FLOW: u64 = 4;
+/// What that may take.
+const WARMING_MAX: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(10);
+/// Room in the kernel's table beyond the flows of a test.
+const CONNTRACK_SPARE: u64 = 16_384;
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    omit(record, WEIR, None, format!("{PENDING_PREFIX}`type: fast_l4` is still to come"));
+    let scene = plain_scene(test, budget, 0);
+    // No program is started: the kernel is there.
+    let live = session.open_some(test, scene, &[], None, record)?;
+    let mut stage = PacketStage { live, flows: 0 };
+    for &at in budget.settings {
+        stage.flows = FLOWS[at as usize];
+        let base = workload(budget, 0, stage.flows as usize);
+        let judge = stage.live.session.judge(Judge::AnyRate);
+        let mut workloads = Vec::new();
+        for (name, path) in PATHS {
+            match unable(stage.live.session, path, stage.flows) {
+                Some(reason) => omit(record, name, Some(at), reason),
+                None => workloads.push((name.to_owned(), base.clone())),
+            }
+        }
+        let label = PACKET_CASES[at as usize].to_owned();
+        let mut setting = Setting { at, label, judge, workloads };
+        let repeats_max = budget.rounds * stage.live.session.pace().repeats_per_round;
+        let rounds = Rounds { first: 0, wanted: budget.rounds, of: budget.rounds, repeats_max };
+        rotate(&mut stage, &mut setting, rounds, record)?;
+    }
+    Ok(())
+}
+
+/// Why packets cannot take that path here.
+fn unable(session: &Session<'_>, path: Path4, flows: u32) -> Option<String> {
+    if let Err(reason) = PacketBed::make(&session.bed) {
+        return Some(reason);
+    }
+    if path == Path4::Forwarding {
+        return None;
+    }
+    let file = "/proc/sys/net/netfilter/nf_conntrack_max";
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    // Not there until something asks for it; then the kernel's own number is as large as memory allows.
+    let room: u64 = text.trim().parse().ok()?;
+    let needed = u64::from(flows) + CONNTRACK_SPARE;
+    (room < needed).then(|| {
+        format!(
+            "the kernel's table of connections has room for {room} and {needed} are needed: sysctl -w \
+             net.netfilter.nf_conntrack_max={needed}"
+        )
+    })
+}
+
+struct PacketStage<'s, 'a> {
+    live: Live<'s, 'a>,
+    flows: u32,
+}
+
+impl PacketStage<'_, '_> {
+    fn sample(
+        &mut self,
+        path: Path4,
+        workload: &Workload,
+        resting_share: f64,
+    ) -> Result<Sample, Failure> {
+        let session = &mut *self.live.session;
+        let unable = Failure::Unable;
+        let bed = PacketBed::make(&session.bed).map_err(unable)?;
+        let rules = session.store.working("l4-packets", "rules")?.join("nftables.nft");
+        let servers: Vec<Ipv4Addr> = session.origin.members.iter().filter_map(ipv4).collect();
+        bed.begin(path, &servers, &rules).map_err(unable)?;
+        let sampled = through(session, &bed, (path, self.flows), workload, resting_share);
+        bed.end(path).map_err(unable)?;
+        sampled
+    }
+}
+
+fn ipv4(address: &std::net::SocketAddr) -> Option<Ipv4Addr> {
+    match address.ip() {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    }
+}
+
+fn through(
+    session: &Session<'_>,
+    bed: &PacketBed<'_>,
+    (path, flows): (Path4, u32),
+    workload: &Workload,
+    resting_share: f64,
+) -> Result<Sample, Failure> {
+    let unable = Failure::Unable;
+    let enter = session.bed.entering(Role::Client);
+    let sender = Sender::start(bed.sending(path, flows), enter)
+        .map_err(|error| unable(format!("packets cannot be sent: {error}")))?;
+    warm_up(session, bed, &sender, flows, workload)?;
+    let processes = (bed.worker, session.origin.id());
+    let mut meter = Meter::new(&session.bed.cores, processes, &session.energy);
+    let (before, began) = (bed.arrived().map_err(unable)?, Instant::now());
+    meter.measurement_began();
+    std::thread::sleep(workload.measure);
+    meter.measurement_ended();
+    let (arrived, elapsed_s) = (bed.arrived().map_err(unable)?, began.elapsed().as_secs_f64());
+    let arrived = arrived.saturating_sub(before);
+    let sent_until_the_end = sender.is_sending();
+    let ended = sender.end();
+    session.check_interrupt()?;
+    let sender_s = ended.map_err(|error| unable(format!("packets cannot be sent: {error}")))?;
+    if arrived == 0 || !sent_until_the_end {
+        return Err(unable("not one packet arrived at the servers".into()));
+    }
+    let bytes = arrived * FRAME_BYTES as u64;
+    let (cost, mut around) = meter.finish(resting_share)?;
+    // The kernel's thread shares its core with softirqs that are its own work.
+    (around.waited_share, around.foreign_share) = (0.0, 0.0);
+    let load = Outcome {
+        requests: arrived,
+        requests_per_second: arrived as f64 / elapsed_s,
+        window: Some(Window { elapsed_s, requests: arrived, bytes }),
+        bytes,
+        elapsed_s,
+        // Of the whole load, the warm-up included, as the share of it that was measured.
+        cpu_seconds: sender_s.min(elapsed_s),
+        ..Outcome::default()
+    };
+    Ok(Sample { load, cost, around })
+}
+
+/// Waits until the flows are known.
+fn warm_up(
+    session: &Session<'_>,
+    bed: &PacketBed<'_>,
+    sender: &Sender,
+    flows: u32,
+    workload: &Workload,
+) -> Result<(), Failure> {
+    let (began, before) = (Instant::now(), bed.arrived().map_err(Failure::Unable)?);
+    let is_smoke = session.extent == Extent::Smoke;
+    let wanted = if is_smoke { 0 } else { u64::from(flows) * WARMING_PACKETS_PER_FLOW };
+    loop {
+        session.check_interrupt()?;
+        std::thread::sleep(LOOK);
+        let arrived = bed.arrived().map_err(Failure::Unable)? - before;
+        let is_warm = arrived >= wanted && began.elapsed() >= workload.warm_up;
+        if is_warm || began.elapsed() > WARMING_MAX || !sender.is_sending() {
+            return Ok(());
+        }
+    }
+}
+
+impl Stage for PacketStage<'_, '_> {
+    fn rest(&mut self) -> Result<f64, Stop> {
+        self.live.rest()
+    }
+
+    fn measure(
+        &mut self,
+        product: &str,
+        workload: &Workload,
+        resting_share: f64,
+    ) -> Result<Sample, Failure> {
+        self.live.session.check_interrupt()?;
+        match PATHS.iter().find(|(name, _)| *name == product) {
+            Some((_, path)) => self.sample(*path, workload, resting_share),
+            None => Err(Failure::Unable("it passes no packets on".into())),
+        }
+    }
+
+    fn may_repeat(&self) -> bool {
+        self.live.may_repeat()
+    }
+
+    fn is_alive(&self, _: &str) -> bool {
+        true
+    }
+
+    fn begin_step(&mut self, what: &str) {
+        self.live.begin_step(what);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.live.note(text);
+    }
+}
