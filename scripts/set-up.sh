@@ -24,17 +24,26 @@ quietly() {
     rm -f "$log"
 }
 
-# need_commands COMMAND:PACKAGE...: installs the packages of the commands that are absent.
+# need_commands COMMAND:PACKAGE...: installs the packages of the commands that are absent; of what is no command, a module of
+# another program, stands an absolute path instead.
 need_commands() {
     local pair missing=()
     for pair in "$@"; do
-        command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+        is_there "${pair%%:*}" || missing+=("${pair#*:}")
     done
     [ "${#missing[@]}" -eq 0 ] && return
     command -v apt-get >/dev/null || fail "please install what provides: ${missing[*]}"
     [ "$(id -u)" -eq 0 ] || fail "run as root once, or: apt-get install ${missing[*]}"
     step "installing ${missing[*]}"
     install_packages "${missing[@]}"
+}
+
+# is_there WHAT: whether there is such a command, or such a file.
+is_there() {
+    case $1 in
+        /*) [ -e "$1" ] ;;
+        *) command -v "$1" >/dev/null ;;
+    esac
 }
 
 install_packages() {

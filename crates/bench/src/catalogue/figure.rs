@@ -195,7 +195,7 @@ impl Figure {
             Self::ResponseBytes => divided(load.bytes as f64, load.requests as f64),
             Self::RequestsPerJoule => cost.joules.and_then(|joules| divided(requests, joules)),
             Self::Lost => {
-                let begun = (load.requests + load.errors) as f64;
+                let begun = load.requests as f64 + load.errors as f64;
                 divided(load.errors as f64 * 100.0, begun)
             }
             Self::PacketRate => Some(load.requests_per_second / 1e6),

@@ -11,11 +11,15 @@ use std::time::Duration;
 
 use clap::Args;
 use hyper::Uri;
+use weir_bench::load::udp::UdpPlan;
 use weir_bench::load::{
     self, Checksum, Expectation, Extent, Http2Plan, Observer, Plan, Progress, RequestSpec, Target,
     TlsOptions, TlsPlan,
 };
+use weir_bench::load::{LoadError, Outcome};
 use weir_http::is_token;
+
+mod udp;
 
 use super::show;
 use super::signals::stop_at_signal;
@@ -49,6 +53,9 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// whenever they were asked for: `window` in the JSON. Requests, errors and latencies are of what was begun in
 /// it (with --rate: due in it).
 ///
+/// With udp://HOST:PORT it sends queries, one under way per connection, which is a flow (a port) of its own, and expects
+/// the answers that `weir bench origin --udp` gives. A query without an answer within --timeout is lost, and an error.
+///
 /// Exit status: 0 there were good responses, 1 there was none, 2 wrong usage or the load could not run,
 /// 3 the result could not be written.
 #[derive(Debug, Args)]
@@ -57,6 +64,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
     weir bench load http://127.0.0.1:8080/ --rate 20000 --duration 10s --json\n  \
     weir bench load http://shop:8080/ --requests-per-connection 1      a connection for every request\n  \
     weir bench load http://shop/a http://shop/b --post-share 20% --body-size 2KiB\n  \
+    weir bench load udp://127.0.0.1:9053 --rate 20000 --requests-per-connection 1      a flow for every query\n  \
     weir bench load https://shop/ --tls-version 1.3 --tls-resume off --requests-per-connection 1")]
 pub struct Arguments {
     /// What to ask for; connections take turns over addresses, requests over paths
@@ -172,6 +180,9 @@ pub struct Arguments {
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     streams: u16,
 
+    #[command(flatten)]
+    udp: udp::Options,
+
     /// Print the result as JSON on standard output
     #[arg(long)]
     json: bool,
@@ -179,19 +190,19 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let plan = match plan_of(arguments) {
-        Ok(plan) => plan,
+    let load = match load_of(arguments) {
+        Ok(load) => load,
         Err(message) => {
             output::tell(format_args!("weir bench load: {message}\n"));
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    if let Err(error) = stop_at_signal(&plan.stop) {
+    if let Err(error) = stop_at_signal(load.stop()) {
         output::tell(format_args!("weir bench load: cannot watch for signals: {error}\n"));
         return ExitCode::from(EXIT_FAILED);
     }
     let mut line = ProgressLine { shown: false, on_terminal: io::stderr().is_terminal() };
-    let result = load::run(&plan, &mut line);
+    let result = load.run(&mut line);
     line.clear();
     match result {
         Ok(outcome) => {
@@ -211,6 +222,38 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             ExitCode::from(EXIT_FAILED)
         }
     }
+}
+
+/// What is asked: HTTP, or queries over UDP.
+enum Load {
+    Http(Box<Plan>),
+    Udp(UdpPlan),
+}
+
+impl Load {
+    fn stop(&self) -> &Arc<AtomicBool> {
+        match self {
+            Self::Http(plan) => &plan.stop,
+            Self::Udp(plan) => &plan.stop,
+        }
+    }
+
+    fn run(&self, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+        match self {
+            Self::Http(plan) => load::run(plan, observer),
+            Self::Udp(plan) => load::udp::run(plan, observer),
+        }
+    }
+}
+
+fn load_of(arguments: &Arguments) -> Result<Load, String> {
+    if arguments.urls.iter().any(|url| udp::is_udp(url)) {
+        return udp::plan_of(arguments).map(Load::Udp);
+    }
+    if let Some(option) = arguments.udp.given() {
+        return Err(format!("{option} is for udp:// addresses only"));
+    }
+    plan_of(arguments).map(|plan| Load::Http(Box::new(plan)))
 }
 
 /// One line on the terminal that says how far the load is.

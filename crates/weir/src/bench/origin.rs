@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use weir_bench::origin::{Fault, Origin, SERVERS_MAX, Settings};
+use weir_bench::origin::{Fault, Origin, SERVERS_MAX, Settings, UdpOrigin, UdpSettings};
 
 use super::signals::Signals;
 use crate::output;
@@ -29,6 +29,7 @@ const EXIT_FAILED: u8 = 1;
 #[command(after_help = "Examples:\n  \
     weir bench origin --listen 127.0.0.1:9001\n  \
     weir bench origin --listen 127.0.1.1:9001 --servers 72\n  \
+    weir bench origin --udp --listen 127.0.0.1:9053      for weir bench load udp://127.0.0.1:9053\n  \
     weir bench origin --listen 127.0.0.1:9001 --delay 5ms --fault 503=1% --fault reset=0.1%")]
 pub struct Arguments {
     /// Address of the first server; with port 0 the system chooses one
@@ -58,6 +59,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FAULT=SHARE", value_parser = parse_fault)]
     fault: Vec<Fault>,
 
+    /// Answer queries over UDP instead, each with as many bytes as it asks for
+    #[arg(long, conflicts_with_all = ["delay", "fault", "html_saving"])]
+    udp: bool,
+
     /// How much shorter gzip makes .html objects
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "75%")]
     html_saving: f64,
@@ -75,6 +80,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn serve(arguments: &Arguments) -> std::io::Result<()> {
+    if arguments.udp {
+        return serve_udp(arguments);
+    }
     let mut signals = Signals::new()?;
     let origin = Origin::start(&Settings {
         listen: arguments.listen,
@@ -84,6 +92,20 @@ fn serve(arguments: &Arguments) -> std::io::Result<()> {
         delay: arguments.delay.unwrap_or_default(),
         faults: arguments.fault.clone(),
         html_saving: arguments.html_saving,
+    })?;
+    output::print(format_args!("{}\n", json!({ "listening": origin.addresses() })))?;
+    signals.wait();
+    let counts = serde_json::to_value(origin.counts())?;
+    output::print(format_args!("{counts}\n"))
+}
+
+fn serve_udp(arguments: &Arguments) -> std::io::Result<()> {
+    let mut signals = Signals::new()?;
+    let origin = UdpOrigin::start(&UdpSettings {
+        listen: arguments.listen,
+        servers: usize::from(arguments.servers),
+        threads: usize::from(arguments.threads),
+        cores: arguments.cores.clone(),
     })?;
     output::print(format_args!("{}\n", json!({ "listening": origin.addresses() })))?;
     signals.wait();

@@ -208,7 +208,8 @@ impl Engine {
                 Some(pacer) => pacer.take(now_us),
                 None => Some(now_us),
             };
-            let (Some(due_us), Some(index)) = (due_us, self.free.pop()) else { return Ok(()) };
+            let Some(due_us) = due_us else { return Ok(()) };
+            let Some(index) = self.free.pop() else { return Ok(()) };
             self.ask(plan, times, index, due_us)?;
         }
         Ok(())

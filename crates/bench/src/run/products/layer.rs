@@ -25,7 +25,7 @@ pub enum Sessions {
 
 impl Layer {
     /// The one of three templates that is for this layer.
-    pub(super) fn of_three<'t>(self, [http, tcp, udp]: [&'t str; 3]) -> &'t str {
+    pub(super) fn of_three(self, [http, tcp, udp]: [&str; 3]) -> &str {
         match self {
             Self::Http => http,
             Self::Tcp => tcp,
