@@ -139,7 +139,7 @@ const FULL: &[Budget] = &[
     budget("queue", TWO_CASES, 3, (500, 2_500), ALONE),
     budget("l4-connections", SINGLE, 5, (300, 2_500), SCALED),
     budget("l4-throughput", SINGLE, 5, (300, 2_500), SCALED),
-    budget("l4-envelope", ALL_SHAPES, 3, (200, 800), ALONE),
+    budget("l4-envelope", ALL_SHAPES, 3, (100, 700), ALONE),
     budget("l4-512k", SINGLE, 3, (300, 5_000), SCALED),
     budget("udp-queries", TWO_CASES, 3, (300, 2_000), ALONE),
     extra("l4-packets", TWO_CASES, 3, (300, 2_000)),

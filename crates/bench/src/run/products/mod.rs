@@ -482,6 +482,28 @@ mod tests {
     }
 
     #[test]
+    fn every_layer_has_its_configuration_or_a_reason() {
+        let said = format!("{NGINX_SAYS}configure arguments: --with-stream\n");
+        for definition in ALL.iter().filter(|definition| definition.file.is_some()) {
+            let mut seen = Vec::new();
+            let udp = [Sessions::OneShot, Sessions::Kept].map(Layer::Udp);
+            for layer in [Layer::Http, Layer::Tcp].into_iter().chain(udp) {
+                let service = Service { layer, said: said.clone(), ..service(2, 3, 1) };
+                let text = (definition.configuration)(&service);
+                assert_eq!(template::unfilled(&text), None, "{}:\n{text}", definition.name);
+                let is_known = text.matches("127.0.1.").count() == 3;
+                let reason = definition.unable(&service);
+                assert!(is_known || reason.is_some(), "{} {layer:?}", definition.name);
+                assert!(layer != Layer::Tcp || reason.is_none(), "{reason:?}");
+                seen.push(text);
+            }
+            seen.dedup();
+            let expected = if definition.name == "haproxy" { 3 } else { 4 };
+            assert_eq!(seen.len(), expected, "{}", definition.name);
+        }
+    }
+
+    #[test]
     fn features_are_configured_where_they_are_asked_for() {
         for definition in ALL.iter().filter(|definition| definition.file.is_some()) {
             let mut seen = Vec::new();
