@@ -236,10 +236,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     for sentence in limits::told(report, test) {
         page.paragraph(&escaped(&sentence));
     }
-    for sentence in handshakes::told(report, test) {
-        page.line(&format!("- {}", escaped(&sentence)));
-    }
-    for sentence in published::told(report, test) {
+    for sentence in told_beside(report, test) {
         page.line(&format!("- {}", escaped(&sentence)));
     }
     for goal in goals::told(report, test) {
@@ -256,6 +253,11 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     if !errors.is_empty() {
         page.paragraph(&format!("Failed transactions: {}.", escaped(&errors.join("; "))));
     }
+}
+
+/// What else is said of a test: its handshakes, and what others published.
+fn told_beside(report: &Report, test: &TestReport) -> Vec<String> {
+    [handshakes::told(report, test), published::told(report, test)].concat()
 }
 
 fn remainder(page: &mut Page, report: &Report) {

@@ -171,6 +171,20 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
 
+    #[command(flatten)]
+    http2: Http2Options,
+
+    #[command(flatten)]
+    udp: udp::Options,
+
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// HTTP/2 of a load.
+#[derive(Debug, Args)]
+struct Http2Options {
     /// Speak HTTP/2: agreed on by ALPN for https URLs, with prior knowledge for http ones
     #[arg(long, conflicts_with_all = ["post_share", "body_size", "body"])]
     http2: bool,
@@ -179,13 +193,6 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 100, requires = "http2",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     streams: u16,
-
-    #[command(flatten)]
-    udp: udp::Options,
-
-    /// Print the result as JSON on standard output
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the subcommand.
@@ -311,7 +318,10 @@ fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
             gzip: None,
         },
         tls: tls_of(arguments, &urls)?,
-        http2: arguments.http2.then_some(Http2Plan { streams: usize::from(arguments.streams) }),
+        http2: arguments
+            .http2
+            .http2
+            .then_some(Http2Plan { streams: usize::from(arguments.http2.streams) }),
         timeline_every: None,
         stop: Arc::new(AtomicBool::new(false)),
     })
@@ -373,7 +383,7 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
         version: arguments.tls_version.clone(),
         cipher: arguments.tls_cipher.clone(),
         curve: arguments.tls_curve.clone(),
-        protocol: arguments.http2.then_some("h2"),
+        protocol: arguments.http2.http2.then_some("h2"),
         authorities: arguments.tls_ca.clone(),
     };
     let bare = first.host.trim_start_matches('[').trim_end_matches(']').to_owned();

@@ -49,9 +49,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
             } @else {
                 (legend(report, &test.takers))
                 div class="cards" {
-                    @if test.test.picture == Picture::Envelope { (envelope::cards(report, test)) }
-                    @if test.test.picture == Picture::OverTime { (over_time::card(report, test)) }
-                    @if test.test.picture == Picture::Percentiles { (percentile_cards(report, test)) }
+                    (pictures(report, test))
                     @for figure in &test.figures { (card(report, verdicts, test, figure)) }
                 }
                 @if let Some(sentence) = story::one_peer(report, verdicts, test) {
@@ -63,10 +61,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 @for load in facts::loads(&record.facts, &called) {
                     p class="note" { (load) }
                 }
-                @for sentence in handshakes::told(report, test) {
-                    p class="note" { (sentence) }
-                }
-                @for sentence in published::told(report, test) {
+                @for sentence in handshakes::told(report, test).into_iter().chain(published::told(report, test)) {
                     p class="note" { (sentence) }
                 }
                 @for goal in goals::told(report, test) {
@@ -104,6 +99,16 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The charts that stand before those of the figures.
+fn pictures(report: &Report, test: &TestReport) -> Markup {
+    match test.test.picture {
+        Picture::Envelope => envelope::cards(report, test),
+        Picture::Percentiles => percentile_cards(report, test),
+        Picture::OverTime => over_time::card(report, test),
+        Picture::Bars | Picture::Lines => html! {},
     }
 }
 

@@ -92,7 +92,7 @@ fn of_http(arguments: &Arguments) -> Option<&'static str> {
         (arguments.tls_curve.is_some(), "--tls-curve"),
         (arguments.tls_resume != "on", "--tls-resume"),
         (arguments.tls_ca.is_some(), "--tls-ca"),
-        (arguments.http2, "--http2"),
+        (arguments.http2.http2, "--http2"),
     ];
     given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
 }
