@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `Copied` | read and told as any ([`Handler::received`]), and the handler sends them | [`FULL_READS`] reads in a row have filled the buffer |
 //! | `Spliced` | moved by a pipe (splice(2)), and the handler is told how many ([`Handler::passed`]) | [`SHORT_FILLS`] moves in a row were short |
+//! | `Ended` | nothing comes behind the peer's end | – |
 //!
 //! A few bytes are copied in fewer calls; of many, each copy costs more than the calls. Without a pipe, and to a socket for
 //! which something is queued, bytes are copied. What the other socket does not take stays in the pipe, which is queued for it
@@ -39,6 +40,7 @@ pub struct Straight {
 enum Pace {
     Copied { full_reads: u8 },
     Spliced { short_fills: u8 },
+    Ended,
 }
 
 impl Straight {
@@ -60,6 +62,7 @@ impl Straight {
                 Pace::Spliced { short_fills: short_fills + 1 }
             }
             Pace::Spliced { .. } => Pace::Copied { full_reads: 0 },
+            Pace::Ended => Pace::Ended,
         };
     }
 }
@@ -85,6 +88,11 @@ pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
         let is_read = |it: &&mut Socket| it.state == State::Open && !it.paused && it.readable;
         let Some(socket) = io.sockets.get(token).filter(is_read) else { break };
         let owner = socket.owner;
+        if socket.straight.as_ref().is_some_and(|it| it.pace == Pace::Ended) {
+            // The kernel tells of the end when it comes, which may be after it was read.
+            socket.readable = false;
+            break;
+        }
         match step(io, token) {
             // What was moved is told before what comes behind it.
             Step::Copy if moved > 0 => break,
@@ -135,7 +143,10 @@ fn copy(io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Own
             handler.received(io, owner, &mut scratch[..count]);
         }
         Read::Nothing => {}
-        Read::End => handler.ended(io, owner),
+        Read::End => {
+            end(socket);
+            handler.ended(io, owner);
+        }
         Read::Failure(error) => handler.failed(io, owner, error),
     }
     io.scratch = scratch;
@@ -163,10 +174,17 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
                 straight.note(filled.bytes(), bulk);
             }
             let count = filled.bytes();
-            return if pass_on(io, sink, filled) { Step::Moved(count) } else { Step::Stopped(count) };
+            return if pass_on(io, sink, filled) {
+                Step::Moved(count)
+            } else {
+                Step::Stopped(count)
+            };
         }
         Fill::Nothing(pipe) => (pipe, Step::Moved(0)),
-        Fill::End(pipe) => (pipe, Step::End),
+        Fill::End(pipe) => {
+            end(socket);
+            (pipe, Step::End)
+        }
         Fill::Failure(pipe, error) => (pipe, Step::Failed(error)),
         Fill::Unable(pipe) => {
             socket.read_as(Reading::Usual);
@@ -177,6 +195,13 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
     socket.readable = false;
     io.pipes.give(pipe);
     step
+}
+
+/// Nothing comes behind the peer's end, not even its reset.
+fn end(socket: &mut Socket) {
+    if let Some(straight) = &mut socket.straight {
+        straight.pace = Pace::Ended;
+    }
 }
 
 /// Whether what comes for a socket may go there by a pipe: it is open and plain, and nothing is queued for it.

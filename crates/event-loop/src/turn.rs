@@ -6,9 +6,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::bounds::{
-    ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, READ_BUFFER_BYTES, READS_IN_A_ROW_MAX,
-};
+use crate::bounds::{ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, READ_BUFFER_BYTES, READS_IN_A_ROW_MAX};
 use crate::clock;
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
