@@ -232,3 +232,6 @@ fn pass_on(io: &mut EventLoop, sink: Token, filled: Filled) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests;
