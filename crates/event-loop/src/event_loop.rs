@@ -330,9 +330,12 @@ impl EventLoop {
         }
     }
 
-    /// From now on a socket is read like that.
-    #[inline]
+    /// From now on a socket is read like that; as usual where it or the other is to go straight and is no plain one.
     pub fn read_as(&mut self, token: Token, reading: Reading) {
+        let reading = match reading {
+            Reading::Straight(sink) if self.is_secure(sink) => Reading::Usual,
+            reading => reading,
+        };
         if let Some(socket) = self.sockets.get(token) {
             socket.read_as(reading);
         }

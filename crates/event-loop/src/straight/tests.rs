@@ -6,6 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use weir_tls::Session;
+use weir_tls::client::{ClientSettings, client_config};
 
 use super::*;
 use crate::kernel::Descriptor;
@@ -280,6 +282,20 @@ fn a_sink_that_breaks_is_told_of_and_takes_its_pipe_along() {
     io.reset(tunnel.source);
     sender.join().unwrap();
     assert_eq!(io.pipes.open(), 0, "{:?}", tunnel.passed);
+}
+
+#[test]
+fn to_a_secure_socket_nothing_goes_straight() {
+    let mut io = EventLoop::new().unwrap();
+    let (_from, tunnel, _to) = tunnel(&mut io);
+    let settings = ClientSettings { authorities: None, identity: None, alpn: Vec::new() };
+    let config = client_config(&settings).unwrap();
+    let session = Session::client(&config, "shop.example".try_into().unwrap()).unwrap();
+    io.secure(tunnel.sink, session, b"");
+    io.read_as(tunnel.source, Reading::Straight(tunnel.sink));
+    assert!(io.sockets.get(tunnel.source).unwrap().is_read_as_usual());
+    io.read_as(tunnel.sink, Reading::Straight(tunnel.source));
+    assert!(io.sockets.get(tunnel.sink).unwrap().is_read_as_usual());
 }
 
 #[test]
