@@ -312,6 +312,7 @@ impl<'a> Run<'a> {
     /// What nobody but weir sees.
     fn count_weirs_own(&self) {
         let (table, tally) = (self.worker.table(), &self.world.tally);
+        tally.count_many(Kind::Spliced, self.worker.bytes_spliced());
         for server in &table.virtual_servers {
             let totals = server.counters.totals();
             tally.count_many(Kind::ManyConnections, totals.connections_refused);

@@ -46,6 +46,12 @@ pub struct Checker {
 }
 
 impl Checker {
+    /// Checks the pattern from `offset` on, which counts as received.
+    #[must_use]
+    pub fn beginning_at(offset: u64) -> Self {
+        Self { offset, wrong_before: None }
+    }
+
     /// Takes the next bytes.
     pub fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {

@@ -151,6 +151,11 @@ impl SimulatedWorker {
         self.io.due_us(self.wanted_at_us, memory::now_us())
     }
 
+    /// Bytes that went from socket to socket by a pipe.
+    pub fn bytes_spliced(&self) -> u64 {
+        self.counters.totals().bytes_spliced
+    }
+
     /// The table in force.
     pub fn table(&self) -> &Arc<LiveTable> {
         &self.table

@@ -7,11 +7,12 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::Sealed;
 
-use crate::bounds::{READ_BUFFER_BYTES, SCRATCH_BYTES};
+use crate::bounds::SCRATCH_BYTES;
 use crate::clock::{self, Clock};
-use crate::kernel::{Descriptor, Kernel};
+use crate::kernel::{Bulk, Descriptor, Kernel};
 use crate::output::Spares;
-use crate::socket::{Socket, State};
+use crate::pipes::{self, DESCRIPTORS_OF_A_PIPE, Pipes};
+use crate::socket::{Reading, Socket, State};
 use crate::sockets::{Endpoint, Source};
 use crate::table::Sockets;
 use crate::timers::Timers;
@@ -33,6 +34,9 @@ pub struct EventLoop {
     pub(crate) timers: Timers,
     pub(crate) clock: Clock,
     pub(crate) spares: Spares,
+    pub(crate) pipes: Pipes,
+    /// What makes many bytes of some.
+    pub(crate) bulk: Bulk,
     pub(crate) open_count: usize,
     pub(crate) room: Room,
     pub(crate) scratch: Box<[u8]>,
@@ -56,15 +60,17 @@ impl EventLoop {
     /// A loop without sockets over this kernel.
     pub fn over(kernel: Kernel) -> Self {
         let clock = clock::now();
-        let room = Room::within(kernel.descriptors_max());
+        let descriptors_max = kernel.descriptors_max();
         Self {
+            bulk: kernel.bulk(),
             kernel,
             sockets: Sockets::default(),
             timers: Timers::new(clock.now_ms()),
             clock,
             spares: Spares::default(),
+            pipes: Pipes::within(descriptors_max),
             open_count: 0,
-            room,
+            room: Room::within(descriptors_max),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             sealed: Sealed::new(),
             ready: Vec::new(),
@@ -255,6 +261,7 @@ impl EventLoop {
         let output = self.sockets.get(token).and_then(|socket| socket.output.take());
         let bytes = output.as_ref().map_or_else(Vec::new, |output| output.pending().to_vec());
         if let Some(output) = output {
+            debug_assert!(output.pipe.is_none(), "bytes of a tunnel go nowhere else");
             self.spares.give_output(*output);
         }
         bytes
@@ -323,12 +330,14 @@ impl EventLoop {
         }
     }
 
-    /// Reads no more than `bytes` of a socket before others get their turn, because the handler takes its time with
-    /// them; as usual with [`READ_BUFFER_BYTES`].
-    #[inline]
-    pub fn limit_reads(&mut self, token: Token, bytes: usize) {
+    /// From now on a socket is read like that; as usual where it or the other is to go straight and is no plain one.
+    pub fn read_as(&mut self, token: Token, reading: Reading) {
+        let reading = match reading {
+            Reading::Straight(sink) if self.is_secure(sink) => Reading::Usual,
+            reading => reading,
+        };
         if let Some(socket) = self.sockets.get(token) {
-            socket.read_bytes_max = bytes.clamp(1, READ_BUFFER_BYTES) as u32;
+            socket.read_as(reading);
         }
     }
 
@@ -419,6 +428,7 @@ impl EventLoop {
         socket.state = State::Free;
         socket.fd = None;
         socket.secure = None;
+        socket.straight = None;
         self.open_count -= 1;
         if let Some(output) = socket.output.take() {
             self.spares.give_output(*output);
@@ -497,7 +507,8 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn within(limit: usize) -> Self {
-        let sockets = limit.saturating_sub(DESCRIPTORS_BESIDE);
+        let of_pipes = pipes::open_max(limit) * DESCRIPTORS_OF_A_PIPE;
+        let sockets = limit.saturating_sub(DESCRIPTORS_BESIDE + of_pipes);
         let reserved = (sockets / 8).min(DESCRIPTORS_RESERVED_MAX);
         Self {
             accept_below: sockets - reserved,

@@ -25,6 +25,9 @@ pub trait Handler {
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>);
     /// Bytes arrived.
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]);
+    /// So many bytes have come that were not told by [`Self::received`]: they went on to another socket, or wait for it
+    /// to take them, as its handler has allowed by [`Reading::Straight`](crate::Reading).
+    fn passed(&mut self, _io: &mut EventLoop, _owner: Owner, _bytes: usize) {}
     /// The peer will send nothing more; all that it sent was delivered.
     fn ended(&mut self, io: &mut EventLoop, owner: Owner);
     /// The connection is broken.

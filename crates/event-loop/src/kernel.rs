@@ -10,7 +10,9 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
+use rustix::pipe::{self, PipeFlags, SpliceFlags};
 
+use crate::bounds::{PIPE_BYTES, PIPE_BYTES_MIN, READ_BUFFER_BYTES};
 #[cfg(feature = "simulation")]
 use crate::memory;
 use crate::sockets::{self, Endpoint, Source};
@@ -91,12 +93,98 @@ impl Kernel {
         }
     }
 
+    /// What makes many bytes of some.
+    pub fn bulk(&self) -> Bulk {
+        match self {
+            Self::Linux(_) => Bulk {
+                read_bytes: READ_BUFFER_BYTES,
+                fill_bytes_max: PIPE_BYTES,
+                short_bytes: READ_BUFFER_BYTES / 4,
+            },
+            #[cfg(feature = "simulation")]
+            Self::Memory(network) => network.bulk(),
+        }
+    }
+
+    /// A pipe with nothing in it; an error, too, where the kernel gives small ones alone.
+    pub fn pipe(&self) -> Result<Pipe, Errno> {
+        match self {
+            Self::Linux(_) => {
+                let (read, write) = pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+                // A user without privilege may have so much memory in pipes; then it stays as small as it is.
+                let sized = pipe::fcntl_setpipe_size(&write, PIPE_BYTES);
+                let bytes = sized.or_else(|_| pipe::fcntl_getpipe_size(&write))?;
+                if bytes < PIPE_BYTES_MIN {
+                    return Err(Errno::NOMEM);
+                }
+                Ok(Pipe::Linux { read, write })
+            }
+            #[cfg(feature = "simulation")]
+            Self::Memory(network) => network.conduit().map(Pipe::Memory),
+        }
+    }
+
     /// A socket on which a connection is under way or already there.
     pub fn connect(&self, to: Endpoint<'_>, source: Option<Source>) -> Result<Descriptor, Errno> {
         match self {
             Self::Linux(_) => sockets::connect(to, source).map(Descriptor::Socket),
             #[cfg(feature = "simulation")]
             Self::Memory(network) => network.connect(to).map(Descriptor::Memory),
+        }
+    }
+}
+
+/// What makes many bytes of some.
+#[derive(Debug, Clone, Copy)]
+pub struct Bulk {
+    /// A read of so many has filled the buffer.
+    pub read_bytes: usize,
+    /// As many are put into a pipe at once.
+    pub fill_bytes_max: usize,
+    /// Fewer at once are few.
+    pub short_bytes: usize,
+}
+
+/// A pipe.
+#[derive(Debug)]
+pub enum Pipe {
+    /// Of the real kernel: its two ends.
+    Linux {
+        /// Out of it.
+        read: OwnedFd,
+        /// Into it.
+        write: OwnedFd,
+    },
+    /// Of the kernel in memory.
+    #[cfg(feature = "simulation")]
+    Memory(memory::Conduit),
+}
+
+impl Pipe {
+    /// Moves what a socket has received into the pipe, but for what is above `bytes_max`.
+    pub fn fill(&self, from: &Descriptor, bytes_max: usize) -> Result<usize, Errno> {
+        match (self, from) {
+            (Self::Linux { write, .. }, Descriptor::Socket(socket)) => {
+                pipe::splice(socket, None, write, None, bytes_max, SpliceFlags::NONBLOCK)
+            }
+            #[cfg(feature = "simulation")]
+            (Self::Memory(conduit), Descriptor::Memory(end)) => conduit.fill(end, bytes_max),
+            #[cfg(feature = "simulation")]
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    /// Moves `bytes` of the pipe to a socket, or as many as it takes. Never with SPLICE_F_MORE: what has come goes out.
+    /// A broken socket raises SIGPIPE, for which this call has no flag; Rust programs ignore that signal.
+    pub fn drain(&self, to: &Descriptor, bytes: usize) -> Result<usize, Errno> {
+        match (self, to) {
+            (Self::Linux { read, .. }, Descriptor::Socket(socket)) => {
+                pipe::splice(read, None, socket, None, bytes, SpliceFlags::NONBLOCK)
+            }
+            #[cfg(feature = "simulation")]
+            (Self::Memory(conduit), Descriptor::Memory(end)) => conduit.drain(end, bytes),
+            #[cfg(feature = "simulation")]
+            _ => Err(Errno::BADF),
         }
     }
 }

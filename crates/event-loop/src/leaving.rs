@@ -20,7 +20,7 @@ use crate::timers::TICK_MS;
 use crate::token::Token;
 
 /// What a lingering socket reads and drops at most; behind that the peer is stopped by its window.
-const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const LINGER_BYTES_MAX: u32 = 64 * 1024 * 1024;
 /// A lingering socket reads and drops for so long, whatever comes.
 const LINGER_MS: u64 = 30_000;
 /// A finished socket is closed when its peer has neither sent nor taken anything for so long.
@@ -63,7 +63,8 @@ impl EventLoop {
         socket.paused = false;
         // What was received and not delivered is dropped like the rest.
         socket.secure = None;
-        socket.leaving = Leaving { timeout_ms, ..Leaving::default() };
+        let leaving_ms = u32::try_from(timeout_ms).unwrap_or(u32::MAX);
+        socket.leaving = Leaving { timeout_ms: leaving_ms, ..Leaving::default() };
         socket.state = if is_broken { State::Closing } else { state };
         if is_broken && let Some(output) = socket.output.take() {
             self.spares.give_output(*output);
@@ -132,7 +133,7 @@ impl EventLoop {
         match read {
             Read::Bytes(count) => {
                 socket.leaving.heard_ms = now_ms;
-                socket.leaving.dropped_bytes += count as u64;
+                socket.leaving.dropped_bytes += count as u32;
                 // Who sends on is stopped by its window, and may still take what it was sent.
                 socket.paused = socket.leaving.dropped_bytes > LINGER_BYTES_MAX;
             }
@@ -154,7 +155,7 @@ impl EventLoop {
         if state == State::Resetting && !is_queued {
             return self.reset_if_taken(handler, token);
         }
-        let mut until_ms = self.patience_until_ms(token, leaving.timeout_ms);
+        let mut until_ms = self.patience_until_ms(token, u64::from(leaving.timeout_ms));
         if state == State::Lingering && !is_queued {
             let heard_until_ms = leaving.heard_ms + LINGER_SILENCE_MS;
             until_ms = until_ms.max(heard_until_ms.min(leaving.since_ms + LINGER_MS));

@@ -23,10 +23,12 @@ mod leaving;
 #[cfg(feature = "simulation")]
 pub mod memory;
 mod output;
+mod pipes;
 pub mod random;
 mod secure;
 mod socket;
 pub mod sockets;
+mod straight;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -36,9 +38,9 @@ mod turn;
 mod wait;
 pub mod wall_clock;
 
-pub use bounds::READ_BUFFER_BYTES;
 pub use event_loop::EventLoop;
 pub use handler::Handler;
 pub use kernel::Descriptor;
+pub use socket::Reading;
 pub use sockets::{Endpoint, ListenOptions, Source};
 pub use token::{Owner, OwnerKey, Token};

@@ -1,26 +1,30 @@
 //! Bytes that a socket could not take yet.
 
+use crate::pipes::Filled;
+
 /// Spare buffers of closed or drained queues, so that a busy worker does not allocate for them.
 const SPARES_MAX: usize = 64;
 /// A spare above this capacity is given back to the allocator: a response that is collected has a body of at most 128 KiB.
 const SPARE_CAPACITY_MAX: usize = 160 * 1024;
 
-/// A queue of bytes: appended at the end, sent from the front.
+/// A queue of bytes: appended at the end, sent from the front. A pipe at its front has bytes that never came through
+/// this program; dropped, it is closed with them.
 #[derive(Debug, Default)]
 pub struct Output {
+    pub pipe: Option<Filled>,
     bytes: Vec<u8>,
     sent: usize,
 }
 
 impl Output {
-    /// Bytes not yet sent.
+    /// Bytes not yet sent, behind those of the pipe.
     pub fn pending(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// How many they are.
+    /// How many there are, those of the pipe among them.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.sent
+        self.pipe.as_ref().map_or(0, Filled::bytes) + self.pending().len()
     }
 
     /// Appends the part of `parts` (taken as one string) that lies after its first `skip` bytes.
@@ -64,10 +68,15 @@ impl Spares {
 
     /// A queue over a spare buffer.
     pub fn take_output(&mut self) -> Box<Output> {
-        Box::new(Output { bytes: self.take(), sent: 0 })
+        Box::new(Output { pipe: None, bytes: self.take(), sent: 0 })
     }
 
-    /// Takes a queue's buffer back.
+    /// A queue that begins with the bytes of a pipe.
+    pub fn take_output_of(&mut self, pipe: Filled) -> Box<Output> {
+        Box::new(Output { pipe: Some(pipe), bytes: Vec::new(), sent: 0 })
+    }
+
+    /// Takes a queue's buffer back; a pipe that still has bytes is closed.
     pub fn give_output(&mut self, output: Output) {
         self.give(output.bytes);
     }

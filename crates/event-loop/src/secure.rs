@@ -133,7 +133,7 @@ impl EventLoop {
     /// Puts what was kept into `scratch`, and what can be read behind it. How much it is, and what came of reading.
     fn fill(&mut self, token: Token, scratch: &mut [u8]) -> Option<(usize, Read)> {
         let socket = self.sockets.get(token)?;
-        let bytes_max = socket.read_bytes_max as usize;
+        let bytes_max = socket.bytes_at_once();
         let secure = socket.secure.as_mut()?;
         let has_records = std::mem::take(&mut secure.has_records);
         let kept = std::mem::take(&mut secure.input);

@@ -10,8 +10,10 @@ use weir_tls::Session;
 use crate::bounds::READ_BUFFER_BYTES;
 use crate::kernel::Descriptor;
 use crate::output::Output;
+use crate::pipes::{Drain, Pipes};
+use crate::straight::Straight;
 use crate::timers::Entry;
-use crate::token::Owner;
+use crate::token::{Owner, Token};
 
 /// Where a socket is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +64,15 @@ pub struct Socket {
     pub hangup: bool,
     /// The handler wants nothing delivered.
     pub paused: bool,
-    /// Bytes that are read of it at once.
+    /// Bytes that are read of it at once: see [`Self::is_read_as_usual`].
     pub read_bytes_max: u32,
     /// In `EventLoop::ready`.
     pub in_ready: bool,
     pub output: Option<Box<Output>>,
     /// It speaks TLS.
     pub secure: Option<Box<Secure>>,
+    /// What comes may go straight to another socket.
+    pub straight: Option<Box<Straight>>,
     /// Bytes that the kernel took so far.
     pub sent_bytes: u64,
     /// Those of them that the peer had acknowledged when it was last looked at.
@@ -80,10 +84,47 @@ pub struct Socket {
     pub timer: Entry,
 }
 
+/// How a socket is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// As much at a time as there is room for.
+    Usual,
+    /// So many bytes at a time, and then others get their turn, because the handler takes its time with them.
+    Slices(usize),
+    /// What comes may go straight to this socket: the handler only counts it. Bytes may still come to the handler, which
+    /// sends them there. Nothing else is sent there while it is so, and both sockets are plain.
+    Straight(Token),
+}
+
 impl Socket {
-    /// Whether it is read in slices, see [`EventLoop::limit_reads`](crate::EventLoop::limit_reads).
+    /// From now on it is read like that.
+    pub fn read_as(&mut self, reading: Reading) {
+        self.straight = None;
+        self.read_bytes_max = match reading {
+            Reading::Usual => READ_BUFFER_BYTES as u32,
+            Reading::Slices(bytes) => bytes.clamp(1, READ_BUFFER_BYTES) as u32,
+            Reading::Straight(_) if self.secure.is_some() => READ_BUFFER_BYTES as u32,
+            Reading::Straight(sink) => {
+                self.straight = Some(Box::new(Straight::to(sink)));
+                u32::MAX
+            }
+        };
+    }
+
+    /// Whether nothing is to be known before it is read: most are.
+    #[inline(always)]
+    pub fn is_read_as_usual(&self) -> bool {
+        self.read_bytes_max as usize == READ_BUFFER_BYTES
+    }
+
+    /// Whether it is read in slices.
     pub fn is_read_in_slices(&self) -> bool {
         (self.read_bytes_max as usize) < READ_BUFFER_BYTES
+    }
+
+    /// Bytes that are read of it at once, where they are read.
+    pub fn bytes_at_once(&self) -> usize {
+        (self.read_bytes_max as usize).min(READ_BUFFER_BYTES)
     }
 
     /// There may be something to deliver without a word from the kernel.
@@ -96,13 +137,13 @@ impl Socket {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Leaving {
     /// A peer with queued bytes that takes none for so long is given up.
-    pub timeout_ms: u64,
+    pub timeout_ms: u32,
     /// When everything queued had been sent.
     pub since_ms: u64,
     /// When the peer last sent something.
     pub heard_ms: u64,
     /// What it has sent.
-    pub dropped_bytes: u64,
+    pub dropped_bytes: u32,
 }
 
 /// A secure socket's part of [`Socket`].
@@ -185,6 +226,32 @@ impl Socket {
                 result => return result,
             }
         }
+    }
+
+    /// Sends what is queued, a pipe first, as far as the socket takes it. Whether it took any.
+    pub fn send_queued(&mut self, output: &mut Output, pipes: &mut Pipes) -> Result<bool, Errno> {
+        let before_bytes = self.sent_bytes;
+        if let (Some(pipe), Some(fd)) = (output.pipe.take(), &self.fd) {
+            let (sent, drained) = pipe.drain(fd);
+            self.sent_bytes += sent as u64;
+            match drained {
+                Drain::All(pipe) => pipes.give(pipe),
+                Drain::Rest(rest) => {
+                    output.pipe = Some(rest);
+                    return Ok(sent > 0);
+                }
+                Drain::Failure(rest, error) => {
+                    output.pipe = Some(rest);
+                    return Err(error);
+                }
+            }
+        }
+        if !output.pending().is_empty() {
+            let count = self.write(&[IoSlice::new(output.pending())], SendFlags::empty())?;
+            output.advance(count);
+            self.sent_bytes += count as u64;
+        }
+        Ok(self.sent_bytes > before_bytes)
     }
 
     /// Asks the kernel what the peer has acknowledged: how much it has not, and whether it is more than

@@ -36,6 +36,7 @@ impl Sockets {
                     in_ready: false,
                     output: None,
                     secure: None,
+                    straight: None,
                     sent_bytes: 0,
                     taken_bytes: 0,
                     progress_ms: 0,

@@ -1,17 +1,18 @@
 //! One turn of the loop: wait, deadlines, events, what was left over.
 
-use std::io::{self, IoSlice};
+use std::io;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 
-use crate::bounds::{ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, READS_IN_A_ROW_MAX};
+use crate::bounds::{ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, READ_BUFFER_BYTES, READS_IN_A_ROW_MAX};
 use crate::clock;
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::kernel::Descriptor;
 use crate::socket::{Read, State};
+use crate::straight;
 use crate::table::Sockets;
 use crate::token::{Owner, OwnerKey, Token};
 
@@ -234,19 +235,18 @@ impl EventLoop {
                 }
                 return;
             }
+            if !socket.is_read_as_usual() {
+                read_otherwise(self, handler, token);
+                break;
+            }
             let owner = socket.owner;
-            let is_limited = socket.is_read_in_slices();
             if socket.secure.is_some() {
                 self.read_secure(handler, token, owner);
-                if is_limited {
-                    break;
-                }
                 continue;
             }
-            let bytes_max = socket.read_bytes_max as usize;
             // The scratch buffer leaves the loop while the handler looks at it.
             let mut scratch = std::mem::take(&mut self.scratch);
-            let read = socket.receive(&mut scratch[..bytes_max], RecvFlags::empty());
+            let read = socket.receive(&mut scratch[..READ_BUFFER_BYTES], RecvFlags::empty());
             match read {
                 Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
                 Read::Nothing => {}
@@ -254,9 +254,6 @@ impl EventLoop {
                 Read::Failure(error) => handler.failed(self, owner, error),
             }
             self.scratch = scratch;
-            if is_limited {
-                break;
-            }
         }
         if self
             .sockets
@@ -280,8 +277,8 @@ impl EventLoop {
                 self.read_secure(handler, token, owner);
             }
             State::Draining(error) => {
-                let bytes_max = socket.read_bytes_max;
-                self.read_broken(handler, token, owner, (error, bytes_max as usize));
+                let bytes_max = socket.bytes_at_once();
+                self.read_broken(handler, token, owner, (error, bytes_max));
             }
             _ => return false,
         }
@@ -330,14 +327,9 @@ impl EventLoop {
             return;
         }
         if let Some(mut output) = socket.output.take() {
-            match socket.write(&[IoSlice::new(output.pending())], SendFlags::empty()) {
-                Ok(count) => {
-                    output.advance(count);
-                    socket.sent_bytes += count as u64;
-                    if count > 0 {
-                        socket.progress_ms = now_ms;
-                    }
-                }
+            match socket.send_queued(&mut output, &mut self.pipes) {
+                Ok(false) => {}
+                Ok(true) => socket.progress_ms = now_ms,
                 Err(error) => {
                     socket.output = Some(output);
                     if state.is_leaving() {
@@ -443,6 +435,30 @@ impl EventLoop {
         }
         self.due_tokens = tokens;
     }
+}
+
+/// Reads from an open socket that is read in slices, once, or whose bytes may go straight to another.
+#[inline(never)]
+fn read_otherwise(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
+    let Some(socket) = io.sockets.get(token) else {
+        return;
+    };
+    let owner = socket.owner;
+    if socket.straight.is_some() {
+        return straight::read(io, handler, token);
+    }
+    if socket.secure.is_some() {
+        return io.read_secure(handler, token, owner);
+    }
+    let bytes_max = socket.bytes_at_once();
+    let mut scratch = std::mem::take(&mut io.scratch);
+    match io.read_once(token, &mut scratch[..bytes_max], RecvFlags::empty()) {
+        Read::Bytes(count) => handler.received(io, owner, &mut scratch[..count]),
+        Read::Nothing => {}
+        Read::End => handler.ended(io, owner),
+        Read::Failure(error) => handler.failed(io, owner, error),
+    }
+    io.scratch = scratch;
 }
 
 /// What a member has said before it gets what waits is no answer to that: it is read first. A client is sent to first.

@@ -61,8 +61,8 @@ pub trait Edge {
     /// Whether there is nothing more to read of the member for now.
     fn is_dry(&mut self, ends: &Ends) -> bool;
 
-    /// Sends bytes of a tunnel.
-    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: &[u8]);
+    /// Sends bytes of a tunnel to a side, or takes note of those that went there by themselves.
+    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>);
 
     /// Tells one side of a tunnel that nothing follows: on a stream behind what it was sent, of a socket when it has
     /// taken that. On a stream it is told once.
@@ -112,6 +112,25 @@ pub enum Side {
     Member,
 }
 
+/// Bytes of a tunnel on their way from one side to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passing<'a> {
+    /// These, which are to be sent.
+    Bytes(&'a [u8]),
+    /// So many, which went on or are queued without having come here: see [`Flow::Straight`].
+    Moved(usize),
+}
+
+impl Passing<'_> {
+    /// How many there are.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Moved(count) => count,
+        }
+    }
+}
+
 /// How a side may go on sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -125,6 +144,9 @@ pub enum Flow {
     Slices(usize),
     /// It is read by as many at a time as there is room for.
     Bulk,
+    /// What it sends from now on is for the other side as it is, and may go there without coming here, where both are
+    /// plain connections.
+    Straight,
 }
 
 /// Whether a side takes what it is sent.

@@ -76,6 +76,7 @@ kinds! {
     TunnelBroken: "WebSockets broken off",
     Relayed: "relayed connections, whole",
     RelayBroken: "relayed connections broken off",
+    Spliced: "bytes of tunnels that went by a pipe",
     Kept: "clients kept by a cookie",
     KeptSource: "clients kept by their address",
     KeptDrained: "clients kept at members that take nobody else",

@@ -29,7 +29,8 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 /// Clients at a time.
 const CLIENTS: usize = 24;
 /// What is not done to a real weir here.
-const IMPOSSIBLE: [Happening; 18] = [
+const IMPOSSIBLE: [Happening; 19] = [
+    Happening::Spliced,
     Happening::SurplusBehind,
     Happening::SurplusIdle,
     Happening::Recoveries,

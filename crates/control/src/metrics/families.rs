@@ -480,6 +480,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_member_connections_leaving" Gauge
         "Member connections of HTTP/2 that weir has ended and that are not closed yet: the member still takes the last of them."
         |observed, to| to.gauge(observed.workers.totals().member_connections_leaving);
+    "weir_spliced_bytes_total" Counter
+        "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, both directions together."
+        |observed, to| to.value(observed.workers.totals().bytes_spliced);
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

@@ -1,7 +1,7 @@
 //! What transactions ask of the world, done with sockets: each of it by the connection of its side.
 
 use weir_event_loop::EventLoop;
-use weir_exchange::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
+use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
@@ -13,6 +13,7 @@ use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::termination::Termination;
 
+use crate::worker::straight;
 use crate::worker::world::World;
 
 /// What a call may act upon: the sockets, and everything else.
@@ -93,10 +94,11 @@ impl Edge for Desk<'_> {
         self.is_member_dry(ends)
     }
 
-    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: &[u8]) {
-        match side {
-            Side::Client => self.send_bytes(ends, bytes),
-            Side::Member => self.ask_bytes(ends, bytes),
+    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>) {
+        match (side, bytes) {
+            (Side::Client, Passing::Bytes(bytes)) => self.send_bytes(ends, bytes),
+            (Side::Member, Passing::Bytes(bytes)) => self.ask_bytes(ends, bytes),
+            (_, Passing::Moved(count)) => straight::note(self, ends, side, count),
         }
     }
 
@@ -117,9 +119,10 @@ impl Edge for Desk<'_> {
 
     #[inline]
     fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow) {
-        match side {
-            Side::Client => self.set_client_flow(ends, flow),
-            Side::Member => self.set_member_flow(ends, flow),
+        match (side, flow) {
+            (_, Flow::Straight) => straight::offer(self, ends, side),
+            (Side::Client, _) => self.set_client_flow(ends, flow),
+            (Side::Member, _) => self.set_member_flow(ends, flow),
         }
     }
 

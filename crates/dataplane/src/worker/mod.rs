@@ -22,6 +22,7 @@ mod setup;
 #[cfg(all(test, not(feature = "simulation"), target_pointer_width = "64"))]
 mod sizes;
 mod state;
+mod straight;
 mod waiting;
 mod world;
 
@@ -280,6 +281,10 @@ impl Handler for Worker {
             Side::Member(key) => self.member_received(io, key, bytes),
             Side::Neither => {}
         }
+    }
+
+    fn passed(&mut self, io: &mut EventLoop, owner: Owner, bytes: usize) {
+        straight::passed(self, io, &Side::of(owner), bytes);
     }
 
     fn ended(&mut self, io: &mut EventLoop, owner: Owner) {

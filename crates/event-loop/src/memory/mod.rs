@@ -8,9 +8,11 @@
 //! |---|---|
 //! | [`pipe::Pipe::flight`] | the sender's queue: sent, not acknowledged |
 //! | [`pipe::Pipe::arrived`] | the receiver's queue |
+//! | [`Conduit`] | a pipe, by which bytes are spliced |
 //! | [`Network::travel`] | what happens while nobody looks |
 //! | [`Network::wait`] | `epoll_wait`, edge-triggered for streams |
 
+mod conduit;
 mod connection;
 mod end;
 mod peer;
@@ -27,6 +29,7 @@ use rustix::io::Errno;
 use weir_testing::Random;
 
 use crate::sockets::Endpoint;
+pub use conduit::Conduit;
 use connection::{Connection, Direction};
 pub use end::End;
 pub use peer::{Peer, Ready};

@@ -340,6 +340,8 @@ counters! {
         compression_reduced,
         /// Responses not compressed for want of time.
         compression_skipped,
+        /// Bytes of tunnels that went from socket to socket by a pipe.
+        bytes_spliced,
         /// Turns of the event loop.
         loop_turns,
         /// Panics caught; each cost the connections of its worker.

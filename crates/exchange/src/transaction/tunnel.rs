@@ -4,12 +4,13 @@
 //! | | client | member |
 //! |---|---|---|
 //! | bytes | `client_sent` | `member_sent` |
+//! | bytes that went straight to the other | `client_passed` | `member_passed` |
 //! | took what was queued for it | `client_took` | `member_took` |
 //! | sends nothing more | `client_ended` | `member_ended` |
 //! | is gone | `abandon` | `member_lost`; of a stream `member_left` |
 //! | nothing came for long | `timer` | `timer` |
 
-use crate::edge::{Edge, Flow, Lag, Release, Side};
+use crate::edge::{Edge, Flow, Lag, Passing, Release, Side};
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::ends::{After, Ends, LetOut};
 use crate::parts::failure::MemberFailure;
@@ -78,6 +79,8 @@ impl Tunnel {
     ) {
         self.ends.clear_member_deadline(at);
         self.is_alive(at);
+        at.flow(&mut self.ends, Side::Client, Flow::Straight);
+        at.flow(&mut self.ends, Side::Member, Flow::Straight);
         self.let_client_send(at);
         self.has_client_ended |= has_client_ended;
         if self.has_client_ended && !self.is_over() {
@@ -90,11 +93,16 @@ impl Tunnel {
 
     /// Bytes from the client.
     pub fn client_sent(&mut self, at: &mut impl Edge, bytes: &[u8]) {
+        self.client_passed(at, Passing::Bytes(bytes));
+    }
+
+    /// Bytes from the client, wherever they are.
+    pub fn client_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
         if self.ends.attempt.connection.is_none() {
             return;
         }
-        self.ends.account.bytes_received += bytes.len() as u64;
-        if !bytes.is_empty() {
+        self.ends.account.bytes_received += bytes.count() as u64;
+        if bytes.count() > 0 {
             at.pass(&mut self.ends, Side::Member, bytes);
             if at.lag(&self.ends, Side::Member) != Lag::None {
                 at.flow(&mut self.ends, Side::Client, Flow::Stop);
@@ -116,8 +124,13 @@ impl Tunnel {
 
     /// Bytes from the member.
     pub fn member_sent(&mut self, at: &mut impl Edge, bytes: &[u8]) {
+        self.member_passed(at, Passing::Bytes(bytes));
+    }
+
+    /// Bytes from the member, wherever they are.
+    pub fn member_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
         self.ends.attempt.note_first_byte(at.turn().now_us());
-        if !bytes.is_empty() {
+        if bytes.count() > 0 {
             at.pass(&mut self.ends, Side::Client, bytes);
             if self.ends.is_client_behind(at) {
                 self.ends.pause_member(at);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, ConnectionKey, OfConnection};
-use weir_exchange::edge::{Edge, Flow, Lag, Reach, Release, Side, Turn};
+use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::failure::MemberFailure;
@@ -195,8 +195,9 @@ impl Edge for World {
         true
     }
 
-    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: &[u8]) {
+    fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>) {
         self.book.expect_under_way("bytes of a tunnel");
+        let Passing::Bytes(bytes) = bytes else { unreachable!("nothing goes on by itself here") };
         if side == Side::Member {
             return asking::pass(self, ends, bytes, false);
         }

@@ -152,7 +152,7 @@ impl Desk<'_> {
                 }
             }
             Flow::Window | Flow::Stop => {}
-            Flow::Go | Flow::Slices(_) | Flow::Bulk => {
+            Flow::Go | Flow::Slices(_) | Flow::Bulk | Flow::Straight => {
                 debug_assert!(false, "no transaction asks that of its client");
             }
         }

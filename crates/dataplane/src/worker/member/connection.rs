@@ -1,7 +1,7 @@
 //! A connection to a member: what is known of it, and when it is kept, closed and forgotten.
 
 use rustix::io::Errno;
-use weir_event_loop::{READ_BUFFER_BYTES, Token};
+use weir_event_loop::{Reading, Token};
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::local::pool::LocalMember;
 use weir_exchange::parts::failure::MemberFailure;
@@ -64,7 +64,7 @@ impl Desk<'_> {
         // The client may have been slow to the end.
         self.io.resume(connection.token);
         if std::mem::take(&mut connection.is_sliced) {
-            self.io.limit_reads(connection.token, READ_BUFFER_BYTES);
+            self.io.read_as(connection.token, Reading::Usual);
         }
         connection.member.counters.connections_idle.add(1);
         connection.exchange = None;

@@ -1,6 +1,6 @@
 //! Members that speak HTTP/1: bytes become a response, and what is behind it is an error.
 
-use weir_event_loop::{EventLoop, READ_BUFFER_BYTES};
+use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
 use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::parts::end::End;
@@ -211,7 +211,7 @@ impl Worker {
         connection.whole_bytes = whole_bytes;
         exchange.ends.attempt.note_first_byte(io.clock().now_us());
         connection.is_sliced = false;
-        io.limit_reads(connection.token, READ_BUFFER_BYTES);
+        io.read_as(connection.token, Reading::Usual);
         io.set_deadline(connection.token, io.now_ms() + exchange.response_body_timeout_ms());
         true
     }

@@ -3,7 +3,7 @@
 
 use std::io::IoSlice;
 
-use weir_event_loop::READ_BUFFER_BYTES;
+use weir_event_loop::Reading;
 use weir_exchange::arena::ConnectionKey;
 use weir_exchange::edge::{Flow, Lag, Reach, Release};
 use weir_exchange::parts::end::End;
@@ -177,7 +177,7 @@ impl Desk<'_> {
         if ends.attempt.member_stream.is_some() {
             match flow {
                 Flow::Go | Flow::Window => self.give_member_window(ends),
-                Flow::Stop | Flow::Slices(_) | Flow::Bulk => {}
+                Flow::Stop | Flow::Slices(_) | Flow::Bulk | Flow::Straight => {}
             }
             return;
         }
@@ -188,14 +188,15 @@ impl Desk<'_> {
             Flow::Go => self.io.resume(connection.token),
             Flow::Slices(bytes) => {
                 connection.is_sliced = true;
-                self.io.limit_reads(connection.token, bytes);
+                self.io.read_as(connection.token, Reading::Slices(bytes));
             }
             Flow::Bulk if connection.is_sliced => {
                 connection.is_sliced = false;
-                self.io.limit_reads(connection.token, READ_BUFFER_BYTES);
+                self.io.read_as(connection.token, Reading::Usual);
             }
             Flow::Bulk => {}
             Flow::Window => {}
+            Flow::Straight => debug_assert!(false, "both sides are needed for that"),
         }
     }
 

@@ -1,0 +1,57 @@
+//! Tunnels between two plain connections: what one sends may go straight to the other, and is counted here.
+
+use weir_event_loop::{EventLoop, Reading};
+use weir_exchange::edge::{self, Passing};
+use weir_exchange::parts::ends::Ends;
+
+use crate::worker::desk::Desk;
+use crate::worker::{Side, Worker};
+
+/// Lets what a side sends go straight to the other, if neither is a stream. The loop sees to it that both are plain.
+pub fn offer(desk: &mut Desk<'_>, ends: &Ends, from: edge::Side) {
+    let world = &*desk.world;
+    let client = world.clients.get(ends.client).filter(|_| ends.stream.is_none());
+    let member = ends.attempt.connection.and_then(|key| world.members.get(key));
+    let (Some(client), Some(member)) = (client, member.filter(|it| it.http2.is_none())) else {
+        return;
+    };
+    let (source, sink) = match from {
+        edge::Side::Client => (client.token, member.token),
+        edge::Side::Member => (member.token, client.token),
+    };
+    desk.io.read_as(source, Reading::Straight(sink));
+}
+
+/// So many bytes went on to a side, or are queued for it.
+pub fn note(desk: &mut Desk<'_>, ends: &mut Ends, to: edge::Side, count: usize) {
+    match to {
+        edge::Side::Client => ends.count_sent(count),
+        edge::Side::Member => {
+            if let Some(connection) = ends.attempt.connection {
+                desk.count_sent_to_member(connection);
+            }
+        }
+    }
+}
+
+/// So many bytes of a tunnel came from this side, and went straight to the other.
+pub fn passed(worker: &mut Worker, io: &mut EventLoop, from: &Side, count: usize) {
+    let world = &mut worker.world;
+    world.counted.bytes_spliced.add(count as u64);
+    let passing = Passing::Moved(count);
+    match *from {
+        Side::Client(key) => {
+            let Some(client) = world.clients.get(key) else { return };
+            client.server.counters.bytes_received.add(count as u64);
+            let Some(exchange) = client.exchange() else { return };
+            worker.with_tunnel(io, exchange, |it, at| it.client_passed(at, passing));
+        }
+        Side::Member(key) => {
+            let Some(connection) = world.members.get(key) else { return };
+            connection.member.counters.bytes_received.add(count as u64);
+            let Some(exchange) = connection.exchange else { return };
+            worker.with_tunnel(io, exchange, |it, at| it.member_passed(at, passing));
+        }
+        Side::Neither => {}
+    }
+}

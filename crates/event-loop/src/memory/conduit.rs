@@ -1,0 +1,71 @@
+//! Pipes between sockets, as splice(2) has them.
+
+use std::cell::RefCell;
+use std::io::IoSlice;
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use super::Network;
+use super::end::End;
+use super::pipe::Bytes;
+use crate::kernel::Bulk;
+
+/// Once in so many times there is no descriptor or memory for a pipe.
+const NO_PIPE_ONE_IN: usize = 16;
+
+/// A pipe. What was put into it stays there, whoever reads it next.
+#[derive(Debug)]
+pub struct Conduit {
+    network: Network,
+    bytes: RefCell<Bytes>,
+}
+
+impl Network {
+    /// What makes many bytes of some: few, so that short tunnels are spliced, too.
+    pub fn bulk(&self) -> Bulk {
+        const READS: [usize; 4] = [40, 200, 1_000, 8_000];
+        const FILLS: [usize; 4] = [60, 500, 4_000, 20_000];
+        let mut state = self.0.borrow_mut();
+        let read_bytes = READS[state.random.below(READS.len())];
+        let fill_bytes_max = FILLS[state.random.below(FILLS.len())];
+        Bulk { read_bytes, fill_bytes_max, short_bytes: read_bytes.min(fill_bytes_max) / 4 }
+    }
+
+    /// A pipe with nothing in it.
+    pub fn conduit(&self) -> Result<Conduit, Errno> {
+        if self.0.borrow_mut().random.below(NO_PIPE_ONE_IN) == 0 {
+            return Err(Errno::MFILE);
+        }
+        Ok(Conduit { network: self.clone(), bytes: RefCell::default() })
+    }
+
+    /// A call that could move so many bytes moves as many, or fewer.
+    fn splices(&self, bytes: usize) -> usize {
+        let mut state = self.0.borrow_mut();
+        let shorts = state.weather.short_sends_percent;
+        match bytes > 1 && state.random.percent(shorts) {
+            true => 1 + state.random.below(bytes),
+            false => bytes,
+        }
+    }
+}
+
+impl Conduit {
+    /// Moves what an end has received into it.
+    pub fn fill(&self, from: &End, bytes_max: usize) -> Result<usize, Errno> {
+        let mut room = vec![0; self.network.splices(bytes_max)];
+        let count = from.receive(&mut room, RecvFlags::empty())?;
+        self.bytes.borrow_mut().push(&room[..count]);
+        Ok(count)
+    }
+
+    /// Moves bytes of it to an end.
+    pub fn drain(&self, to: &End, bytes: usize) -> Result<usize, Errno> {
+        let mut held = self.bytes.borrow_mut();
+        let count = self.network.splices(bytes.min(held.len()));
+        let sent = to.send(&[IoSlice::new(&held.as_slice()[..count])])?;
+        held.take(sent);
+        Ok(sent)
+    }
+}

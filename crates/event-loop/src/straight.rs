@@ -1,0 +1,237 @@
+//! Bytes that go straight from one socket to another: those of a tunnel, at which nobody looks.
+//!
+//! The handler offers it once for each direction ([`Reading::Straight`](crate::Reading)). How the bytes go is chosen by
+//! how many there are:
+//!
+//! | pace | how they go | until |
+//! |---|---|---|
+//! | `Copied` | read and told as any ([`Handler::received`]), and the handler sends them | [`FULL_READS`] reads in a row have filled the buffer |
+//! | `Spliced` | moved by a pipe (splice(2)), and the handler is told how many ([`Handler::passed`]) | [`SHORT_FILLS`] moves in a row were short |
+//! | `Ended` | nothing comes behind the peer's end | – |
+//!
+//! A few bytes are copied in fewer calls; of many, each copy costs more than the calls. Without a pipe, and to a socket for
+//! which something is queued, bytes are copied. What the other socket does not take stays in the pipe, which is queued for it
+//! ([`Output`](crate::output::Output)): the handler sees that in `queued` and stops the source, as with bytes.
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use crate::bounds::READS_IN_A_ROW_MAX;
+use crate::event_loop::EventLoop;
+use crate::handler::Handler;
+use crate::kernel::Bulk;
+use crate::pipes::{Drain, Fill, Filled};
+use crate::socket::{Read, Reading, Socket, State};
+use crate::token::{Owner, Token};
+
+/// Full reads in a row that make a direction one to be spliced.
+const FULL_READS: u8 = 2;
+/// Short moves in a row that make it one to be copied.
+const SHORT_FILLS: u8 = 2;
+
+/// Where the bytes of a socket go, and how.
+#[derive(Debug)]
+pub struct Straight {
+    sink: Token,
+    pace: Pace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    Copied { full_reads: u8 },
+    Spliced { short_fills: u8 },
+    Ended,
+}
+
+impl Straight {
+    /// To this socket; nothing has come yet.
+    pub fn to(sink: Token) -> Self {
+        Self { sink, pace: Pace::Copied { full_reads: 0 } }
+    }
+
+    /// Chooses how the next bytes go, when so many have come at once.
+    fn note(&mut self, bytes: usize, bulk: Bulk) {
+        self.pace = match self.pace {
+            Pace::Copied { .. } if bytes < bulk.read_bytes => Pace::Copied { full_reads: 0 },
+            Pace::Copied { full_reads } if full_reads + 1 < FULL_READS => {
+                Pace::Copied { full_reads: full_reads + 1 }
+            }
+            Pace::Copied { .. } => Pace::Spliced { short_fills: 0 },
+            Pace::Spliced { .. } if bytes >= bulk.short_bytes => Pace::Spliced { short_fills: 0 },
+            Pace::Spliced { short_fills } if short_fills + 1 < SHORT_FILLS => {
+                Pace::Spliced { short_fills: short_fills + 1 }
+            }
+            Pace::Spliced { .. } => Pace::Copied { full_reads: 0 },
+            Pace::Ended => Pace::Ended,
+        };
+    }
+}
+
+/// What one step has done.
+enum Step {
+    /// Nothing: bytes have to be copied.
+    Copy,
+    /// So many bytes went on, or none was there.
+    Moved(usize),
+    /// So many were taken up, and wait for the other socket.
+    Stopped(usize),
+    /// The peer has ended.
+    End,
+    /// The socket is broken.
+    Failed(Errno),
+}
+
+/// Moves what there is to read, within the turn's share of this socket, and tells of it once.
+pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
+    let mut moved = 0;
+    for _ in 0..READS_IN_A_ROW_MAX {
+        let is_read = |it: &&mut Socket| it.state == State::Open && !it.paused && it.readable;
+        let Some(socket) = io.sockets.get(token).filter(is_read) else { break };
+        let owner = socket.owner;
+        if socket.straight.as_ref().is_some_and(|it| it.pace == Pace::Ended) {
+            // The kernel tells of the end when it comes, which may be after it was read.
+            socket.readable = false;
+            break;
+        }
+        match step(io, token) {
+            // What was moved is told before what comes behind it.
+            Step::Copy if moved > 0 => break,
+            Step::Copy => copy(io, handler, token, owner),
+            Step::Moved(count) => moved += count,
+            Step::Stopped(count) => {
+                moved += count;
+                break;
+            }
+            Step::End => {
+                tell(io, handler, token, moved);
+                if io.sockets.is_read(token) {
+                    handler.ended(io, owner);
+                }
+                return;
+            }
+            Step::Failed(error) => {
+                tell(io, handler, token, moved);
+                if io.sockets.is_read(token) {
+                    handler.failed(io, owner, error);
+                }
+                return;
+            }
+        }
+    }
+    tell(io, handler, token, moved);
+}
+
+fn tell(io: &mut EventLoop, handler: &mut impl Handler, token: Token, moved: usize) {
+    if let Some(owner) = io.sockets.get(token).map(|socket| socket.owner)
+        && moved > 0
+    {
+        handler.passed(io, owner, moved);
+    }
+}
+
+/// Reads once, as of any socket.
+fn copy(io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Owner) {
+    let bulk = io.bulk;
+    let Some(socket) = io.sockets.get(token) else { return };
+    // The scratch buffer leaves the loop while the handler looks at it.
+    let mut scratch = std::mem::take(&mut io.scratch);
+    match socket.receive(&mut scratch[..bulk.read_bytes], RecvFlags::empty()) {
+        Read::Bytes(count) => {
+            if let Some(straight) = &mut socket.straight {
+                straight.note(count, bulk);
+            }
+            handler.received(io, owner, &mut scratch[..count]);
+        }
+        Read::Nothing => {}
+        Read::End => {
+            end(socket);
+            handler.ended(io, owner);
+        }
+        Read::Failure(error) => handler.failed(io, owner, error),
+    }
+    io.scratch = scratch;
+}
+
+/// Moves once, if bytes of this socket are to be moved now and can be.
+fn step(io: &mut EventLoop, token: Token) -> Step {
+    let (bulk, now_ms) = (io.bulk, io.now_ms());
+    let Some(sink) = io.sockets.get(token).and_then(|socket| match socket.straight.as_deref() {
+        Some(Straight { sink, pace: Pace::Spliced { .. } }) => Some(*sink),
+        _ => None,
+    }) else {
+        return Step::Copy;
+    };
+    if !io.sockets.get(sink).is_some_and(|socket| takes_pipes(socket)) {
+        return Step::Copy;
+    }
+    let Some(pipe) = io.pipes.take(&io.kernel, now_ms) else { return Step::Copy };
+    let Some(socket) = io.sockets.get(token) else { return Step::Copy };
+    let Some(fd) = &socket.fd else { return Step::Copy };
+    let (pipe, step) = match pipe.fill(fd, bulk.fill_bytes_max) {
+        Fill::Bytes(filled) => {
+            // How much is left nobody has said: it is looked again, until nothing is there.
+            if let Some(straight) = &mut socket.straight {
+                straight.note(filled.bytes(), bulk);
+            }
+            let count = filled.bytes();
+            return if pass_on(io, sink, filled) {
+                Step::Moved(count)
+            } else {
+                Step::Stopped(count)
+            };
+        }
+        Fill::Nothing(pipe) => (pipe, Step::Moved(0)),
+        Fill::End(pipe) => {
+            end(socket);
+            (pipe, Step::End)
+        }
+        Fill::Failure(pipe, error) => (pipe, Step::Failed(error)),
+        Fill::Unable(pipe) => {
+            socket.read_as(Reading::Usual);
+            io.pipes.give(pipe);
+            return Step::Copy;
+        }
+    };
+    socket.readable = false;
+    io.pipes.give(pipe);
+    step
+}
+
+/// Nothing comes behind the peer's end, not even its reset.
+fn end(socket: &mut Socket) {
+    if let Some(straight) = &mut socket.straight {
+        straight.pace = Pace::Ended;
+    }
+}
+
+/// Whether what comes for a socket may go there by a pipe: it is open and plain, and nothing is queued for it.
+fn takes_pipes(socket: &Socket) -> bool {
+    socket.state == State::Open && socket.secure.is_none() && socket.output.is_none()
+}
+
+/// Drains a pipe into a socket; what that does not take is queued for it. Whether it took all.
+fn pass_on(io: &mut EventLoop, sink: Token, filled: Filled) -> bool {
+    let now_ms = io.now_ms();
+    let Some(socket) = io.sockets.get(sink) else { return false };
+    let Some(fd) = &socket.fd else { return false };
+    let (sent, drained) = filled.drain(fd);
+    socket.sent_bytes += sent as u64;
+    let (rest, error) = match drained {
+        Drain::All(empty) => {
+            io.pipes.give(empty);
+            return true;
+        }
+        Drain::Rest(rest) => (rest, None),
+        Drain::Failure(rest, error) => (rest, Some(error)),
+    };
+    socket.progress_ms = now_ms;
+    socket.output = Some(io.spares.take_output_of(rest));
+    if let Some(error) = error {
+        socket.state = State::Broken(error);
+        io.make_ready(sink);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+use std::io::{IoSlice, Read as _, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use weir_tls::Session;
+use weir_tls::client::{ClientSettings, client_config};
+
+use super::*;
+use crate::kernel::Descriptor;
+use crate::token::OwnerKey;
+
+const MIB: usize = 1 << 20;
+const KEY: OwnerKey = OwnerKey::new(0);
+const SOURCE: Owner = Owner::Member(KEY);
+const SINK: Owner = Owner::Client(KEY);
+/// Longest that a scenario may take.
+const SCENARIO: Duration = Duration::from_secs(20);
+
+/// Passes on what one socket sends to the other, and stops it while that takes nothing.
+struct Tunnel {
+    source: Token,
+    sink: Token,
+    copied: Vec<usize>,
+    passed: Vec<usize>,
+    /// Told when the source is stopped.
+    stopped: Option<Sender<()>>,
+    ends_when_stopped: bool,
+    has_ended: bool,
+    failed: Option<(Owner, Errno)>,
+    until: Instant,
+}
+
+impl Tunnel {
+    fn passed_on(&mut self, io: &mut EventLoop) {
+        if io.queued(self.sink) == 0 {
+            return;
+        }
+        io.pause(self.source);
+        if let Some(stopped) = &self.stopped {
+            // Nobody waits for the second time.
+            let _ = stopped.send(());
+        }
+        if self.ends_when_stopped {
+            io.stop();
+        }
+    }
+
+    fn end_if_done(&mut self, io: &mut EventLoop) {
+        if self.has_ended && io.queued(self.sink) == 0 {
+            io.shut_write(self.sink);
+            io.stop();
+        }
+    }
+
+    fn all(&self) -> usize {
+        self.copied.iter().chain(&self.passed).sum()
+    }
+}
+
+impl Handler for Tunnel {
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: Descriptor, _: Option<SocketAddr>) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
+    fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
+    fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]) {
+        assert_eq!(owner, SOURCE);
+        self.copied.push(bytes.len());
+        io.send(self.sink, &[IoSlice::new(bytes)]);
+        self.passed_on(io);
+    }
+    fn passed(&mut self, io: &mut EventLoop, owner: Owner, bytes: usize) {
+        assert_eq!(owner, SOURCE);
+        self.passed.push(bytes);
+        self.passed_on(io);
+    }
+    fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
+        assert_eq!(owner, SOURCE);
+        assert!(!std::mem::replace(&mut self.has_ended, true), "the end is told once");
+        self.end_if_done(io);
+    }
+    fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno) {
+        self.failed = Some((owner, error));
+        io.stop();
+    }
+    fn drained(&mut self, io: &mut EventLoop, owner: Owner) {
+        assert_eq!(owner, SINK);
+        io.resume(self.source);
+        self.end_if_done(io);
+    }
+    fn timer(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn closed(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn control(&mut self, _: &mut EventLoop) {}
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        assert!(Instant::now() < self.until, "nobody has stopped the loop");
+        Some(io.clock().now_us() + 1_000_000)
+    }
+}
+
+/// A socket of the loop and its peer.
+fn socket(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
+}
+
+/// A direction that may go straight, and the peers at its ends.
+fn tunnel(io: &mut EventLoop) -> (TcpStream, Tunnel, TcpStream) {
+    let ((from, source), (to, sink)) = (socket(io, SOURCE), socket(io, SINK));
+    io.read_as(source, Reading::Straight(sink));
+    let (copied, passed) = (Vec::new(), Vec::new());
+    let until = Instant::now() + SCENARIO;
+    let tunnel = Tunnel {
+        source,
+        sink,
+        copied,
+        passed,
+        stopped: None,
+        ends_when_stopped: false,
+        has_ended: false,
+        failed: None,
+        until,
+    };
+    (from, tunnel, to)
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at % 251) as u8).collect()
+}
+
+/// Sends all of the pattern and its end.
+fn send(mut from: TcpStream, bytes: usize) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        from.write_all(&pattern(bytes)).unwrap();
+        from.shutdown(Shutdown::Write).unwrap();
+    })
+}
+
+/// Receives to the end, and not before it is told to.
+fn receive(mut to: TcpStream, begins: Option<Receiver<()>>) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut received = Vec::new();
+        if let Some(begins) = begins {
+            begins.recv().unwrap();
+        }
+        to.read_to_end(&mut received).unwrap();
+        received
+    })
+}
+
+#[test]
+fn many_bytes_are_moved_and_arrive_as_they_were() {
+    let mut io = EventLoop::new().unwrap();
+    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (sender, receiver) = (send(from, 16 * MIB), receive(to, None));
+    io.run(&mut tunnel).unwrap();
+    sender.join().unwrap();
+    assert!(receiver.join().unwrap() == pattern(16 * MIB), "the bytes are others");
+    assert_eq!(tunnel.all(), 16 * MIB, "all of them are told");
+    assert!(!tunnel.passed.is_empty(), "none was moved: {:?}", tunnel.copied);
+    assert!(io.pipes.open() >= 1, "an empty pipe is kept");
+}
+
+#[test]
+fn what_the_other_side_does_not_take_waits_in_the_pipe_and_stops_the_source() {
+    let mut io = EventLoop::new().unwrap();
+    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (stopped, begins) = channel();
+    tunnel.stopped = Some(stopped);
+    let (sender, receiver) = (send(from, 32 * MIB), receive(to, Some(begins)));
+    io.run(&mut tunnel).unwrap();
+    sender.join().unwrap();
+    // The end came behind what was in the pipe.
+    assert!(receiver.join().unwrap() == pattern(32 * MIB), "the bytes are others");
+    assert_eq!(tunnel.all(), 32 * MIB);
+}
+
+#[test]
+fn a_pipe_with_bytes_in_it_is_closed_with_its_socket() {
+    let mut io = EventLoop::new().unwrap();
+    for closes_sink in [true, false] {
+        let (from, mut first, to) = tunnel(&mut io);
+        first.ends_when_stopped = true;
+        // As much as no socket takes whose peer does not read.
+        let sender = thread::spawn(move || {
+            let mut from = from;
+            from.write_all(&pattern(64 * MIB)).unwrap_err();
+        });
+        while io.queued(first.sink) == 0 || first.passed.is_empty() {
+            io.stopping = false;
+            io.run(&mut first).unwrap();
+        }
+        assert_eq!(io.pipes.open(), 1, "{:?}", first.passed);
+        if closes_sink {
+            io.reset(first.sink);
+            io.reset(first.source);
+        } else {
+            io.close_streams();
+        }
+        assert_eq!(io.pipes.open(), 0, "it had bytes of a connection that is gone");
+        sender.join().unwrap();
+        drop(to);
+        // Another connection gets its own bytes alone.
+        io.stopping = false;
+        let (from, mut second, to) = tunnel(&mut io);
+        let (sender, receiver) = (send(from, 8 * MIB), receive(to, None));
+        io.run(&mut second).unwrap();
+        sender.join().unwrap();
+        assert!(receiver.join().unwrap() == pattern(8 * MIB), "the bytes are others");
+        assert!(!second.passed.is_empty(), "none was moved");
+        io.close_streams();
+        io.stopping = false;
+        io.pipes = crate::pipes::Pipes::within(1 << 20);
+    }
+}
+
+#[test]
+fn without_a_pipe_bytes_are_copied() {
+    let mut io = EventLoop::new().unwrap();
+    io.pipes.limit(0);
+    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (sender, receiver) = (send(from, 8 * MIB), receive(to, None));
+    io.run(&mut tunnel).unwrap();
+    sender.join().unwrap();
+    assert!(receiver.join().unwrap() == pattern(8 * MIB), "the bytes are others");
+    assert_eq!((tunnel.copied.iter().sum::<usize>(), tunnel.passed.len()), (8 * MIB, 0));
+}
+
+#[test]
+fn when_little_flows_bytes_are_copied_again() {
+    const MESSAGES: usize = 6;
+    let mut io = EventLoop::new().unwrap();
+    let (mut from, mut tunnel, mut to) = tunnel(&mut io);
+    let peers = thread::spawn(move || {
+        // Each is taken before the next is sent, however large the first is.
+        let mut writing = from.try_clone().unwrap();
+        let bulk = thread::spawn(move || writing.write_all(&pattern(8 * MIB)).unwrap());
+        let mut received = vec![0; 8 * MIB];
+        to.read_exact(&mut received).unwrap();
+        bulk.join().unwrap();
+        assert!(received == pattern(8 * MIB), "the bytes are others");
+        for _ in 0..MESSAGES {
+            from.write_all(b"message").unwrap();
+            let mut message = [0; 7];
+            to.read_exact(&mut message).unwrap();
+            assert_eq!(&message, b"message");
+        }
+        from.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(to.read(&mut [0; 1]).unwrap(), 0);
+    });
+    io.run(&mut tunnel).unwrap();
+    peers.join().unwrap();
+    assert!(!tunnel.passed.is_empty(), "none was moved: {:?}", tunnel.copied);
+    let of_messages = tunnel.copied.iter().rev().take_while(|count| **count == 7).count();
+    assert!(of_messages >= MESSAGES - usize::from(SHORT_FILLS), "{:?}", tunnel.copied);
+}
+
+#[test]
+fn a_sink_that_breaks_is_told_of_and_takes_its_pipe_along() {
+    let mut io = EventLoop::new().unwrap();
+    let (from, mut tunnel, to) = tunnel(&mut io);
+    let (stopped, begins) = channel();
+    tunnel.stopped = Some(stopped);
+    let sender = thread::spawn(move || {
+        let mut from = from;
+        // It ends when nobody takes it any more.
+        let _ = from.write_all(&pattern(64 * MIB));
+    });
+    let breaking = thread::spawn(move || {
+        begins.recv().unwrap();
+        rustix::net::sockopt::set_socket_linger(&to, Some(Duration::ZERO)).unwrap();
+        drop(to);
+    });
+    io.run(&mut tunnel).unwrap();
+    breaking.join().unwrap();
+    assert!(matches!(tunnel.failed, Some((SINK, _))), "{:?}", tunnel.failed);
+    io.reset(tunnel.sink);
+    io.reset(tunnel.source);
+    sender.join().unwrap();
+    assert_eq!(io.pipes.open(), 0, "{:?}", tunnel.passed);
+}
+
+#[test]
+fn to_a_secure_socket_nothing_goes_straight() {
+    let mut io = EventLoop::new().unwrap();
+    let (_from, tunnel, _to) = tunnel(&mut io);
+    let settings = ClientSettings { authorities: None, identity: None, alpn: Vec::new() };
+    let config = client_config(&settings).unwrap();
+    let session = Session::client(&config, "shop.example".try_into().unwrap()).unwrap();
+    io.secure(tunnel.sink, session, b"");
+    io.read_as(tunnel.source, Reading::Straight(tunnel.sink));
+    assert!(io.sockets.get(tunnel.source).unwrap().is_read_as_usual());
+    io.read_as(tunnel.sink, Reading::Straight(tunnel.source));
+    assert!(io.sockets.get(tunnel.sink).unwrap().is_read_as_usual());
+}
+
+#[test]
+fn a_pace_is_chosen_by_what_comes() {
+    let bulk = Bulk { read_bytes: 100, fill_bytes_max: 400, short_bytes: 25 };
+    let copied = |full_reads| Pace::Copied { full_reads };
+    let spliced = |short_fills| Pace::Spliced { short_fills };
+    for (before, bytes, after) in [
+        (copied(0), 99, copied(0)),
+        (copied(0), 100, copied(1)),
+        (copied(1), 99, copied(0)),
+        (copied(1), 100, spliced(0)),
+        (spliced(0), 25, spliced(0)),
+        (spliced(0), 24, spliced(1)),
+        (spliced(1), 400, spliced(0)),
+        (spliced(1), 24, copied(0)),
+        (Pace::Ended, 100, Pace::Ended),
+    ] {
+        let mut straight = Straight { sink: Token { index: 0, generation: 0 }, pace: before };
+        straight.note(bytes, bulk);
+        assert_eq!(straight.pace, after, "{before:?} and {bytes} bytes");
+    }
+}
