@@ -1,0 +1,85 @@
+//! Why packets were dropped, answered or passed to the kernel.
+
+/// Declares the reasons in the order of `enum reason` in `bpf/reasons.h`; a test compares the two.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $verdict:ident;)*) => {
+        /// Why a packet was not simply forwarded. The counters of forwarded packets are those of virtual servers and members.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// All of them, in the order of the programs' counters.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Its name in metrics and texts.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What became of the packet.
+            pub fn verdict(self) -> Verdict {
+                match self { $(Self::$name => Verdict::$verdict,)* }
+            }
+        }
+    };
+}
+
+/// What became of a packet that was not forwarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It went on to the kernel, unchanged.
+    Passed,
+    /// It was dropped.
+    Dropped,
+    /// It was dropped, and its sender got an answer.
+    Answered,
+}
+
+reasons! {
+    /// No virtual server and no flow has it: it is the host's own matter.
+    NotOurs = "not_ours", Passed;
+    /// It is not IP, or for many receivers.
+    NotIp = "not_ip", Passed;
+    /// Its headers are cut short, or more extension headers than are followed stand before its protocol's.
+    Unparsed = "unparsed", Passed;
+    /// A fragment other than the first, whose first has not come by.
+    FragmentWithoutFirst = "fragment_without_first", Passed;
+    /// TTL or hop limit has run out: the kernel answers.
+    TtlExceeded = "ttl_exceeded", Passed;
+    /// The neighbour's hardware address is unknown yet: the second program has the kernel ask for it.
+    NeighbourUnresolved = "neighbour_unresolved", Passed;
+    /// An ICMP error about no flow of ours.
+    IcmpWithoutFlow = "icmp_without_flow", Passed;
+    /// The route leads to this host itself, or to a device without hardware addresses.
+    NotForwarded = "not_forwarded", Passed;
+    /// A source that `deny` has.
+    Denied = "denied", Dropped;
+    /// More new flows per second than its source may begin.
+    SourceRate = "source_rate", Dropped;
+    /// Its virtual server has no member that takes new flows.
+    NoMember = "no_member", Dropped;
+    /// Its member is down.
+    MemberDown = "member_down", Dropped;
+    /// The flow table is full: new flows are dropped, those that are there go on.
+    FlowsFull = "flows_full", Dropped;
+    /// No source port is free among those tried.
+    SourcePortsExhausted = "source_ports_exhausted", Dropped;
+    /// A flow of another client or virtual server looks the same to its member.
+    FlowConflict = "flow_conflict", Dropped;
+    /// TCP without a flow that is no SYN.
+    NotSyn = "not_syn", Dropped;
+    /// The routing table has no way, or forbids it.
+    NoRoute = "no_route", Dropped;
+    /// Forwarding is off at the interface: set `net.ipv4.ip_forward` or `net.ipv6.conf.all.forwarding`.
+    ForwardingOff = "forwarding_off", Dropped;
+    /// Larger than the way out takes, and it cannot be told so: it may be fragmented, or came by tcx.
+    TooBig = "too_big", Dropped;
+    /// An IPv4 source route, which is refused.
+    SourceRoute = "source_route", Dropped;
+    /// The packet could not be changed: no room in its buffer.
+    NotChanged = "not_changed", Dropped;
+    /// Larger than the way out takes: its sender got "packet too big" (IPv4: "fragmentation needed").
+    TooBigAnswered = "too_big_answered", Answered;
+    /// A SYN that was answered with a cookie.
+    SynCookie = "syn_cookie", Answered;
+}

@@ -1,0 +1,183 @@
+//! What the packet path tells: rungs, flows, counters.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::plan::MemberName;
+
+/// How packets of an interface are taken, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rung {
+    /// By the driver, before the kernel makes a socket buffer of them.
+    Xdp,
+    /// Right after, at tcx ingress; keeps segmentation offload.
+    Tcx,
+}
+
+impl Rung {
+    /// Its name in texts: `xdp` or `tcx`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xdp => "xdp",
+            Self::Tcx => "tcx",
+        }
+    }
+}
+
+/// What became of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its name.
+    pub interface: String,
+    /// The rung that it got; `None`: no packet of it is taken.
+    pub rung: Option<Rung>,
+    /// Why it did not get each better rung, in order.
+    pub refused: Vec<Refused>,
+}
+
+/// A rung that an interface did not get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Which.
+    pub rung: Rung,
+    /// Why, for a person.
+    pub why: String,
+}
+
+/// What [`crate::PacketPath::apply`] changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Virtual servers that are gone; the next sweeps end their flows.
+    pub removed_virtual_servers: Vec<String>,
+    /// Members that are gone from a virtual server that stays; they keep their flows, and get no new ones.
+    pub removed_members: Vec<MemberName>,
+}
+
+/// What a sweep did. One call looks at [`crate::SWEEP_ENTRIES_MAX`] entries; the next goes on from there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// Flows that it ended.
+    pub ended: Vec<Ended>,
+    /// Entries of the flow table that it looked at.
+    pub entries: u64,
+    /// It came to the end of the table; the next one begins anew.
+    pub whole: bool,
+}
+
+/// A flow that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The flow, as it was last.
+    pub flow: Flow,
+    /// Why.
+    pub why: EndedFor,
+    /// Both ends shall get a TCP reset: hand it to [`crate::Resetter::reset`].
+    pub reset: bool,
+}
+
+/// Why a flow was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EndedFor {
+    /// It rested for longer than its timeout.
+    Idle,
+    /// Both ends had closed it.
+    Closed,
+    /// Its member is down.
+    MemberDown,
+    /// Its virtual server is gone.
+    Removed,
+    /// A command ended it.
+    Command,
+}
+
+/// What a flow is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FlowState {
+    /// Only the client has sent.
+    Opening,
+    /// Both ends have sent.
+    Open,
+    /// TCP after a reset or the FIN of both ends.
+    Closing,
+}
+
+/// An end of a flow: an address, and a port (or an ICMP echo's identifier; 0 without either).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct End {
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+}
+
+/// A flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flow {
+    /// The number of its protocol: 6 TCP, 17 UDP.
+    pub protocol: u8,
+    /// Who began it.
+    pub client: End,
+    /// What the client asked for.
+    pub destination: End,
+    /// What the member sees as its client.
+    pub source: End,
+    /// Where the member gets it: its own address, or the client's destination where that is not translated.
+    pub target: End,
+    /// Its virtual server; `None` when that is gone.
+    pub virtual_server: Option<String>,
+    /// Its member; `None` with [`crate::plan::Delivery::Route`], or when it is gone.
+    pub member: Option<MemberName>,
+    /// What it is doing.
+    pub state: FlowState,
+    /// Since when there is nothing of it.
+    pub idle: Duration,
+    /// Since when it is there.
+    pub age: Duration,
+    /// Packets of the client.
+    pub packets_in: u64,
+    /// Their bytes, IP headers included.
+    pub bytes_in: u64,
+    /// Packets to the client. Of a flow that is answered directly, 0.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+}
+
+/// Which flows; what is `None` is any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlowFilter {
+    /// Of this virtual server.
+    pub virtual_server: Option<String>,
+    /// To a member with this address.
+    pub member_address: Option<IpAddr>,
+    /// To a member with this port.
+    pub member_port: Option<u16>,
+    /// Of this client.
+    pub client: Option<IpAddr>,
+    /// So many at most; 0 is none.
+    pub flows_max: usize,
+}
+
+/// Counters since the maps were made; they outlive the process with them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Flows that began.
+    pub flows: u64,
+    /// Packets of clients.
+    pub packets_in: u64,
+    /// Their bytes, IP headers included.
+    pub bytes_in: u64,
+    /// Packets to clients.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+}
+
+/// Why packets were dropped or passed to the kernel, with their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReasonCount {
+    /// Why.
+    pub reason: crate::Reason,
+    /// Packets.
+    pub packets: u64,
+}
