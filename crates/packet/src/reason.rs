@@ -48,6 +48,8 @@ reasons! {
     TtlExceeded = "ttl_exceeded", Passed;
     /// The neighbour's hardware address is unknown yet: the second program has the kernel ask for it.
     NeighbourUnresolved = "neighbour_unresolved", Passed;
+    /// The way out leads through a device that takes no packets from XDP: the second program sends it.
+    OtherDevice = "other_device", Passed;
     /// An ICMP error about no flow of ours.
     IcmpWithoutFlow = "icmp_without_flow", Passed;
     /// The route leads to this host itself, or to a device without hardware addresses.

@@ -1,0 +1,505 @@
+/* Which flow a packet belongs to, and how one begins. */
+#pragma once
+
+#include "parse.h"
+
+#define PICKS_MAX 4
+#define SOURCE_TRIES_MAX 16
+#define HASH_SEED 0x9e3779b97f4a7c15ULL
+
+struct plan {
+	__u32 epoch;
+	struct settings *settings;
+};
+
+INLINE bool plan_in_force(struct plan *plan)
+{
+	__u32 zero = 0;
+	__u32 *epoch = bpf_map_lookup_elem(&active, &zero);
+
+	if (!epoch)
+		return false;
+	plan->epoch = *epoch & 1;
+	plan->settings = bpf_map_lookup_elem(&settings, &plan->epoch);
+	return plan->settings;
+}
+
+INLINE __u64 mix(__u64 hash, __u64 word)
+{
+	hash ^= word * 0xff51afd7ed558ccdULL;
+	hash = (hash << 31) | (hash >> 33);
+	hash *= 0xc4ceb9fe1a85ec53ULL;
+	return hash ^ (hash >> 29);
+}
+
+INLINE __u64 hash_address(__u64 hash, const struct address *address)
+{
+	hash = mix(hash, ((__u64)address->word[0] << 32) | address->word[1]);
+	return mix(hash, ((__u64)address->word[2] << 32) | address->word[3]);
+}
+
+APART int is_denied(const struct packet *packet, const struct plan *plan)
+{
+	struct policy_key key = {.length = 32 + 128, .epoch = plan->epoch, .address = packet->key.source};
+	__u32 *denied = bpf_map_lookup_elem(&policy, &key);
+
+	return denied && *denied;
+}
+
+INLINE __u32 *exact_server(const struct packet *packet, const struct plan *plan)
+{
+	struct listener_key key = {
+		.address = packet->key.target,
+		.port = has_virtual_port(packet->key.protocol) ? packet->key.target_port : 0,
+		.protocol = packet->key.protocol,
+		.epoch = plan->epoch,
+	};
+	__u32 *found = bpf_map_lookup_elem(&listeners, &key);
+
+	if (!found && key.port && plan->settings->flags & HAS_ANY_PORT) {
+		key.port = 0;
+		found = bpf_map_lookup_elem(&listeners, &key);
+	}
+	if (!found && plan->settings->flags & HAS_ANY_PROTOCOL) {
+		key.port = 0;
+		key.protocol = 0;
+		found = bpf_map_lookup_elem(&listeners, &key);
+	}
+	return found;
+}
+
+/* The longest prefix wins, then the port, then the protocol. */
+APART struct prefix_value *prefix_server(const struct packet *packet, const struct plan *plan)
+{
+	struct prefix_key key = {
+		.length = 32 + 128,
+		.epoch = plan->epoch,
+		.protocol = packet->key.protocol,
+		.port = has_virtual_port(packet->key.protocol) ? packet->key.target_port : 0,
+		.address = packet->key.target,
+	};
+	struct prefix_value *best = bpf_map_lookup_elem(&prefixes, &key);
+
+	if (key.port && plan->settings->flags & HAS_ANY_PORT) {
+		key.port = 0;
+		struct prefix_value *found = bpf_map_lookup_elem(&prefixes, &key);
+
+		if (found && (!best || found->length > best->length))
+			best = found;
+	}
+	if (plan->settings->flags & HAS_ANY_PROTOCOL) {
+		key.port = 0;
+		key.protocol = 0;
+		struct prefix_value *found = bpf_map_lookup_elem(&prefixes, &key);
+
+		if (found && (!best || found->length > best->length))
+			best = found;
+	}
+	return best;
+}
+
+INLINE struct server *server_of(const struct packet *packet, const struct plan *plan, __u32 *index)
+{
+	__u32 *exact = exact_server(packet, plan);
+
+	if (exact) {
+		*index = *exact;
+	} else {
+		if (!(plan->settings->flags & HAS_PREFIXES))
+			return NULL;
+		struct prefix_value *found = prefix_server(packet, plan);
+
+		if (!found)
+			return NULL;
+		*index = found->server;
+	}
+	return bpf_map_lookup_elem(&servers, index);
+}
+
+/* A token bucket as one time: when the source would be at rest (GCRA). */
+APART int is_too_fast(const struct packet *packet, const struct plan *plan)
+{
+	struct address source = packet->key.source;
+
+	if (!(plan->settings->flags & HAS_RATE))
+		return false;
+	if (packet->is_v6)
+		source.word[2] = source.word[3] = 0;
+	__u64 now = packet->now_ns, interval = plan->settings->rate_interval_ns;
+	__u64 *rest = bpf_map_lookup_elem(&rates, &source);
+
+	if (!rest) {
+		__u64 first = now + interval;
+
+		bpf_map_update_elem(&rates, &source, &first, BPF_ANY);
+		return false;
+	}
+	for (int attempt = 0; attempt < 3; attempt++) {
+		__u64 before = *(volatile __u64 *)rest;
+		__u64 from = before > now ? before : now;
+
+		if (from + interval > now + plan->settings->rate_burst_ns)
+			return true;
+		if (__sync_val_compare_and_swap(rest, before, from + interval) == before)
+			return false;
+	}
+	return false;
+}
+
+INLINE struct member *member_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&members, &index);
+}
+
+INLINE bool ring_member(__u32 server_index, __u64 hash, __u32 *member)
+{
+	__u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&rings, &server_index);
+
+	if (!map)
+		return false;
+	struct ring *ring = bpf_map_lookup_elem(map, &zero);
+
+	if (!ring)
+		return false;
+	__u32 slot = ((hash >> 32) * RING_SLOTS) >> 32;
+
+	if (slot >= RING_SLOTS)
+		return false;
+	*member = ring->member[slot];
+	return true;
+}
+
+/* The member that persistence holds the source to, if that takes new flows. */
+INLINE bool persistent_member(const struct packet *packet, __u32 server, __u64 now, __u32 *member)
+{
+	struct persistence_key key = {.source = packet->key.source, .server = server};
+	struct persistence_value *found = bpf_map_lookup_elem(&persistence, &key);
+
+	if (!found || found->until_ns < now)
+		return false;
+	*member = found->member;
+	struct member *entry = member_at(*member);
+
+	return entry && entry->state == MEMBER_UP && entry->server == server;
+}
+
+INLINE void persist(const struct packet *packet, __u32 server, __u64 until_ns, __u32 member)
+{
+	struct persistence_key key = {.source = packet->key.source, .server = server};
+	struct persistence_value value = {.member = member, .until_ns = until_ns};
+
+	bpf_map_update_elem(&persistence, &key, &value, BPF_ANY);
+}
+
+/* Sets what the flow's packets get as their source. False: the server has none of this number. */
+INLINE bool translate_source(struct flow *forward, const struct server *server, __u32 server_index, __u32 number,
+			     __u32 cpus, bool has_ports)
+{
+	__u32 zero = 0, count = server->sources;
+	struct source_key key = {.server = server_index, .number = count ? number % count : 0};
+	struct source_value *source = bpf_map_lookup_elem(&sources, &key);
+	__u32 *counter = bpf_map_lookup_elem(&next_port, &zero);
+
+	if (!source || !counter)
+		return false;
+	forward->source = source->address;
+	if (!has_ports)
+		return true;
+	/* Each core has a part of the range to itself, so that two seldom meet. */
+	__u32 each = ((__u32)source->port_last - source->port_first + 1) / (cpus ?: 1);
+	__u32 part = bpf_get_smp_processor_id() % (cpus ?: 1);
+
+	*counter += 1;
+	__u32 port = source->port_first + part * each + *counter % (each ?: 1);
+
+	forward->source_port = bpf_htons(port);
+	return true;
+}
+
+INLINE void reverse_of(const struct packet *packet, struct scratch *scratch)
+{
+	struct flow *forward = &scratch->forward, *reverse = &scratch->reverse;
+	struct flow_key *key = &scratch->reverse_key;
+
+	*reverse = *forward;
+	reverse->flags |= FLOW_REVERSE;
+	reverse->source = packet->key.target;
+	reverse->target = packet->key.source;
+	reverse->source_port = packet->key.target_port;
+	reverse->target_port = packet->key.source_port;
+	key->source = forward->target;
+	key->target = forward->source;
+	key->source_port = forward->target_port;
+	key->target_port = forward->source_port;
+	key->protocol = packet->key.protocol;
+	key->zero[0] = key->zero[1] = key->zero[2] = 0;
+}
+
+INLINE void describe(const struct packet *packet, const struct server *server, __u32 member_index,
+		     const struct member *member, struct flow *forward)
+{
+	__u32 has = server->flags;
+	__u16 flags = 0;
+
+	if (has & SERVER_NEXT_HOP)
+		flags |= FLOW_NEXT_HOP;
+	if (has & SERVER_DIRECT)
+		flags |= FLOW_DIRECT | FLOW_NEXT_HOP;
+	if (has & SERVER_TTL_KEEP)
+		flags |= FLOW_TTL_KEEP;
+	if (has & SERVER_TTL_SET)
+		flags |= FLOW_TTL_SET;
+	if (has & SERVER_TOS_SET)
+		flags |= FLOW_TOS_SET;
+	forward->source = packet->key.source;
+	forward->source_port = packet->key.source_port;
+	forward->target = packet->key.target;
+	forward->target_port = packet->key.target_port;
+	if (!(has & (SERVER_NEXT_HOP | SERVER_DIRECT | SERVER_ROUTE))) {
+		forward->target = member->address;
+		if (member->port && has_virtual_port(packet->key.protocol))
+			forward->target_port = member->port;
+	}
+	forward->member = member_index;
+	forward->flags = flags;
+	forward->mss_max = server->mss_max;
+	forward->ttl = server->ttl;
+	forward->tos = server->tos;
+	forward->state = 0;
+	forward->zero = 0;
+	forward->created_ns = forward->seen_ns = packet->now_ns;
+	forward->packets = forward->bytes = 0;
+}
+
+/* Enters both directions. OK, FLOW_CONFLICT to try another way, or FLOWS_FULL. The reverse goes first: it is what may be taken. */
+INLINE int enter(const struct packet *packet, struct scratch *scratch)
+{
+	if (scratch->forward.flags & FLOW_DIRECT)
+		return bpf_map_update_elem(&direct, &packet->key, &scratch->forward, BPF_ANY) ? FLOWS_FULL : OK;
+	reverse_of(packet, scratch);
+	long error = bpf_map_update_elem(&flows, &scratch->reverse_key, &scratch->reverse, BPF_NOEXIST);
+
+	if (error == -17)
+		return FLOW_CONFLICT;
+	if (error)
+		return FLOWS_FULL;
+	error = bpf_map_update_elem(&flows, &packet->key, &scratch->forward, BPF_NOEXIST);
+	/* Another core had the same packet, sent twice: its flow is the one. */
+	if (error)
+		bpf_map_delete_elem(&flows, &scratch->reverse_key);
+	return error && error != -17 ? FLOWS_FULL : OK;
+}
+
+INLINE int enter_with_source(const struct packet *packet, const struct plan *plan, const struct server *server,
+			     __u32 server_index, __u64 hash, struct scratch *scratch)
+{
+	bool has_ports = has_virtual_port(packet->key.protocol);
+	/* What has neither ports nor an identifier has its address alone. */
+	bool is_numbered = has_ports || packet->key.source_port;
+
+	for (__u32 attempt = 0; attempt < SOURCE_TRIES_MAX; attempt++) {
+		__u32 number = (__u32)hash % 4096 + (is_numbered ? attempt / 4 : attempt);
+
+		if (!translate_source(&scratch->forward, server, server_index, number, plan->settings->cpus, is_numbered))
+			return SOURCE_PORTS_EXHAUSTED;
+		/* An echo has one identifier, in both places. */
+		if (!has_ports)
+			scratch->forward.target_port = scratch->forward.source_port;
+		int reason = enter(packet, scratch);
+
+		if (reason != FLOW_CONFLICT)
+			return reason;
+	}
+	return SOURCE_PORTS_EXHAUSTED;
+}
+
+/* Picks a member and enters the flow. */
+INLINE int pick(const struct packet *packet, const struct plan *plan, const struct server *server, __u32 index)
+{
+	__u32 zero = 0, member_index = server->route;
+	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+	__u64 hash = hash_address(HASH_SEED, &packet->key.source);
+	/* Without the epoch it is the same server in each plan. */
+	__u32 number = index % VIRTUAL_SERVERS_MAX;
+	int reason = NO_MEMBER;
+
+	if (!scratch)
+		return NO_MEMBER;
+	if (!server->persistence_ns) {
+		hash = hash_address(hash, &packet->key.target);
+		hash = mix(hash, ((__u64)packet->key.source_port << 32) | ((__u32)packet->key.target_port << 8) |
+					 packet->key.protocol);
+	}
+	for (__u32 attempt = 0; attempt < PICKS_MAX; attempt++) {
+		if (server->flags & SERVER_ROUTE) {
+			/* The routing table is the only one. */
+		} else if (!attempt && server->persistence_ns && persistent_member(packet, number, packet->now_ns, &member_index)) {
+			/* It stays. */
+		} else if (!ring_member(index, attempt ? mix(hash, attempt) : hash, &member_index)) {
+			return NO_MEMBER;
+		}
+		struct member *member = member_at(member_index);
+
+		if (!member || member->state != MEMBER_UP)
+			continue;
+		describe(packet, server, member_index, member, &scratch->forward);
+		if (server->sources)
+			reason = enter_with_source(packet, plan, server, index, hash, scratch);
+		else
+			reason = enter(packet, scratch);
+		if (reason == OK) {
+			if (server->persistence_ns)
+				persist(packet, number, packet->now_ns + server->persistence_ns, member_index);
+			struct totals *totals = bpf_map_lookup_elem(&member_totals, &member_index);
+
+			if (totals)
+				totals->flows += 1;
+			return OK;
+		}
+		if (reason == FLOWS_FULL || server->flags & SERVER_ROUTE)
+			return reason;
+	}
+	return reason;
+}
+
+INLINE struct flow *flow_of(const struct packet *packet, const struct plan *plan)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &packet->key);
+
+	if (!flow && plan->settings->flags & HAS_DIRECT)
+		flow = bpf_map_lookup_elem(&direct, &packet->key);
+	return flow;
+}
+
+/* The key of the other direction. */
+INLINE void other_key(const struct flow *flow, __u8 protocol, struct flow_key *key)
+{
+	__builtin_memset(key, 0, sizeof(*key));
+	key->source = flow->target;
+	key->target = flow->source;
+	key->source_port = flow->target_port;
+	key->target_port = flow->source_port;
+	key->protocol = protocol;
+}
+
+/* Whether a SYN begins anew: the flow is over, or its member no longer serves it. */
+INLINE bool is_over(const struct packet *packet, const struct flow *flow, const struct member *member)
+{
+	struct flow_key key;
+
+	if (flow->flags & FLOW_REVERSE)
+		return false;
+	if (member->state == MEMBER_DOWN_STATE || member->state == MEMBER_FREE)
+		return true;
+	if (flow->flags & FLOW_DIRECT)
+		return flow->state;
+	other_key(flow, packet->key.protocol, &key);
+	struct flow *reverse = bpf_map_lookup_elem(&flows, &key);
+
+	if (!reverse)
+		return true;
+	return (flow->state | reverse->state) & STATE_RST || flow->state & reverse->state & STATE_FIN;
+}
+
+/* Ends a flow that a SYN begins anew. Whether it did. */
+APART int forget(const struct packet *packet, const struct flow *flow, const struct member *member)
+{
+	struct flow_key key;
+
+	if (!is_over(packet, flow, member))
+		return false;
+	if (flow->flags & FLOW_DIRECT) {
+		bpf_map_delete_elem(&direct, &packet->key);
+		return true;
+	}
+	other_key(flow, packet->key.protocol, &key);
+	bpf_map_delete_elem(&flows, &key);
+	bpf_map_delete_elem(&flows, &packet->key);
+	return true;
+}
+
+/* Later fragments have no ports: the first one's are remembered. */
+APART int ports_of_first(struct packet *packet)
+{
+	struct fragment_key key = {.source = packet->key.source,
+				   .target = packet->key.target,
+				   .id = packet->fragment_id,
+				   .protocol = packet->key.protocol};
+	struct fragment_value *first = bpf_map_lookup_elem(&fragments, &key);
+
+	if (!first)
+		return false;
+	packet->key.source_port = first->source_port;
+	packet->key.target_port = first->target_port;
+	return true;
+}
+
+APART int remember_first(const struct packet *packet)
+{
+	struct fragment_key key = {.source = packet->key.source,
+				   .target = packet->key.target,
+				   .id = packet->fragment_id,
+				   .protocol = packet->key.protocol};
+	struct fragment_value value = {.source_port = packet->key.source_port, .target_port = packet->key.target_port};
+
+	return bpf_map_update_elem(&fragments, &key, &value, BPF_ANY);
+}
+
+INLINE bool is_syn(const struct packet *packet)
+{
+	return (packet->tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN;
+}
+
+/* Whether a packet without a flow may begin one. */
+INLINE bool may_begin(const struct packet *packet, const struct server *server)
+{
+	if (packet->key.protocol == IPPROTO_TCP)
+		return is_syn(packet) || (server->flags & SERVER_LOOSE && !(packet->tcp_flags & TCP_RST));
+	if (packet->key.protocol == (packet->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
+		return packet->tcp_flags & TCP_SYN;
+	return true;
+}
+
+/* Makes a flow of a packet that has none. OK, or why not. */
+APART int begin(const struct packet *packet, const struct plan *plan)
+{
+	__u32 index;
+	struct server *server = server_of(packet, plan, &index);
+
+	if (!server)
+		return NOT_OURS;
+	if (!may_begin(packet, server))
+		return NOT_SYN;
+	if (!(server->flags & (SERVER_RING | SERVER_ROUTE)))
+		return NO_MEMBER;
+	if (is_too_fast(packet, plan))
+		return SOURCE_RATE;
+	return pick(packet, plan, server, index);
+}
+
+/* Finds or makes the packet's flow. OK, or why there is none. */
+INLINE int find(struct packet *packet, const struct plan *plan, struct flow **flow, struct member **member)
+{
+	if (packet->fragment == FRAGMENT_LATER && !ports_of_first(packet))
+		return FRAGMENT_WITHOUT_FIRST;
+	*flow = flow_of(packet, plan);
+	if (*flow) {
+		*member = member_at((*flow)->member);
+		if (!*member)
+			return NOT_OURS;
+		if (!is_syn(packet) || !forget(packet, *flow, *member))
+			return (*member)->state == MEMBER_DOWN_STATE && !((*flow)->flags & FLOW_REVERSE) ? MEMBER_DOWN : OK;
+	}
+	if (packet->fragment == FRAGMENT_LATER)
+		return FRAGMENT_WITHOUT_FIRST;
+	int reason = begin(packet, plan);
+
+	if (reason != OK)
+		return reason;
+	*flow = flow_of(packet, plan);
+	if (!*flow)
+		return FLOWS_FULL;
+	*member = member_at((*flow)->member);
+	return *member ? OK : NO_MEMBER;
+}

@@ -1,0 +1,257 @@
+/* What a packet is: addresses, ports, and where its headers stand. */
+#pragma once
+
+#include "packet.h"
+
+#define EXTENSION_HEADERS_MAX 6
+#define OK -1
+
+#define IPV4_MORE_FRAGMENTS 0x2000
+#define IPV4_DONT_FRAGMENT 0x4000
+#define IPV4_OFFSET 0x1fff
+
+#define ICMP_ECHO_REPLY 0
+#define ICMP_ECHO_REQUEST 8
+#define ICMP6_ECHO_REQUEST 128
+#define ICMP6_ECHO_REPLY 129
+
+#define HEADER_HOP_BY_HOP 0
+#define HEADER_ROUTING 43
+#define HEADER_FRAGMENT 44
+#define HEADER_AUTHENTICATION 51
+#define HEADER_OPTIONS 60
+
+struct vlan_header {
+	__be16 tag;
+	__be16 protocol;
+};
+
+struct extension_header {
+	__u8 next;
+	__u8 length;
+	__u8 type; /* of a routing header */
+	__u8 left;
+	__be32 id; /* of a fragment header */
+};
+
+INLINE bool has_virtual_port(__u8 protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP;
+}
+
+/* Refuses source routes: a member must not be reached by a way that the sender chose. */
+APART int parse_options(struct packet *packet, __u32 length)
+{
+	__u32 zero = 0;
+	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+	__u32 at = 0;
+
+	length &= 63;
+	if (!scratch || length < 4 || length > 40)
+		return UNPARSED;
+	if (load(packet, packet->network + sizeof(struct iphdr), scratch->bytes, length))
+		return UNPARSED;
+	for (int option = 0; option < 40; option++) {
+		if (at >= length || scratch->bytes[at & 63] == 0)
+			return OK;
+		__u8 kind = scratch->bytes[at & 63];
+
+		if (kind == 131 || kind == 137)
+			return SOURCE_ROUTE;
+		if (kind == 1) {
+			at++;
+			continue;
+		}
+		__u8 size = scratch->bytes[(at + 1) & 63];
+
+		if (size < 2)
+			return UNPARSED;
+		at += size;
+	}
+	return OK;
+}
+
+INLINE int parse_v4(struct packet *packet)
+{
+	void *end = end_of(packet);
+	struct iphdr *ip = data_of(packet) + packet->network;
+
+	if ((void *)(ip + 1) > end)
+		return UNPARSED;
+	__u32 length = ip->ihl * 4;
+	__u16 offset = bpf_ntohs(ip->frag_off);
+
+	if (ip->version != 4 || length < sizeof(*ip))
+		return UNPARSED;
+	map_v4(&packet->key.source, ip->saddr);
+	map_v4(&packet->key.target, ip->daddr);
+	packet->key.protocol = ip->protocol;
+	packet->bytes = bpf_ntohs(ip->tot_len);
+	packet->ttl = ip->ttl;
+	packet->tos = ip->tos;
+	packet->fragment_id = ip->id;
+	packet->may_fragment = !(offset & IPV4_DONT_FRAGMENT);
+	packet->transport = packet->network + length;
+	if (offset & IPV4_OFFSET)
+		packet->fragment = FRAGMENT_LATER;
+	else if (offset & IPV4_MORE_FRAGMENTS)
+		packet->fragment = FRAGMENT_FIRST;
+	if (length > sizeof(*ip))
+		return parse_options(packet, length - sizeof(*ip));
+	return OK;
+}
+
+INLINE int parse_v6(struct packet *packet)
+{
+	void *end = end_of(packet);
+	struct ipv6hdr *ip = data_of(packet) + packet->network;
+
+	if ((void *)(ip + 1) > end)
+		return UNPARSED;
+	if (ip->version != 6)
+		return UNPARSED;
+	__builtin_memcpy(&packet->key.source, &ip->saddr, sizeof(struct address));
+	__builtin_memcpy(&packet->key.target, &ip->daddr, sizeof(struct address));
+	packet->bytes = bpf_ntohs(ip->payload_len) + sizeof(*ip);
+	packet->ttl = ip->hop_limit;
+	packet->tos = (ip->priority << 4) | (ip->flow_lbl[0] >> 4);
+	__u8 next = ip->nexthdr;
+	__u32 at = packet->network + sizeof(*ip);
+
+	for (int header = 0; header < EXTENSION_HEADERS_MAX; header++) {
+		if (next != HEADER_HOP_BY_HOP && next != HEADER_ROUTING && next != HEADER_FRAGMENT &&
+		    next != HEADER_AUTHENTICATION && next != HEADER_OPTIONS)
+			break;
+		struct extension_header extension;
+
+		at &= OFFSET_MAX - 1;
+		if (load(packet, at, &extension, sizeof(extension)))
+			return UNPARSED;
+		if (next == HEADER_ROUTING && extension.type == 0 && extension.left)
+			return SOURCE_ROUTE;
+		if (next == HEADER_FRAGMENT) {
+			__u16 offset = (extension.type << 8) | extension.left;
+
+			packet->fragment_id = extension.id;
+			if (offset & ~7)
+				packet->fragment = FRAGMENT_LATER;
+			else if (offset & 1)
+				packet->fragment = FRAGMENT_FIRST;
+			at += sizeof(extension);
+		} else if (next == HEADER_AUTHENTICATION) {
+			at += (extension.length + 2) * 4;
+		} else {
+			at += (extension.length + 1) * 8;
+		}
+		next = extension.next;
+		if (at >= OFFSET_MAX - 64)
+			return UNPARSED;
+		if (packet->fragment == FRAGMENT_LATER)
+			break;
+	}
+	if (next == HEADER_HOP_BY_HOP || next == HEADER_ROUTING || next == HEADER_FRAGMENT ||
+	    next == HEADER_AUTHENTICATION || next == HEADER_OPTIONS) {
+		if (packet->fragment != FRAGMENT_LATER)
+			return UNPARSED;
+	}
+	packet->key.protocol = next;
+	packet->transport = at;
+	return OK;
+}
+
+/* The first eight bytes of what the packet carries: ports, or type, code and identifier. */
+INLINE int parse_transport(struct packet *packet)
+{
+	void *end = end_of(packet);
+	__u32 offset = packet->transport & (OFFSET_MAX - 1);
+	void *at = data_of(packet) + offset;
+	__u8 protocol = packet->key.protocol;
+
+	if (packet->fragment == FRAGMENT_LATER)
+		return OK;
+	if (protocol == IPPROTO_TCP) {
+		struct tcphdr *tcp = at;
+
+		if ((void *)(tcp + 1) > end)
+			return UNPARSED;
+		packet->key.source_port = tcp->source;
+		packet->key.target_port = tcp->dest;
+		packet->tcp_flags = ((__u8 *)tcp)[13];
+	} else if (protocol == IPPROTO_UDP) {
+		struct udphdr *udp = at;
+
+		if ((void *)(udp + 1) > end)
+			return UNPARSED;
+		packet->key.source_port = udp->source;
+		packet->key.target_port = udp->dest;
+	} else if (protocol == (packet->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP)) {
+		struct icmphdr *icmp = at;
+
+		if ((void *)(icmp + 1) > end)
+			return UNPARSED;
+		__u8 type = icmp->type;
+
+		if (packet->is_v6 ? (type >= 1 && type <= 4) : (type == 3 || type == 11 || type == 12)) {
+			packet->is_icmp_error = true;
+		} else if (packet->is_v6 ? (type == ICMP6_ECHO_REQUEST || type == ICMP6_ECHO_REPLY)
+					 : (type == ICMP_ECHO_REQUEST || type == ICMP_ECHO_REPLY)) {
+			packet->key.source_port = icmp->un.echo.id;
+			packet->key.target_port = icmp->un.echo.id;
+			/* As a SYN: only this begins a flow. */
+			packet->tcp_flags = type == ICMP_ECHO_REQUEST || type == ICMP6_ECHO_REQUEST ? TCP_SYN : 0;
+		} else {
+			return NOT_OURS;
+		}
+	}
+	return OK;
+}
+
+/* The device that a tagged packet belongs to; two tags are left to the kernel's devices. */
+INLINE int parse_tag(struct packet *packet, __be16 *protocol)
+{
+	struct vlan_header *header = data_of(packet) + sizeof(struct ethhdr);
+
+	if ((void *)(header + 1) > end_of(packet))
+		return UNPARSED;
+	struct vlan_key key = {.device = packet->port_device, .tag = bpf_ntohs(header->tag) & 0xfff};
+	struct vlan_value *found = bpf_map_lookup_elem(&vlans, &key);
+
+	if (!found)
+		return NOT_OURS;
+	packet->has_tag = true;
+	packet->device = found->device;
+	packet->network += sizeof(*header);
+	*protocol = header->protocol;
+	return OK;
+}
+
+INLINE int parse(struct packet *packet)
+{
+	struct ethhdr *ethernet = data_of(packet);
+	int reason = OK;
+
+	if ((void *)(ethernet + 1) > end_of(packet))
+		return NOT_IP;
+	__be16 protocol = ethernet->h_proto;
+
+	/* For many receivers. */
+	if (ethernet->h_dest[0] & 1)
+		return NOT_IP;
+	packet->network = sizeof(*ethernet);
+	if (!packet->is_skb && protocol == bpf_htons(ETH_P_8021Q)) {
+		reason = parse_tag(packet, &protocol);
+		if (reason != OK)
+			return reason;
+	}
+	if (protocol == bpf_htons(ETH_P_IP)) {
+		reason = parse_v4(packet);
+	} else if (protocol == bpf_htons(ETH_P_IPV6)) {
+		packet->is_v6 = true;
+		reason = parse_v6(packet);
+	} else {
+		return NOT_IP;
+	}
+	if (reason != OK)
+		return reason;
+	return parse_transport(packet);
+}
