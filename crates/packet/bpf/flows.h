@@ -268,6 +268,7 @@ INLINE void describe(const struct packet *packet, const struct server *server, _
 	forward->tos = server->tos;
 	forward->state = 0;
 	forward->zero = 0;
+	forward->acknowledged = forward->zeros = 0;
 	forward->created_ns = forward->seen_ns = packet->now_ns;
 	forward->packets = forward->bytes = 0;
 }
@@ -383,7 +384,7 @@ INLINE void other_key(const struct flow *flow, __u8 protocol, struct flow_key *k
 	key->protocol = protocol;
 }
 
-/* Whether a SYN begins anew: the flow is over, or its member no longer serves it. */
+/* Whether the packet begins anew: the flow is over, or its member no longer serves it. */
 INLINE bool is_over(const struct packet *packet, const struct flow *flow, const struct member *member)
 {
 	struct flow_key key;
@@ -402,7 +403,7 @@ INLINE bool is_over(const struct packet *packet, const struct flow *flow, const 
 	return (flow->state | reverse->state) & STATE_RST || flow->state & reverse->state & STATE_FIN;
 }
 
-/* Ends a flow that a SYN begins anew. Whether it did. */
+/* Ends a flow that the packet begins anew. Whether it did. */
 APART int forget(const struct packet *packet, const struct flow *flow, const struct member *member)
 {
 	struct flow_key key;
@@ -488,8 +489,14 @@ INLINE int find(struct packet *packet, const struct plan *plan, struct flow **fl
 		*member = member_at((*flow)->member);
 		if (!*member)
 			return NOT_OURS;
-		if (!is_syn(packet) || !forget(packet, *flow, *member))
-			return (*member)->state == MEMBER_DOWN_STATE && !((*flow)->flags & FLOW_REVERSE) ? MEMBER_DOWN : OK;
+		bool is_served = (*member)->state != MEMBER_DOWN_STATE || (*flow)->flags & FLOW_REVERSE;
+
+		if (is_served && !is_syn(packet))
+			return OK;
+		if (!is_syn(packet) && packet->key.protocol == IPPROTO_TCP)
+			return MEMBER_DOWN;
+		if (packet->fragment == FRAGMENT_LATER || !forget(packet, *flow, *member))
+			return is_served ? OK : MEMBER_DOWN;
 	}
 	if (packet->fragment == FRAGMENT_LATER)
 		return FRAGMENT_WITHOUT_FIRST;

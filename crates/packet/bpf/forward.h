@@ -158,7 +158,9 @@ INLINE void note(const struct packet *packet, struct flow *flow)
 	flow->seen_ns = packet->now_ns;
 	flow->packets += 1;
 	flow->bytes += packet->bytes;
-	if (packet->key.protocol == IPPROTO_TCP && packet->tcp_flags & (TCP_FIN | TCP_RST))
+	if (packet->tcp_flags & TCP_ACK)
+		flow->acknowledged = packet->acknowledged;
+	if (packet->tcp_flags & (TCP_FIN | TCP_RST))
 		flow->state |= packet->tcp_flags & TCP_RST ? STATE_RST : STATE_FIN;
 	if (!totals)
 		return;

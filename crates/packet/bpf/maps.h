@@ -52,6 +52,8 @@ struct flow {
 	__u8 tos;
 	__u8 state;
 	__u8 zero;
+	__be32 acknowledged; /* TCP: the next byte that the sender of this direction expects */
+	__u32 zeros;
 	__u64 created_ns;
 	__u64 seen_ns;
 	__u64 packets;

@@ -64,6 +64,7 @@ struct packet {
 	bool has_tag;
 	bool is_icmp_error;
 	bool may_fragment;  /* IPv4 without "don't fragment" */
+	__be32 acknowledged;
 	__u8 fragment;
 	__u8 ttl;
 	__u8 tos;

@@ -177,6 +177,7 @@ INLINE int parse_transport(struct packet *packet)
 		packet->key.source_port = tcp->source;
 		packet->key.target_port = tcp->dest;
 		packet->tcp_flags = ((__u8 *)tcp)[13];
+		packet->acknowledged = tcp->ack_seq;
 	} else if (protocol == IPPROTO_UDP) {
 		struct udphdr *udp = at;
 

@@ -56,3 +56,8 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// A call that the kernel refused.
+pub(crate) fn kernel(doing: &str, error: impl Into<String>) -> Error {
+    Error::Kernel { doing: doing.to_owned(), error: error.into() }
+}

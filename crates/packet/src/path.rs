@@ -1,15 +1,33 @@
 //! The handle of the packet path.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use aya::Ebpf;
+use aya::programs::{TestRun as _, TestRunOptions};
+
+use crate::apply::{Writer, write_ring};
+use crate::attach::{self, Attacher, Links};
+use crate::error::{Error, kernel};
+use crate::layout::{self, FlowKey};
+use crate::maps::{self, Maps, chain, map_error};
 use crate::plan::{MemberName, MemberState, Plan};
+use crate::roster::{Roster, state_number};
+use crate::sweep::{Progress, Rules, Walk};
 use crate::{
-    Applied, Attachment, Ended, Error, Flow, FlowFilter, ReasonCount, Rung, Sweep, Totals,
+    Applied, Attachment, Ended, Flow, FlowFilter, Reason, ReasonCount, Rung, Sweep, Totals, check,
+    pins,
 };
 
 /// Entries of the flow table (two per flow) that one sweep looks at.
 pub const SWEEP_ENTRIES_MAX: u32 = 262_144;
+
+/// Flows that there may be at most.
+pub const FLOWS_MAX: u32 = 1 << 24;
+
+/// Whole sweeps without a flow until the number of a member that left is used again.
+const EMPTY_SWEEPS_MIN: u32 = 3;
 
 /// How the packet path is made. Tables keep the size that they were made with while they are pinned; with another size in the
 /// options, [`PacketPath::open`] makes new ones and flows are lost.
@@ -19,10 +37,10 @@ pub struct Options {
     pub name: String,
     /// Folder of all, on a BPF file system.
     pub pins: PathBuf,
-    /// Flows in both directions that there may be, at most 16,777,216.
+    /// Flows in both directions that there may be, 1 to [`FLOWS_MAX`].
     pub flows_max: u32,
     /// Flows of [`crate::plan::Delivery::DirectReturn`], clients with persistence, sources with a rate, and fragmented packets, that are
-    /// remembered of each; the oldest are forgotten.
+    /// remembered of each, 256 to [`FLOWS_MAX`]; the oldest are forgotten.
     pub remembered_max: u32,
 }
 
@@ -31,7 +49,7 @@ pub struct Options {
 pub struct RungsAllowed {
     /// Native XDP.
     pub xdp: bool,
-    /// tcx.
+    /// tcx. The same program stands below XDP in any case, for what that passes on.
     pub tcx: bool,
 }
 
@@ -48,8 +66,25 @@ impl Options {
 }
 
 /// The packet path of one process. Dropped without [`PacketPath::detach`], it stays attached and pinned, as after a crash.
-#[derive(Debug)]
-pub struct PacketPath {}
+pub struct PacketPath {
+    object: Ebpf,
+    maps: Maps,
+    links: Links,
+    folder: PathBuf,
+    roster: Roster,
+    plan: Plan,
+    rules: HashMap<u32, Rules>,
+    progress: Progress,
+    epoch: u32,
+    cpus: u32,
+    taken_over: bool,
+}
+
+impl std::fmt::Debug for PacketPath {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PacketPath").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
 
 /// One packet through a program, by BPF_PROG_TEST_RUN.
 #[derive(Debug, Clone)]
@@ -58,7 +93,7 @@ pub struct TrialOptions<'a> {
     pub rung: Rung,
     /// The packet, from its Ethernet header on.
     pub packet: &'a [u8],
-    /// The interface that it comes by; it has to be there.
+    /// The interface that it comes by, in the network namespace of this thread; it has to be there.
     pub interface: &'a str,
     /// So many times.
     pub repeat: u32,
@@ -75,123 +110,323 @@ pub struct Trial {
     pub time: Duration,
 }
 
-/// Sends resets to both ends of flows that were ended.
-#[derive(Debug)]
-pub struct Resetter {}
-
 /// The clock that flows are timed by: CLOCK_MONOTONIC_COARSE.
 pub fn now() -> Duration {
-    unreachable!()
-}
-
-/// Detaches and unpins what processes left under `pins`, that of `name` or all. Gives the names of what it removed. It must not run
-/// beside a process that uses them.
-pub fn detach_leftovers(pins: &std::path::Path, name: Option<&str>) -> Result<Vec<String>, Error> {
-    let _ = (pins, name);
-    unreachable!()
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 impl PacketPath {
     /// Loads the programs, and makes the maps or takes over those that a process left pinned.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        let _ = options;
-        unreachable!()
+        let size = |what: &str, size: u32, min: u32| {
+            let why = format!("{what} is {size}: it has to be {min} to {FLOWS_MAX}");
+            if (min..=FLOWS_MAX).contains(&size) { Ok(()) } else { Err(Error::Name { what: why }) }
+        };
+        size("flows_max", options.flows_max, 1)?;
+        size("remembered_max", options.remembered_max, 256)?;
+        let folder = pins::prepare(options)?;
+        let taken_over = pins::can_take_over(&folder, options)?;
+        let mut object = maps::load(&folder, options)?;
+        for (name, result) in [
+            (attach::XDP, attach::xdp(&mut object)?.load()),
+            (attach::TCX, attach::tcx(&mut object)?.load()),
+        ] {
+            result
+                .map_err(|error| kernel(&format!("loading the program {name}"), chain(&error)))?;
+        }
+        let maps = Maps::take(&mut object)?;
+        let cpus =
+            aya::util::nr_cpus().map_err(|(what, error)| kernel(what, error.to_string()))? as u32;
+        let mut path = Self {
+            object,
+            maps,
+            links: Links::default(),
+            folder,
+            roster: Roster::default(),
+            plan: Plan::default(),
+            rules: HashMap::new(),
+            progress: Progress::default(),
+            epoch: 0,
+            cpus,
+            taken_over,
+        };
+        if taken_over {
+            path.adopt()?;
+        }
+        Ok(path)
+    }
+
+    /// Reads which numbers a former process has given.
+    fn adopt(&mut self) -> Result<(), Error> {
+        self.epoch =
+            self.maps.active.get(&0, 0).map_err(map_error("reading the plan in force"))? & 1;
+        for number in 0..layout::SERVERS {
+            let index = self.epoch * layout::SERVERS + number;
+            let bytes =
+                self.maps.servers.get(&index, 0).map_err(map_error("reading a virtual server"))?;
+            match layout::Server::identity_of(&bytes) {
+                0 => {}
+                identity => self.roster.adopt_server(number, identity),
+            }
+        }
+        for number in 0..crate::plan::MEMBERS_MAX as u32 {
+            let bytes = self.maps.members.get(&number, 0).map_err(map_error("reading a member"))?;
+            let member = layout::Member::decode(&bytes);
+            if member.state != layout::MEMBER_FREE {
+                self.roster.adopt(number, member);
+            }
+        }
+        Ok(())
     }
 
     /// Whether maps of a former process were taken over, with their flows.
     pub fn taken_over(&self) -> bool {
-        unreachable!()
+        self.taken_over
     }
 
     /// Attaches to these interfaces, each at the best rung that is allowed and that its driver has, and detaches from all others. One
-    /// that is attached already gets the programs of this process in one step, without a packet between.
+    /// that is attached already gets the programs of this process in one step, without a packet between. Interfaces are those of the
+    /// network namespace of the calling thread; call it again when VLAN devices come or go.
     pub fn attach(
         &mut self,
         interfaces: &[String],
         allowed: RungsAllowed,
     ) -> Result<Vec<Attachment>, Error> {
-        let _ = (interfaces, allowed);
-        unreachable!()
+        let mut attacher = Attacher {
+            object: &mut self.object,
+            maps: &mut self.maps,
+            links: &mut self.links,
+            folder: &self.folder,
+        };
+        attacher.attach(interfaces, allowed)
     }
 
     /// Puts a plan in force in place of the one before, in one step.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
-        let _ = plan;
-        unreachable!()
+        check::check(plan, self.cpus)?;
+        let epoch = 1 - self.epoch;
+        let mut writer =
+            Writer { maps: &mut self.maps, roster: &mut self.roster, epoch, cpus: self.cpus };
+        let applied = writer.apply(plan)?;
+        self.epoch = epoch;
+        self.plan = plan.clone();
+        self.rules = plan
+            .virtual_servers
+            .iter()
+            .filter_map(|server| {
+                Some((self.roster.server_number(&server.name)?, Rules::of(server)))
+            })
+            .collect();
+        Ok(applied)
     }
 
     /// Says whether a member gets flows, until the next plan says otherwise.
     pub fn set_member(&mut self, member: &MemberName, state: MemberState) -> Result<(), Error> {
-        let _ = (member, state);
-        unreachable!()
+        let unknown = || Error::Unknown {
+            what: format!("{} has no member {}", member.virtual_server, member.address),
+        };
+        let number = self.roster.number(member).ok_or_else(unknown)?;
+        let known =
+            self.roster.get_mut(number).filter(|known| known.is_planned).ok_or_else(unknown)?;
+        known.entry.state = state_number(state);
+        let entry = known.entry;
+        self.maps.members.set(number, entry.encode(), 0).map_err(map_error("writing a member"))?;
+        let plan =
+            self.plan.virtual_servers.iter().find(|server| server.name == member.virtual_server);
+        let index = self.epoch * layout::SERVERS + entry.server;
+        let has_ring = write_ring(&mut self.maps, &self.roster, plan.ok_or_else(unknown)?, index)?;
+        let mut bytes =
+            self.maps.servers.get(&index, 0).map_err(map_error("reading a virtual server"))?;
+        if layout::Server::set_ring(&mut bytes, has_ring) {
+            self.maps
+                .servers
+                .set(index, bytes, 0)
+                .map_err(map_error("writing a virtual server"))?;
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self, now: Duration) -> (Walk<'_>, &mut Progress) {
+        let walk = Walk { maps: &mut self.maps, roster: &self.roster, rules: &self.rules, now };
+        (walk, &mut self.progress)
     }
 
     /// Ends flows that have rested too long, and those of members that are down and of virtual servers that are gone. Call it once
     /// a second; `now` is [`now`].
     pub fn sweep(&mut self, now: Duration) -> Result<Sweep, Error> {
-        let _ = now;
-        unreachable!()
+        let (mut walk, progress) = self.walk(now);
+        let sweep = walk.sweep(progress, SWEEP_ENTRIES_MAX)?;
+        if sweep.whole {
+            self.forget_members()?;
+        }
+        Ok(sweep)
+    }
+
+    /// Numbers of members that have left and have no flows any more are free again; what they counted goes to their virtual server.
+    fn forget_members(&mut self) -> Result<(), Error> {
+        let mut gone = Vec::new();
+        for (number, known) in self.roster.all_mut().filter(|(_, known)| !known.is_planned) {
+            let has_flows = self.progress.flows.contains_key(&number);
+            known.empty_sweeps = if has_flows { 0 } else { known.empty_sweeps + 1 };
+            if known.empty_sweeps >= EMPTY_SWEEPS_MIN {
+                gone.push((number, known.entry.server));
+            }
+        }
+        for (number, server) in gone {
+            let counted = self.member_count(number)?;
+            let before =
+                self.maps.server_totals.get(&server, 0).map_err(map_error("reading totals"))?;
+            let sum = layout::totals_of(&before).plus(&counted);
+            self.maps
+                .server_totals
+                .set(server, layout::totals_bytes(&sum), 0)
+                .map_err(map_error("writing totals"))?;
+            let empty = aya::maps::PerCpuValues::try_from(vec![[0; 40]; self.cpus as usize])
+                .map_err(|error| kernel("clearing totals", error.to_string()))?;
+            self.maps.member_totals.set(number, empty, 0).map_err(map_error("clearing totals"))?;
+            self.maps.members.set(number, [0; 32], 0).map_err(map_error("removing a member"))?;
+            self.roster.forget(number);
+        }
+        let planned: HashSet<u32> = self.rules.keys().copied().collect();
+        for server in self.roster.forget_servers(&planned) {
+            self.maps
+                .server_totals
+                .set(server, [0; 40], 0)
+                .map_err(map_error("clearing totals"))?;
+        }
+        Ok(())
     }
 
     /// Flows, in no order. Walks the whole table: a matter of a second with a million of them.
-    pub fn flows(&self, filter: &FlowFilter) -> Result<Vec<Flow>, Error> {
-        let _ = filter;
-        unreachable!()
+    pub fn flows(&mut self, filter: &FlowFilter) -> Result<Vec<Flow>, Error> {
+        self.walk(now()).0.flows(filter)
     }
 
     /// Ends a flow; `None` when it is gone already.
     pub fn end_flow(&mut self, flow: &Flow) -> Result<Option<Ended>, Error> {
-        let _ = flow;
-        unreachable!()
+        let key = FlowKey {
+            source: flow.client.address,
+            target: flow.destination.address,
+            source_port: flow.client.port,
+            target_port: flow.destination.port,
+            protocol: flow.protocol,
+        };
+        self.walk(now()).0.end_one(&key)
     }
 
     /// Ends all flows of a member.
     pub fn end_member_flows(&mut self, member: &MemberName) -> Result<Vec<Ended>, Error> {
-        let _ = member;
-        unreachable!()
+        let filter = FlowFilter {
+            virtual_server: Some(member.virtual_server.clone()),
+            member_address: Some(member.address),
+            member_port: member.port,
+            client: None,
+            flows_max: usize::MAX,
+        };
+        self.walk(now()).0.end_all(&filter)
     }
 
-    /// Counters per virtual server, in the order of the plan.
+    /// What a member has counted, on all cores.
+    fn member_count(&self, number: u32) -> Result<Totals, Error> {
+        let cores = self.maps.member_totals.get(&number, 0).map_err(map_error("reading totals"))?;
+        Ok(cores.iter().fold(Totals::default(), |sum, core| sum.plus(&layout::totals_of(core))))
+    }
+
+    /// Counters per virtual server, in the order of the plan. Those of members that have left it count on.
     pub fn server_totals(&self) -> Result<Vec<(String, Totals)>, Error> {
-        unreachable!()
+        let mut sums = HashMap::new();
+        for (number, known) in self.roster.all() {
+            let sum: &mut Totals = sums.entry(known.entry.server).or_default();
+            *sum = sum.plus(&self.member_count(number)?);
+        }
+        let mut all = Vec::new();
+        for server in &self.plan.virtual_servers {
+            let Some(number) = self.roster.server_number(&server.name) else { continue };
+            let gone =
+                self.maps.server_totals.get(&number, 0).map_err(map_error("reading totals"))?;
+            let sum = sums.get(&number).copied().unwrap_or_default();
+            all.push((server.name.clone(), sum.plus(&layout::totals_of(&gone))));
+        }
+        Ok(all)
     }
 
     /// Counters per member, in the order of the plan, with the number of its flows at the last whole sweep.
     pub fn member_totals(&self) -> Result<Vec<(MemberName, Totals, u64)>, Error> {
-        unreachable!()
+        let mut all = Vec::new();
+        for server in &self.plan.virtual_servers {
+            for member in &server.members {
+                let name = MemberName {
+                    virtual_server: server.name.clone(),
+                    address: member.address,
+                    port: member.port,
+                };
+                let Some(number) = self.roster.number(&name) else { continue };
+                let flows = self.progress.flows.get(&number).copied().unwrap_or(0);
+                all.push((name, self.member_count(number)?, flows));
+            }
+        }
+        Ok(all)
     }
 
     /// Packets by the reason for which they were not forwarded; every reason, in order.
     pub fn reasons(&self) -> Result<Vec<ReasonCount>, Error> {
-        unreachable!()
+        let count = |(index, reason): (u32, &Reason)| {
+            let cores = self.maps.reasons.get(&index, 0).map_err(map_error("reading reasons"))?;
+            Ok(ReasonCount { reason: *reason, packets: cores.iter().sum() })
+        };
+        (0..).zip(Reason::ALL).map(count).collect()
     }
 
     /// Lets go of it for a restart: programs stay attached, maps stay pinned, packets go on.
     pub fn release(self) {
-        unreachable!()
+        drop(self);
     }
 
     /// Detaches from all interfaces and removes all pins: nothing is left.
-    pub fn detach(self) -> Result<(), Error> {
-        unreachable!()
+    pub fn detach(mut self) -> Result<(), Error> {
+        let removed = pins::remove_all(&self.folder);
+        self.links.close();
+        removed
     }
 
     /// Runs a packet through a program without sending it anywhere.
-    pub fn trial(&self, options: &TrialOptions<'_>) -> Result<Trial, Error> {
-        let _ = options;
-        unreachable!()
+    pub fn trial(&mut self, options: &TrialOptions<'_>) -> Result<Trial, Error> {
+        let index = attach::index_of(options.interface)?;
+        let mut out = vec![0; options.packet.len() + TRIAL_HEADROOM];
+        let (at, context_bytes) = match options.rung {
+            Rung::Xdp => (&[12][..], XDP_CONTEXT_BYTES),
+            Rung::Tcx => (&[36, 40][..], SKB_CONTEXT_BYTES),
+        };
+        let mut context = vec![0; context_bytes];
+        for offset in at {
+            context[*offset..offset + 4].copy_from_slice(&index.to_ne_bytes());
+        }
+        if options.rung == Rung::Xdp {
+            context[4..8].copy_from_slice(&(options.packet.len() as u32).to_ne_bytes());
+        }
+        let run = TestRunOptions {
+            data_in: Some(options.packet),
+            data_out: Some(&mut out),
+            ctx_in: Some(&context),
+            repeat: options.repeat,
+            ..TestRunOptions::new()
+        };
+        let result = match options.rung {
+            Rung::Xdp => attach::xdp(&mut self.object)?.test_run(run),
+            Rung::Tcx => attach::tcx(&mut self.object)?.test_run(run),
+        };
+        let result = result.map_err(|error| kernel("a trial", chain(&error)))?;
+        out.truncate(result.data_size_out as usize);
+        Ok(Trial { verdict: result.return_value, packet: out, time: result.duration })
     }
 }
 
-impl Resetter {
-    /// Opens the raw sockets; needs CAP_NET_RAW.
-    pub fn open() -> Result<Self, Error> {
-        unreachable!()
-    }
+/// A packet may grow by so much.
+const TRIAL_HEADROOM: usize = 256;
 
-    /// Sends a reset to both ends where the flow asks for it. Returns how many were sent.
-    pub fn reset(&mut self, ended: &Ended) -> Result<u32, Error> {
-        let _ = ended;
-        unreachable!()
-    }
-}
+/// `struct xdp_md`.
+const XDP_CONTEXT_BYTES: usize = 24;
+
+/// `struct __sk_buff`.
+const SKB_CONTEXT_BYTES: usize = 192;

@@ -13,6 +13,9 @@ pub const VIRTUAL_SERVERS_MAX: usize = 4_096;
 /// Members of all virtual servers together; one in two pools counts twice.
 pub const MEMBERS_MAX: usize = 16_384;
 
+/// Members of one virtual server: with more, the ring's shares would be too uneven.
+pub const SERVER_MEMBERS_MAX: usize = 4_096;
+
 /// Destinations of all virtual servers together: addresses or prefixes, times ports.
 pub const DESTINATIONS_MAX: usize = 65_536;
 
@@ -108,7 +111,7 @@ pub struct VirtualServer {
     pub reset_on_member_down: bool,
     /// TCP flows may begin with any segment but a reset, not only a SYN. For forwarding, and for what was open before.
     pub loose_initiation: bool,
-    /// Largest MSS that SYNs may offer; larger ones, and absent ones above it, are lowered to it. `None`: left alone.
+    /// Largest MSS that SYNs may offer, at least 64; larger ones are lowered to it. `None`: left alone.
     pub mss_max: Option<u16>,
     /// What becomes of TTL and hop limit.
     pub ttl: Ttl,
@@ -175,8 +178,8 @@ pub enum MemberState {
     Up,
     /// The flows that it has, no new ones; persistence to it holds no longer.
     Draining,
-    /// None: a SYN of a flow that it had goes to another member, other packets of it are dropped, and the sweep ends
-    /// its flows.
+    /// None: a SYN, or a packet of another protocol, of a flow that it had goes to another member; other packets of TCP
+    /// are dropped, and the sweep ends its flows.
     Down,
 }
 

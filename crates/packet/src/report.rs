@@ -73,6 +73,10 @@ pub struct Ended {
     pub why: EndedFor,
     /// Both ends shall get a TCP reset: hand it to [`crate::Resetter::reset`].
     pub reset: bool,
+    /// TCP: the sequence number that the client takes a reset with.
+    pub client_expects: u32,
+    /// TCP: that of the member; `None`: it is not reached by its address, and gets none.
+    pub member_expects: Option<u32>,
 }
 
 /// Why a flow was ended.
@@ -171,6 +175,19 @@ pub struct Totals {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
+}
+
+impl Totals {
+    /// The sum of both.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            flows: self.flows + other.flows,
+            packets_in: self.packets_in + other.packets_in,
+            bytes_in: self.bytes_in + other.bytes_in,
+            packets_out: self.packets_out + other.packets_out,
+            bytes_out: self.bytes_out + other.bytes_out,
+        }
+    }
 }
 
 /// Why packets were dropped or passed to the kernel, with their number.

@@ -39,6 +39,7 @@
 //! |---|---|
 //! | `new` | O(m log m) |
 //! | `member` | O(1): one read |
+//! | `slots` | O(1) |
 //! | memory | 4 bytes per slot |
 
 use super::clamp_weight;
@@ -46,7 +47,10 @@ use super::mix::mix;
 use crate::keyed_hash::KeyedHash;
 
 /// Numbers of slots: primes, the first above a power of two.
-const SLOTS: [u32; 3] = [65_537, 524_309, 4_194_319];
+const SLOTS: [u32; 3] = [SLOTS_MIN, 524_309, 4_194_319];
+
+/// Slots of the smallest table.
+pub const SLOTS_MIN: u32 = 65_537;
 
 /// A pool gets the smallest table that has so many slots per member.
 pub const SLOTS_PER_MEMBER: u64 = 50;
@@ -79,7 +83,7 @@ pub struct MaglevTable {
 impl MaglevTable {
     /// The table of a pool with these members, healthy or not.
     pub fn new(members: &[Named<'_>]) -> Self {
-        let slots = if members.is_empty() { Box::default() } else { fill(members) };
+        let slots = if members.is_empty() { Box::default() } else { fill(members, slots_for(members.len())) };
         Self { slots, members: members.len() }
     }
 
@@ -90,6 +94,18 @@ impl MaglevTable {
         let hash = mix(key.wrapping_add(u64::from(attempt).wrapping_mul(ATTEMPT_STEP)));
         let slot = (u128::from(hash) * self.slots.len() as u128) >> 64;
         self.slots.get(slot as usize).copied()
+    }
+
+    /// The smallest table, of [`SLOTS_MIN`] slots, whatever the number of members: for a reader with a table of one
+    /// size. Shares are less exact then the more members there are.
+    pub fn smallest(members: &[Named<'_>]) -> Self {
+        let slots = if members.is_empty() { Box::default() } else { fill(members, SLOTS_MIN) };
+        Self { slots, members: members.len() }
+    }
+
+    /// The slots: each the place of its owner among the members that the table was built for. None without members.
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
     }
 
     /// Members that the table was built for.
@@ -111,8 +127,7 @@ struct Walk {
     owed: u32,
 }
 
-fn fill(members: &[Named<'_>]) -> Box<[u32]> {
-    let size = slots_for(members.len());
+fn fill(members: &[Named<'_>], size: u32) -> Box<[u32]> {
     let mut walks = walks(members, size);
     set_quotas(&mut walks, members, size);
     // One slot per round for a member of mean weight.

@@ -1,0 +1,295 @@
+//! Attaches the programs to interfaces, with links that are pinned, so that they outlive the process if they shall.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use aya::Ebpf;
+use aya::programs::links::{FdLink, LinkError, PinnedLink};
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
+use aya::programs::xdp::XdpLink;
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, Xdp, XdpMode};
+
+use crate::error::{Error, kernel};
+use crate::layout;
+use crate::maps::{Maps, chain, is_absent, map_error};
+use crate::path::RungsAllowed;
+use crate::{Attachment, Refused, Rung};
+
+/// Names of the programs in the object.
+pub const XDP: &str = "weirgate_xdp";
+pub const TCX: &str = "weirgate_tcx";
+
+/// A device of a VLAN.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Vlan {
+    name: String,
+    tag: u32,
+    parent: String,
+}
+
+/// The links that are held, by the path of their pins.
+#[derive(Debug, Default)]
+pub struct Links {
+    held: BTreeMap<PathBuf, FdLink>,
+}
+
+/// What attaching works with.
+pub struct Attacher<'a> {
+    pub object: &'a mut Ebpf,
+    pub maps: &'a mut Maps,
+    pub links: &'a mut Links,
+    pub folder: &'a Path,
+}
+
+/// The number of an interface in the network namespace of this thread.
+pub fn index_of(interface: &str) -> Result<u32, Error> {
+    let fail = |error: rustix::io::Errno| match error {
+        rustix::io::Errno::NODEV => {
+            Error::Unknown { what: format!("there is no interface {interface}") }
+        }
+        error => kernel(&format!("looking up the interface {interface}"), error.to_string()),
+    };
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::DGRAM, None)
+            .map_err(fail)?;
+    rustix::net::netdevice::name_to_index(&socket, interface).map_err(fail)
+}
+
+/// The XDP program.
+pub fn xdp(object: &mut Ebpf) -> Result<&mut Xdp, Error> {
+    let program = object
+        .program_mut(XDP)
+        .ok_or_else(|| kernel("reading the object", format!("it has no {XDP}")))?;
+    program.try_into().map_err(|error| kernel("reading the object", chain(&error)))
+}
+
+/// The tcx program.
+pub fn tcx(object: &mut Ebpf) -> Result<&mut SchedClassifier, Error> {
+    let program = object
+        .program_mut(TCX)
+        .ok_or_else(|| kernel("reading the object", format!("it has no {TCX}")))?;
+    program.try_into().map_err(|error| kernel("reading the object", chain(&error)))
+}
+
+/// VLAN devices of this network namespace.
+fn vlans() -> Vec<Vlan> {
+    // Absent without the kernel's module: no VLAN is there then.
+    let text = std::fs::read_to_string("/proc/thread-self/net/vlan/config").unwrap_or_default();
+    let row = |line: &str| {
+        let mut cells = line.split('|').map(str::trim);
+        let (name, tag, parent) = (cells.next()?, cells.next()?, cells.next()?);
+        Some(Vlan { name: name.to_owned(), tag: tag.parse().ok()?, parent: parent.to_owned() })
+    };
+    text.lines().filter_map(row).collect()
+}
+
+impl Attacher<'_> {
+    /// Attaches to these interfaces and no others.
+    pub fn attach(
+        &mut self,
+        interfaces: &[String],
+        allowed: RungsAllowed,
+    ) -> Result<Vec<Attachment>, Error> {
+        let vlans = vlans();
+        let mut wanted = Vec::new();
+        let mut devices = Vec::new();
+        let mut attachments = Vec::new();
+        for name in interfaces {
+            let index = index_of(name)?;
+            let mut refused = Vec::new();
+            let mut rung = None;
+            let mut refuse =
+                |rung, result: Result<PathBuf, String>, pins: &mut Vec<PathBuf>| match result {
+                    Ok(pin) => {
+                        pins.push(pin);
+                        true
+                    }
+                    Err(why) => {
+                        refused.push(Refused { rung, why });
+                        false
+                    }
+                };
+            let result =
+                if allowed.xdp { self.attach_xdp(index) } else { Err(NOT_ALLOWED.to_owned()) };
+            if refuse(Rung::Xdp, result, &mut wanted) {
+                rung = Some(Rung::Xdp);
+                devices.push((name.clone(), index));
+            }
+            // Below XDP it takes what that passes on: unresolved neighbours, other devices, VLANs.
+            let is_needed = allowed.tcx || rung.is_some();
+            let result =
+                if is_needed { self.attach_tcx(name, index) } else { Err(NOT_ALLOWED.to_owned()) };
+            if refuse(Rung::Tcx, result, &mut wanted) && rung.is_none() {
+                rung = Some(Rung::Tcx);
+            }
+            attachments.push(Attachment { interface: name.clone(), rung, refused });
+        }
+        self.write_devices(&devices, &vlans)?;
+        for pin in self.attach_vlans(&devices, &vlans)? {
+            wanted.push(pin);
+        }
+        self.links.held.retain(|path, _| wanted.contains(path));
+        remove_others(self.folder, &wanted)?;
+        Ok(attachments)
+    }
+
+    fn attach_xdp(&mut self, index: u32) -> Result<PathBuf, String> {
+        let path = self.folder.join(format!("xdp-{index}"));
+        let program = xdp(self.object).map_err(|error| error.to_string())?;
+        if let Some(link) = pinned(&path)? {
+            let link = XdpLink::try_from(link).map_err(|error| chain(&error))?;
+            // The interface of an old link may be gone, and another have its number.
+            if let Ok(id) = program.attach_to_link(link) {
+                let link = program.take_link(id).map_err(|error| chain(&error))?;
+                let link = FdLink::try_from(link).map_err(|_| NO_LINK.to_owned())?;
+                self.links.held.insert(path.clone(), link);
+                return Ok(path);
+            }
+            remove(&path)?;
+        }
+        let id =
+            program.attach_to_if_index(index, XdpMode::Driver).map_err(|error| chain(&error))?;
+        let link = program.take_link(id).map_err(|error| chain(&error))?;
+        // A link of the older kind is undone when it is dropped.
+        self.hold(path, FdLink::try_from(link).map_err(|_| NO_LINK.to_owned())?)
+    }
+
+    fn attach_tcx(&mut self, name: &str, index: u32) -> Result<PathBuf, String> {
+        let path = self.folder.join(format!("tcx-{index}"));
+        let program = tcx(self.object).map_err(|error| error.to_string())?;
+        if let Some(link) = pinned(&path)? {
+            let link = SchedClassifierLink::try_from(link).map_err(|error| chain(&error))?;
+            if let Ok(id) = program.attach_to_link(link) {
+                let link = program.take_link(id).map_err(|error| chain(&error))?;
+                let link = FdLink::try_from(link).map_err(|_| NO_LINK.to_owned())?;
+                self.links.held.insert(path.clone(), link);
+                return Ok(path);
+            }
+            remove(&path)?;
+        }
+        let options = TcAttachOptions::TcxOrder(LinkOrder::first());
+        let id = program
+            .attach_with_options(name, TcAttachType::Ingress, options)
+            .map_err(|error| chain(&error))?;
+        let link = program.take_link(id).map_err(|error| chain(&error))?;
+        self.hold(path, FdLink::try_from(link).map_err(|_| NO_LINK.to_owned())?)
+    }
+
+    fn hold(&mut self, path: PathBuf, link: FdLink) -> Result<PathBuf, String> {
+        let pinned =
+            link.pin(&path).map_err(|error| format!("pinning the link: {}", chain(&error)))?;
+        self.links.held.insert(path.clone(), FdLink::from(pinned));
+        Ok(path)
+    }
+
+    /// What XDP has to know of devices: which take packets from it, and which tags they bear.
+    fn write_devices(&mut self, devices: &[(String, u32)], vlans: &[Vlan]) -> Result<(), Error> {
+        let fail = map_error("writing the devices");
+        let old: Vec<u32> = self.maps.devices.keys().collect::<Result<_, _>>().map_err(&fail)?;
+        for index in old.iter().filter(|old| devices.iter().all(|(_, index)| index != *old)) {
+            self.maps
+                .devices
+                .remove(index)
+                .or_else(|error| if is_absent(&error) { Ok(()) } else { Err(error) })
+                .map_err(&fail)?;
+        }
+        for (_, index) in devices {
+            self.maps.devices.insert(index, 1, 0).map_err(&fail)?;
+        }
+        let mut entries = Vec::new();
+        for vlan in vlans {
+            let Some((_, parent)) = devices.iter().find(|(name, _)| *name == vlan.parent) else {
+                continue;
+            };
+            let own = index_of(&vlan.name)?;
+            entries
+                .push((layout::vlan_bytes(*parent, vlan.tag), layout::vlan_bytes(own, vlan.tag)));
+            entries.push((
+                layout::vlan_bytes(own, layout::VLAN_OF_DEVICE),
+                layout::vlan_bytes(*parent, vlan.tag),
+            ));
+        }
+        let old: Vec<layout::VlanBytes> =
+            self.maps.vlans.keys().collect::<Result<_, _>>().map_err(&fail)?;
+        for key in old.iter().filter(|old| entries.iter().all(|(key, _)| key != *old)) {
+            self.maps.vlans.remove(key).map_err(&fail)?;
+        }
+        for (key, value) in entries {
+            self.maps.vlans.insert(key, value, 0).map_err(&fail)?;
+        }
+        Ok(())
+    }
+
+    /// What XDP passes on with a tag comes to the tag's device.
+    fn attach_vlans(
+        &mut self,
+        devices: &[(String, u32)],
+        vlans: &[Vlan],
+    ) -> Result<Vec<PathBuf>, Error> {
+        let mut pins = Vec::new();
+        for vlan in vlans.iter().filter(|vlan| devices.iter().any(|(name, _)| *name == vlan.parent))
+        {
+            let index = index_of(&vlan.name)?;
+            let pin = self
+                .attach_tcx(&vlan.name, index)
+                .map_err(|why| kernel(&format!("attaching to {}", vlan.name), why))?;
+            pins.push(pin);
+        }
+        Ok(pins)
+    }
+}
+
+const NOT_ALLOWED: &str = "the configuration does not allow it";
+
+const NO_LINK: &str = "the kernel gives no link that can be kept";
+
+/// The link that is pinned there.
+fn pinned(path: &Path) -> Result<Option<FdLink>, String> {
+    match PinnedLink::from_pin(path) {
+        Ok(link) => Ok(Some(FdLink::from(link))),
+        Err(LinkError::SyscallError(error))
+            if error.io_error.kind() == std::io::ErrorKind::NotFound =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(format!("taking over {}: {}", path.display(), chain(&error))),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), String> {
+    std::fs::remove_file(path).map_err(|error| format!("removing {}: {error}", path.display()))
+}
+
+/// Detaches what is pinned in the folder and not wanted.
+fn remove_others(folder: &Path, wanted: &[PathBuf]) -> Result<(), Error> {
+    for path in pinned_links(folder)? {
+        if !wanted.contains(&path) {
+            std::fs::remove_file(&path).map_err(|error| {
+                kernel(&format!("detaching {}", path.display()), error.to_string())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The pins of links in a folder.
+pub fn pinned_links(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let fail =
+        |error: std::io::Error| kernel(&format!("reading {}", folder.display()), error.to_string());
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("xdp-") || name.starts_with("tcx-") {
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
+impl Links {
+    /// Closes the links; those whose pins are gone are detached by it.
+    pub fn close(&mut self) {
+        self.held.clear();
+    }
+}

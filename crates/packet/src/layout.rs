@@ -1,0 +1,382 @@
+//! Keys and values of the maps, byte by byte as `bpf/maps.h` has them. A test compares the two.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The version of this layout: maps that were pinned with another one are not taken over.
+pub const VERSION: u32 = 1;
+
+/// `VIRTUAL_SERVERS_MAX`.
+pub const SERVERS: u32 = crate::plan::VIRTUAL_SERVERS_MAX as u32;
+
+/// `RING_SLOTS`.
+pub const RING_SLOTS: usize = 65_537;
+
+/// `struct ring`.
+pub const RING_BYTES: usize = (RING_SLOTS + 1) * 4;
+
+pub type FlowKeyBytes = [u8; 40];
+pub type FlowBytes = [u8; 88];
+pub type SettingsBytes = [u8; 24];
+pub type ServerBytes = [u8; 32];
+pub type MemberBytes = [u8; 32];
+pub type TotalsBytes = [u8; 40];
+pub type ListenerKeyBytes = [u8; 20];
+/// Without the length in front.
+pub type PrefixKeyBytes = [u8; 20];
+pub type PrefixValueBytes = [u8; 8];
+/// Without the length in front.
+pub type PolicyKeyBytes = [u8; 20];
+pub type SourceKeyBytes = [u8; 8];
+pub type SourceValueBytes = [u8; 20];
+pub type CookieKeyBytes = [u8; 20];
+pub type VlanBytes = [u8; 8];
+pub type RingBytes = [u8; RING_BYTES];
+
+/// Puts bytes one behind the other.
+struct Writer<const N: usize> {
+    bytes: [u8; N],
+    at: usize,
+}
+
+impl<const N: usize> Writer<N> {
+    fn new() -> Self {
+        Self { bytes: [0; N], at: 0 }
+    }
+
+    fn put(mut self, bytes: &[u8]) -> Self {
+        self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+        self
+    }
+
+    fn end(self) -> [u8; N] {
+        debug_assert_eq!(self.at, N);
+        self.bytes
+    }
+}
+
+fn at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(&bytes[offset..offset + N]);
+    part
+}
+
+/// As programs see it: IPv4 mapped into IPv6.
+pub fn address_bytes(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// The address that programs see so.
+pub fn address_of(bytes: [u8; 16]) -> IpAddr {
+    Ipv6Addr::from(bytes).to_canonical()
+}
+
+/// Which packets an entry of the flow table takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowKey {
+    pub source: IpAddr,
+    pub target: IpAddr,
+    pub source_port: u16,
+    pub target_port: u16,
+    pub protocol: u8,
+}
+
+impl FlowKey {
+    pub fn encode(&self) -> FlowKeyBytes {
+        Writer::new()
+            .put(&address_bytes(self.source))
+            .put(&address_bytes(self.target))
+            .put(&self.source_port.to_be_bytes())
+            .put(&self.target_port.to_be_bytes())
+            .put(&[self.protocol, 0, 0, 0])
+            .end()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Self {
+        Self {
+            source: address_of(at(bytes, 0)),
+            target: address_of(at(bytes, 16)),
+            source_port: u16::from_be_bytes(at(bytes, 32)),
+            target_port: u16::from_be_bytes(at(bytes, 34)),
+            protocol: bytes[36],
+        }
+    }
+}
+
+/// Of [`FlowEntry::flags`].
+pub const FLOW_REVERSE: u16 = 1;
+
+/// Bits of [`FlowEntry::state`].
+pub const STATE_FIN: u8 = 1;
+pub const STATE_RST: u8 = 2;
+
+/// One direction of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowEntry {
+    pub source: IpAddr,
+    pub target: IpAddr,
+    pub source_port: u16,
+    pub target_port: u16,
+    pub member: u32,
+    pub flags: u16,
+    pub state: u8,
+    pub acknowledged: u32,
+    pub created_ns: u64,
+    pub seen_ns: u64,
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl FlowEntry {
+    pub fn decode(bytes: &[u8]) -> Self {
+        let word = |offset| u64::from_ne_bytes(at(bytes, offset));
+        Self {
+            source: address_of(at(bytes, 0)),
+            target: address_of(at(bytes, 16)),
+            source_port: u16::from_be_bytes(at(bytes, 32)),
+            target_port: u16::from_be_bytes(at(bytes, 34)),
+            member: u32::from_ne_bytes(at(bytes, 36)),
+            flags: u16::from_ne_bytes(at(bytes, 40)),
+            state: bytes[46],
+            acknowledged: u32::from_be_bytes(at(bytes, 48)),
+            created_ns: word(56),
+            seen_ns: word(64),
+            packets: word(72),
+            bytes: word(80),
+        }
+    }
+
+    pub fn is_reverse(&self) -> bool {
+        self.flags & FLOW_REVERSE != 0
+    }
+
+    /// The key of the other direction, for a flow of this protocol.
+    pub fn other_key(&self, protocol: u8) -> FlowKey {
+        FlowKey {
+            source: self.target,
+            target: self.source,
+            source_port: self.target_port,
+            target_port: self.source_port,
+            protocol,
+        }
+    }
+}
+
+/// Bits of [`Settings::flags`].
+pub const HAS_PREFIXES: u32 = 1;
+pub const HAS_POLICY: u32 = 2;
+pub const HAS_COOKIES: u32 = 4;
+pub const HAS_DIRECT: u32 = 8;
+pub const HAS_RATE: u32 = 16;
+pub const HAS_ANY_PORT: u32 = 32;
+pub const HAS_ANY_PROTOCOL: u32 = 64;
+
+/// Of one plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    pub flags: u32,
+    pub cpus: u32,
+    pub rate_interval_ns: u64,
+    pub rate_burst_ns: u64,
+}
+
+impl Settings {
+    pub fn encode(&self) -> SettingsBytes {
+        Writer::new()
+            .put(&self.flags.to_ne_bytes())
+            .put(&self.cpus.to_ne_bytes())
+            .put(&self.rate_interval_ns.to_ne_bytes())
+            .put(&self.rate_burst_ns.to_ne_bytes())
+            .end()
+    }
+}
+
+/// Bits of [`Server::flags`].
+pub const SERVER_NEXT_HOP: u32 = 1;
+pub const SERVER_DIRECT: u32 = 2;
+pub const SERVER_ROUTE: u32 = 4;
+pub const SERVER_LOOSE: u32 = 8;
+pub const SERVER_TTL_KEEP: u32 = 16;
+pub const SERVER_TTL_SET: u32 = 32;
+pub const SERVER_TOS_SET: u32 = 64;
+pub const SERVER_RING: u32 = 128;
+
+/// A virtual server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Server {
+    pub identity: u64,
+    pub persistence_ns: u64,
+    pub flags: u32,
+    pub route: u32,
+    pub sources: u32,
+    pub mss_max: u16,
+    pub ttl: u8,
+    pub tos: u8,
+}
+
+impl Server {
+    pub fn encode(&self) -> ServerBytes {
+        Writer::new()
+            .put(&self.identity.to_ne_bytes())
+            .put(&self.persistence_ns.to_ne_bytes())
+            .put(&self.flags.to_ne_bytes())
+            .put(&self.route.to_ne_bytes())
+            .put(&self.sources.to_ne_bytes())
+            .put(&self.mss_max.to_ne_bytes())
+            .put(&[self.ttl, self.tos])
+            .end()
+    }
+
+    /// Says in what was encoded whether there is a ring. Whether that changed it.
+    pub fn set_ring(bytes: &mut ServerBytes, has_ring: bool) -> bool {
+        let flags = u32::from_ne_bytes(at(bytes, 16));
+        let changed = if has_ring { flags | SERVER_RING } else { flags & !SERVER_RING };
+        bytes[16..20].copy_from_slice(&changed.to_ne_bytes());
+        changed != flags
+    }
+
+    /// Who it is, of what was encoded.
+    pub fn identity_of(bytes: &ServerBytes) -> u64 {
+        u64::from_ne_bytes(at(bytes, 0))
+    }
+}
+
+/// [`Member::state`].
+pub const MEMBER_FREE: u8 = 0;
+pub const MEMBER_UP: u8 = 1;
+pub const MEMBER_DRAINING: u8 = 2;
+pub const MEMBER_DOWN: u8 = 3;
+
+/// A member of one virtual server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    pub identity: u64,
+    pub address: IpAddr,
+    pub server: u32,
+    pub port: u16,
+    pub state: u8,
+}
+
+impl Member {
+    pub fn encode(&self) -> MemberBytes {
+        Writer::new()
+            .put(&self.identity.to_ne_bytes())
+            .put(&address_bytes(self.address))
+            .put(&self.server.to_ne_bytes())
+            .put(&self.port.to_be_bytes())
+            .put(&[self.state, 0])
+            .end()
+    }
+
+    pub fn decode(bytes: &MemberBytes) -> Self {
+        Self {
+            identity: u64::from_ne_bytes(at(bytes, 0)),
+            address: address_of(at(bytes, 8)),
+            server: u32::from_ne_bytes(at(bytes, 24)),
+            port: u16::from_be_bytes(at(bytes, 28)),
+            state: bytes[30],
+        }
+    }
+}
+
+/// Adds up a `struct totals`.
+pub fn totals_of(bytes: &TotalsBytes) -> crate::Totals {
+    let word = |offset| u64::from_ne_bytes(at(bytes, offset));
+    crate::Totals {
+        flows: word(0),
+        packets_in: word(8),
+        bytes_in: word(16),
+        packets_out: word(24),
+        bytes_out: word(32),
+    }
+}
+
+/// A `struct totals`.
+pub fn totals_bytes(totals: &crate::Totals) -> TotalsBytes {
+    [totals.flows, totals.packets_in, totals.bytes_in, totals.packets_out, totals.bytes_out]
+        .into_iter()
+        .fold(Writer::new(), |writer, word| writer.put(&word.to_ne_bytes()))
+        .end()
+}
+
+/// Where a virtual server is reached at one address. 0 is any port, and any protocol.
+pub fn listener_key(address: IpAddr, port: u16, protocol: u8, epoch: u32) -> ListenerKeyBytes {
+    Writer::new()
+        .put(&address_bytes(address))
+        .put(&port.to_be_bytes())
+        .put(&[protocol, epoch as u8])
+        .end()
+}
+
+/// The plan that a key of a listener belongs to.
+pub fn listener_epoch(key: &ListenerKeyBytes) -> u32 {
+    u32::from(key[19])
+}
+
+/// The bits of a prefix as programs see it.
+pub fn mapped_length(prefix: crate::plan::Prefix) -> u32 {
+    u32::from(prefix.length) + if prefix.address.is_ipv4() { 96 } else { 0 }
+}
+
+/// Where a virtual server is reached at a prefix.
+pub fn prefix_key(address: IpAddr, port: u16, protocol: u8, epoch: u32) -> PrefixKeyBytes {
+    Writer::new()
+        .put(&[epoch as u8, protocol])
+        .put(&port.to_be_bytes())
+        .put(&address_bytes(address))
+        .end()
+}
+
+/// Which virtual server a prefix leads to, and how long it is.
+pub fn prefix_value(server: u32, length: u32) -> PrefixValueBytes {
+    Writer::new().put(&server.to_ne_bytes()).put(&length.to_ne_bytes()).end()
+}
+
+/// A prefix to allow or deny.
+pub fn policy_key(address: IpAddr, epoch: u32) -> PolicyKeyBytes {
+    Writer::new().put(&epoch.to_ne_bytes()).put(&address_bytes(address)).end()
+}
+
+/// The number of a source translation address of an entry of `servers`.
+pub fn source_key(server: u32, number: u32) -> SourceKeyBytes {
+    Writer::new().put(&server.to_ne_bytes()).put(&number.to_ne_bytes()).end()
+}
+
+/// The entry of `servers` that a key of a source belongs to.
+pub fn source_server(key: &SourceKeyBytes) -> u32 {
+    u32::from_ne_bytes(at(key, 0))
+}
+
+/// A source translation address.
+pub fn source_value(source: &crate::plan::SourceAddress) -> SourceValueBytes {
+    Writer::new()
+        .put(&address_bytes(source.address))
+        .put(&source.port_first.to_ne_bytes())
+        .put(&source.port_last.to_ne_bytes())
+        .end()
+}
+
+/// Where SYNs are answered with cookies.
+pub fn cookie_key(address: std::net::SocketAddr, epoch: u32) -> CookieKeyBytes {
+    Writer::new()
+        .put(&address_bytes(address.ip()))
+        .put(&address.port().to_be_bytes())
+        .put(&(epoch as u16).to_ne_bytes())
+        .end()
+}
+
+/// The plan that a key of SYN cookies belongs to.
+pub fn cookie_epoch(key: &CookieKeyBytes) -> u32 {
+    u32::from(u16::from_ne_bytes(at(key, 18)))
+}
+
+/// `VLAN_OF_DEVICE`.
+pub const VLAN_OF_DEVICE: u32 = 0x8000_0000;
+
+/// A `struct vlan_key` or `struct vlan_value`.
+pub fn vlan_bytes(device: u32, tag: u32) -> VlanBytes {
+    Writer::new().put(&device.to_ne_bytes()).put(&tag.to_ne_bytes()).end()
+}

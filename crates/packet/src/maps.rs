@@ -1,0 +1,288 @@
+//! The loaded object: its programs, and its maps by name.
+
+use std::borrow::Borrow as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+
+use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+
+use crate::batch::{self, Batch, Place};
+use crate::error::{Error, kernel};
+use crate::layout;
+use crate::path::Options;
+
+/// The programs and maps, compiled by `bpf/build`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/packet.bpf.o");
+
+/// Maps that are pinned: all but those in which a program makes things for itself.
+pub const PINNED: &[&str] = &[
+    "flows",
+    "direct",
+    "fragments",
+    "persistence",
+    "rates",
+    "active",
+    "settings",
+    "servers",
+    "members",
+    "listeners",
+    "prefixes",
+    "policy",
+    "sources",
+    "cookies",
+    "devices",
+    "vlans",
+    "member_totals",
+    "server_totals",
+    "reasons",
+    "next_port",
+    "rings",
+];
+
+/// All maps that user space reads or writes.
+pub struct Maps {
+    pub flows: HashMap<MapData, layout::FlowKeyBytes, layout::FlowBytes>,
+    pub direct: HashMap<MapData, layout::FlowKeyBytes, layout::FlowBytes>,
+    pub active: Array<MapData, u32>,
+    pub settings: Array<MapData, layout::SettingsBytes>,
+    pub servers: Array<MapData, layout::ServerBytes>,
+    pub members: Array<MapData, layout::MemberBytes>,
+    pub listeners: HashMap<MapData, layout::ListenerKeyBytes, u32>,
+    pub prefixes: LpmTrie<MapData, layout::PrefixKeyBytes, layout::PrefixValueBytes>,
+    pub policy: LpmTrie<MapData, layout::PolicyKeyBytes, u32>,
+    pub sources: HashMap<MapData, layout::SourceKeyBytes, layout::SourceValueBytes>,
+    pub cookies: HashMap<MapData, layout::CookieKeyBytes, u32>,
+    pub devices: HashMap<MapData, u32, u32>,
+    pub vlans: HashMap<MapData, layout::VlanBytes, layout::VlanBytes>,
+    pub member_totals: PerCpuArray<MapData, layout::TotalsBytes>,
+    pub server_totals: Array<MapData, layout::TotalsBytes>,
+    pub reasons: PerCpuArray<MapData, u64>,
+    pub rings: ArrayOfMaps<MapData, Array<MapData, layout::RingBytes>>,
+    flows_fd: MapData,
+    direct_fd: MapData,
+}
+
+impl std::fmt::Debug for Maps {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Maps")
+    }
+}
+
+/// Which table of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Both directions of each flow.
+    Flows,
+    /// The client's half of those that are answered directly.
+    Direct,
+}
+
+/// Loads the object with its maps in this folder: those that are pinned there, or new ones.
+pub fn load(folder: &Path, options: &Options) -> Result<Ebpf, Error> {
+    let mut loader = EbpfLoader::new();
+    loader.map_max_entries("flows", options.flows_max.saturating_mul(2));
+    for remembered in ["direct", "fragments", "persistence", "rates"] {
+        loader.map_max_entries(remembered, options.remembered_max);
+    }
+    for name in PINNED {
+        loader.map_pin_path(name, folder.join(pin_of(name)));
+    }
+    loader.load(OBJECT).map_err(|error| load_error(&error))
+}
+
+/// The name of a map's pin.
+pub fn pin_of(map: &str) -> String {
+    format!("map{}-{map}", layout::VERSION)
+}
+
+fn load_error(error: &EbpfError) -> Error {
+    let text = chain(error);
+    if text.contains("os error 1)") || text.contains("os error 13)") {
+        return Error::NotPermitted {
+            what: format!("loading the packet path's programs ({text})"),
+        };
+    }
+    kernel("loading the packet path's programs", text)
+}
+
+/// An error with its causes.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// The error of a call on a map.
+pub fn map_error(doing: &str) -> impl Fn(MapError) -> Error {
+    let doing = doing.to_owned();
+    move |error| kernel(&doing, chain(&error))
+}
+
+/// Whether a key was not there.
+pub fn is_absent(error: &MapError) -> bool {
+    match error {
+        MapError::KeyNotFound => true,
+        MapError::SyscallError(error) => error.io_error.raw_os_error() == Some(libc::ENOENT),
+        _ => false,
+    }
+}
+
+impl Maps {
+    /// Takes the maps out of the loaded object.
+    pub fn take(object: &mut Ebpf) -> Result<Self, Error> {
+        let mut named = |name: &str| {
+            object.take_map(name).ok_or_else(|| {
+                kernel("reading the packet path's object", format!("it has no map {name}"))
+            })
+        };
+        macro_rules! typed {
+            ($name:literal) => {
+                named($name)?.try_into().map_err(map_error(concat!("the map ", $name)))?
+            };
+        }
+        let flows_fd = duplicate(named("flows")?)?;
+        let direct_fd = duplicate(named("direct")?)?;
+        Ok(Self {
+            flows: HashMap::try_from(Map::HashMap(duplicate_data(&flows_fd)?))
+                .map_err(map_error("the map flows"))?,
+            direct: HashMap::try_from(Map::LruHashMap(duplicate_data(&direct_fd)?))
+                .map_err(map_error("the map direct"))?,
+            active: typed!("active"),
+            settings: typed!("settings"),
+            servers: typed!("servers"),
+            members: typed!("members"),
+            listeners: typed!("listeners"),
+            prefixes: typed!("prefixes"),
+            policy: typed!("policy"),
+            sources: typed!("sources"),
+            cookies: typed!("cookies"),
+            devices: typed!("devices"),
+            vlans: typed!("vlans"),
+            member_totals: typed!("member_totals"),
+            server_totals: typed!("server_totals"),
+            reasons: typed!("reasons"),
+            rings: typed!("rings"),
+            flows_fd,
+            direct_fd,
+        })
+    }
+
+    /// Reads a part of a table of flows.
+    pub fn read_flows(
+        &self,
+        table: Table,
+        from: Option<Place>,
+        entries_max: u32,
+    ) -> Result<Batch, Error> {
+        let mut entries = entries_max;
+        loop {
+            let result = batch::read(
+                self.descriptor(table),
+                from,
+                entries,
+                size_of::<layout::FlowKeyBytes>(),
+                size_of::<layout::FlowBytes>(),
+            );
+            match result {
+                // A bucket with more entries than that.
+                Err(error)
+                    if error.raw_os_error() == Some(libc::ENOSPC)
+                        && entries < BATCH_ENTRIES_LIMIT =>
+                {
+                    entries *= 4
+                }
+                other => {
+                    return other
+                        .map_err(|error| kernel("reading the flow table", error.to_string()));
+                }
+            }
+        }
+    }
+
+    fn descriptor(&self, table: Table) -> BorrowedFd<'_> {
+        match table {
+            Table::Flows => self.flows_fd.fd().as_fd(),
+            Table::Direct => self.direct_fd.fd().as_fd(),
+        }
+    }
+
+    /// An entry of a table of flows.
+    pub fn flow(
+        &self,
+        table: Table,
+        key: &layout::FlowKey,
+    ) -> Result<Option<layout::FlowEntry>, Error> {
+        let map = match table {
+            Table::Flows => &self.flows,
+            Table::Direct => &self.direct,
+        };
+        match map.get(&key.encode(), 0) {
+            Ok(bytes) => Ok(Some(layout::FlowEntry::decode(&bytes))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(map_error("reading a flow")(error)),
+        }
+    }
+
+    /// Removes an entry of a table of flows. Whether it was there.
+    pub fn remove_flow(&mut self, table: Table, key: &layout::FlowKey) -> Result<bool, Error> {
+        let map = match table {
+            Table::Flows => &mut self.flows,
+            Table::Direct => &mut self.direct,
+        };
+        match map.remove(&key.encode()) {
+            Ok(()) => Ok(true),
+            Err(error) if is_absent(&error) => Ok(false),
+            Err(error) => Err(map_error("ending a flow")(error)),
+        }
+    }
+}
+
+/// A bucket never has so many.
+const BATCH_ENTRIES_LIMIT: u32 = 1 << 20;
+
+fn duplicate(map: Map) -> Result<MapData, Error> {
+    match map {
+        Map::HashMap(data) | Map::LruHashMap(data) => Ok(data),
+        _ => Err(kernel(
+            "reading the packet path's object",
+            "a table of flows is of another kind".to_owned(),
+        )),
+    }
+}
+
+fn duplicate_data(data: &MapData) -> Result<MapData, Error> {
+    let fd = data
+        .fd()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|error| kernel("duplicating a map's descriptor", error.to_string()))?;
+    MapData::from_fd(fd).map_err(map_error("opening a map"))
+}
+
+/// The key of a trie for so many bits.
+pub fn trie_key<const N: usize>(length: u32, data: [u8; N]) -> Key<[u8; N]> {
+    Key::new(length, data)
+}
+
+/// A new ring of members.
+pub fn ring(slots: &[u32]) -> Result<Array<MapData, layout::RingBytes>, Error> {
+    let mut bytes: Vec<u8> = slots.iter().flat_map(|member| member.to_ne_bytes()).collect();
+    bytes.resize(layout::RING_BYTES, 0);
+    let bytes: Box<layout::RingBytes> = bytes
+        .into_boxed_slice()
+        .try_into()
+        .map_err(|_| kernel("building a ring", "it has too many slots".to_owned()))?;
+    let mut map = Array::create(1, 0).map_err(map_error("making a ring"))?;
+    let bytes: &layout::RingBytes = bytes.borrow();
+    map.set(0, bytes, 0).map_err(map_error("filling a ring"))?;
+    Ok(map)
+}

@@ -1,0 +1,231 @@
+//! Which number each virtual server and member has in the maps. Numbers stay from plan to plan, and from process to process: maps
+//! hold a hash of each name.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use weir_core::keyed_hash::KeyedHash;
+
+use crate::layout;
+use crate::plan::{MEMBERS_MAX, Member, MemberName, VIRTUAL_SERVERS_MAX, VirtualServer};
+
+/// Names are no secret; who has the pinned maps can write them anyway.
+const IDENTITY_KEY: [u8; 16] = *b"weirgate members";
+
+/// What a number of a member stands for.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// As it is in the map.
+    pub entry: layout::Member,
+    /// Its name; `None` where a former process left it and no plan has named it since.
+    pub name: Option<MemberName>,
+    /// The name of its virtual server, alike.
+    pub server_name: Option<String>,
+    /// The plan has it.
+    pub is_planned: bool,
+    /// Its virtual server is in the plan.
+    pub has_server: bool,
+    /// Whole sweeps since it left the plan, in which it had no flow.
+    pub empty_sweeps: u32,
+}
+
+/// All numbers in use.
+#[derive(Debug, Default)]
+pub struct Roster {
+    servers: HashMap<u64, u32>,
+    members: HashMap<u64, u32>,
+    /// By number.
+    known: HashMap<u32, Known>,
+}
+
+fn hash(parts: &[&[u8]]) -> u64 {
+    let mut bytes = Vec::new();
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(part);
+    }
+    // 0 is an empty entry of a map.
+    KeyedHash::new(IDENTITY_KEY).bytes(&bytes).max(1)
+}
+
+/// A virtual server's hash.
+pub fn server_identity(name: &str) -> u64 {
+    hash(&[b"server", name.as_bytes()])
+}
+
+/// A member's hash; without an address, that of the routing table.
+pub fn member_identity(server: &str, address: Option<IpAddr>, port: Option<u16>) -> u64 {
+    let address = address.map(layout::address_bytes).unwrap_or_default();
+    hash(&[b"member", server.as_bytes(), &address, &port.unwrap_or(0).to_be_bytes()])
+}
+
+impl Roster {
+    /// Takes a member over from the map of a former process.
+    pub fn adopt(&mut self, number: u32, entry: layout::Member) {
+        self.members.insert(entry.identity, number);
+        let known = Known {
+            entry,
+            name: None,
+            server_name: None,
+            is_planned: false,
+            has_server: true,
+            empty_sweeps: 0,
+        };
+        self.known.insert(number, known);
+    }
+
+    /// Takes a virtual server over.
+    pub fn adopt_server(&mut self, number: u32, identity: u64) {
+        self.servers.insert(identity, number);
+    }
+
+    /// The number of a virtual server, a new one if it has none; `None`: all are taken.
+    pub fn server(&mut self, name: &str) -> Option<u32> {
+        let identity = server_identity(name);
+        if let Some(number) = self.servers.get(&identity) {
+            return Some(*number);
+        }
+        let taken: std::collections::HashSet<u32> = self.servers.values().copied().collect();
+        let number = (0..VIRTUAL_SERVERS_MAX as u32).find(|number| !taken.contains(number))?;
+        self.servers.insert(identity, number);
+        Some(number)
+    }
+
+    /// The number of a virtual server that has one.
+    pub fn server_number(&self, name: &str) -> Option<u32> {
+        self.servers.get(&server_identity(name)).copied()
+    }
+
+    /// The number of a member.
+    pub fn number(&self, name: &MemberName) -> Option<u32> {
+        self.members
+            .get(&member_identity(&name.virtual_server, Some(name.address), name.port))
+            .copied()
+    }
+
+    /// Puts a member of the plan in; `None` as `member` is the routing table. Its number, or `None`: all are taken.
+    pub fn plan(
+        &mut self,
+        server: &VirtualServer,
+        server_number: u32,
+        member: Option<&Member>,
+    ) -> Option<u32> {
+        let address = member.map(|member| member.address);
+        let identity =
+            member_identity(&server.name, address, member.and_then(|member| member.port));
+        let number = match self.members.get(&identity) {
+            Some(number) => *number,
+            None => (0..MEMBERS_MAX as u32).find(|number| !self.known.contains_key(number))?,
+        };
+        let entry = layout::Member {
+            identity,
+            address: address.unwrap_or(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)),
+            server: server_number,
+            port: member.and_then(|member| member.port).unwrap_or(0),
+            state: member.map_or(layout::MEMBER_UP, |member| state_number(member.state)),
+        };
+        let name = member.map(|member| MemberName {
+            virtual_server: server.name.clone(),
+            address: member.address,
+            port: member.port,
+        });
+        let known = Known {
+            entry,
+            name,
+            server_name: Some(server.name.clone()),
+            is_planned: true,
+            has_server: true,
+            empty_sweeps: 0,
+        };
+        self.members.insert(identity, number);
+        self.known.insert(number, known);
+        Some(number)
+    }
+
+    /// What a number stands for.
+    pub fn get(&self, number: u32) -> Option<&Known> {
+        self.known.get(&number)
+    }
+
+    /// What a number stands for, to be changed.
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut Known> {
+        self.known.get_mut(&number)
+    }
+
+    /// All numbers with what they stand for.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Known)> {
+        self.known.iter().map(|(number, known)| (*number, known))
+    }
+
+    /// All numbers with what they stand for, to be changed.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut Known)> {
+        self.known.iter_mut().map(|(number, known)| (*number, known))
+    }
+
+    /// Lets go of a member's number.
+    pub fn forget(&mut self, number: u32) {
+        if let Some(known) = self.known.remove(&number) {
+            self.members.remove(&known.entry.identity);
+        }
+    }
+
+    /// Lets go of the numbers of virtual servers that are not in the plan and have no member any more. Gives them.
+    pub fn forget_servers(&mut self, planned: &std::collections::HashSet<u32>) -> Vec<u32> {
+        let used: std::collections::HashSet<u32> =
+            self.known.values().map(|known| known.entry.server).collect();
+        let gone: Vec<(u64, u32)> = self
+            .servers
+            .iter()
+            .filter(|(_, number)| !planned.contains(number) && !used.contains(number))
+            .map(|(identity, number)| (*identity, *number))
+            .collect();
+        for (identity, _) in &gone {
+            self.servers.remove(identity);
+        }
+        gone.into_iter().map(|(_, number)| number).collect()
+    }
+}
+
+/// A member's state as programs see it.
+pub fn state_number(state: crate::plan::MemberState) -> u8 {
+    match state {
+        crate::plan::MemberState::Up => layout::MEMBER_UP,
+        crate::plan::MemberState::Draining => layout::MEMBER_DRAINING,
+        crate::plan::MemberState::Down => layout::MEMBER_DOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Protocol;
+
+    #[test]
+    fn numbers_stay_and_are_used_again() {
+        let mut roster = Roster::default();
+        let mut server = VirtualServer::new("shop", Protocol::Tcp, Vec::new());
+        server.members.push(Member::new("10.0.0.1".parse().unwrap(), Some(80)));
+        let number = roster.server("shop").unwrap();
+        assert_eq!(roster.server("shop"), Some(number));
+        let first = roster.plan(&server, number, Some(&server.members[0])).unwrap();
+        let route = roster.plan(&server, number, None).unwrap();
+        assert_ne!(first, route);
+        assert_eq!(roster.plan(&server, number, Some(&server.members[0])), Some(first));
+        assert_eq!(roster.plan(&server, number, None), Some(route));
+        assert!(roster.forget_servers(&Default::default()).is_empty(), "it has members");
+        roster.forget(first);
+        roster.forget(route);
+        assert_eq!(roster.forget_servers(&Default::default()), [number]);
+        assert_eq!(roster.server("other"), Some(number));
+    }
+
+    #[test]
+    fn identities_tell_ports_and_servers_apart() {
+        let address = Some("10.0.0.1".parse().unwrap());
+        let one = member_identity("a", address, Some(80));
+        assert_ne!(one, member_identity("a", address, None));
+        assert_ne!(one, member_identity("b", address, Some(80)));
+        assert_ne!(one, member_identity("a", None, Some(80)));
+        assert_eq!(one, member_identity("a", address, Some(80)));
+    }
+}

@@ -1,0 +1,371 @@
+//! Flows: which there are, and which are over. Programs only begin them; user space ends them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::batch::Place;
+use crate::error::Error;
+use crate::layout::{self, FlowEntry, FlowKey};
+use crate::maps::{Maps, Table};
+use crate::plan::{Delivery, Timeouts, VirtualServer};
+use crate::roster::Roster;
+use crate::{End, Ended, EndedFor, Flow, FlowFilter, FlowState, Sweep};
+
+/// Entries that one call of the kernel reads.
+const BATCH_ENTRIES: u32 = 4_096;
+
+const TCP: u8 = libc::IPPROTO_TCP as u8;
+
+/// What the sweep has to know of a virtual server.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    pub timeouts: Timeouts,
+    pub reset_on_timeout: bool,
+    pub reset_on_member_down: bool,
+    pub is_translated: bool,
+}
+
+impl Rules {
+    pub fn of(server: &VirtualServer) -> Self {
+        Self {
+            timeouts: server.timeouts,
+            reset_on_timeout: server.reset_on_timeout,
+            reset_on_member_down: server.reset_on_member_down,
+            is_translated: matches!(server.delivery, Delivery::Translate | Delivery::Route),
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            timeouts: Timeouts::default(),
+            reset_on_timeout: true,
+            reset_on_member_down: true,
+            is_translated: true,
+        }
+    }
+}
+
+/// What a walk reads and changes.
+pub struct Walk<'a> {
+    pub maps: &'a mut Maps,
+    pub roster: &'a Roster,
+    /// By number.
+    pub rules: &'a HashMap<u32, Rules>,
+    pub now: Duration,
+}
+
+/// Where sweeps have come to.
+#[derive(Debug, Default)]
+pub struct Progress {
+    at: Option<Place>,
+    counting: HashMap<u32, u64>,
+    /// Flows of each member at the last whole sweep.
+    pub flows: HashMap<u32, u64>,
+}
+
+/// Both directions of a flow.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair {
+    table: Table,
+    key: FlowKey,
+    forward: FlowEntry,
+    reverse: Option<FlowEntry>,
+}
+
+impl Pair {
+    fn state(&self) -> FlowState {
+        let (forward, reverse) = (self.forward.state, self.reverse.map_or(0, |it| it.state));
+        let is_closed = (forward | reverse) & layout::STATE_RST != 0
+            || forward & reverse & layout::STATE_FIN != 0
+            || (self.table == Table::Direct && forward != 0);
+        if is_closed {
+            FlowState::Closing
+        } else if self.table == Table::Flows && self.reverse.is_none_or(|it| it.packets == 0) {
+            FlowState::Opening
+        } else {
+            FlowState::Open
+        }
+    }
+
+    fn seen_ns(&self) -> u64 {
+        self.forward.seen_ns.max(self.reverse.map_or(0, |it| it.seen_ns))
+    }
+}
+
+/// The entries of a batch, decoded.
+fn entries(batch: &crate::batch::Batch) -> impl Iterator<Item = (FlowKey, FlowEntry)> {
+    let keys = batch.keys.chunks_exact(size_of::<layout::FlowKeyBytes>());
+    let values = batch.values.chunks_exact(size_of::<layout::FlowBytes>());
+    keys.zip(values).map(|(key, value)| (FlowKey::decode(key), FlowEntry::decode(value)))
+}
+
+impl Walk<'_> {
+    /// Goes on with the sweep for so many entries.
+    pub fn sweep(&mut self, progress: &mut Progress, entries_max: u32) -> Result<Sweep, Error> {
+        let mut sweep = Sweep::default();
+        while sweep.entries < u64::from(entries_max) {
+            let batch = self.maps.read_flows(Table::Flows, progress.at, BATCH_ENTRIES)?;
+            for (key, entry) in entries(&batch) {
+                sweep.entries += 1;
+                if !entry.is_reverse() {
+                    *progress.counting.entry(entry.member).or_default() += 1;
+                }
+                self.judge(key, entry, &mut sweep.ended)?;
+            }
+            progress.at = batch.next;
+            if batch.next.is_none() {
+                self.sweep_direct(&mut progress.counting, &mut sweep.ended)?;
+                progress.flows = std::mem::take(&mut progress.counting);
+                sweep.whole = true;
+                break;
+            }
+        }
+        Ok(sweep)
+    }
+
+    /// Flows that are answered directly are forgotten by age, but not kept to what is gone.
+    fn sweep_direct(
+        &mut self,
+        counting: &mut HashMap<u32, u64>,
+        ended: &mut Vec<Ended>,
+    ) -> Result<(), Error> {
+        let mut at = None;
+        loop {
+            let batch = self.maps.read_flows(Table::Direct, at, BATCH_ENTRIES)?;
+            for (key, forward) in entries(&batch) {
+                let pair = Pair { table: Table::Direct, key, forward, reverse: None };
+                let resting = self.resting(forward.seen_ns);
+                let rules = self.rules(&forward);
+                let is_idle = resting
+                    > if pair.state() == FlowState::Closing {
+                        rules.timeouts.closing
+                    } else {
+                        rules.timeouts.idle
+                    };
+                match self.is_unserved(&forward).or(is_idle.then_some(EndedFor::Idle)) {
+                    Some(why) => self.end(&pair, why, ended)?,
+                    None => *counting.entry(forward.member).or_default() += 1,
+                }
+            }
+            at = batch.next;
+            if at.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn resting(&self, seen_ns: u64) -> Duration {
+        self.now.saturating_sub(Duration::from_nanos(seen_ns))
+    }
+
+    fn rules(&self, entry: &FlowEntry) -> Rules {
+        let server = self.roster.get(entry.member).map(|known| known.entry.server);
+        server.and_then(|server| self.rules.get(&server)).copied().unwrap_or_default()
+    }
+
+    /// Why nobody serves it any more.
+    fn is_unserved(&self, entry: &FlowEntry) -> Option<EndedFor> {
+        let Some(known) = self.roster.get(entry.member) else { return Some(EndedFor::Removed) };
+        if !known.has_server {
+            return Some(EndedFor::Removed);
+        }
+        (known.entry.state == layout::MEMBER_DOWN).then_some(EndedFor::MemberDown)
+    }
+
+    /// Whether an entry is worth a look at its other half: most are not, and each look is a call.
+    fn is_suspect(&self, entry: &FlowEntry, rules: &Rules) -> bool {
+        let resting = self.resting(entry.seen_ns);
+        let is_opening = !entry.is_reverse()
+            && entry.packets <= OPENING_PACKETS_MAX
+            && resting > rules.timeouts.handshake;
+        resting > rules.timeouts.idle
+            || is_opening
+            || (entry.state != 0 && resting > rules.timeouts.closing)
+    }
+
+    fn judge(
+        &mut self,
+        key: FlowKey,
+        entry: FlowEntry,
+        ended: &mut Vec<Ended>,
+    ) -> Result<(), Error> {
+        let rules = self.rules(&entry);
+        let unserved = self.is_unserved(&entry);
+        if unserved.is_none() && !self.is_suspect(&entry, &rules) {
+            return Ok(());
+        }
+        let Some(pair) = self.pair(key, entry)? else { return Ok(()) };
+        if let Some(why) = unserved {
+            return self.end(&pair, why, ended);
+        }
+        let state = pair.state();
+        let (timeout, why) = match state {
+            FlowState::Closing => (rules.timeouts.closing, EndedFor::Closed),
+            FlowState::Opening if key.protocol == TCP => (rules.timeouts.handshake, EndedFor::Idle),
+            FlowState::Opening | FlowState::Open => (rules.timeouts.idle, EndedFor::Idle),
+        };
+        if self.resting(pair.seen_ns()) > timeout { self.end(&pair, why, ended) } else { Ok(()) }
+    }
+
+    /// Both directions; `None` when one is gone, and the other with it.
+    fn pair(&mut self, key: FlowKey, entry: FlowEntry) -> Result<Option<Pair>, Error> {
+        let other_key = entry.other_key(key.protocol);
+        let other = self.maps.flow(Table::Flows, &other_key)?;
+        let pair = |key, forward, reverse| Pair {
+            table: Table::Flows,
+            key,
+            forward,
+            reverse: Some(reverse),
+        };
+        match other {
+            Some(other) if entry.is_reverse() && !other.is_reverse() => {
+                Ok(Some(pair(other_key, other, entry)))
+            }
+            Some(other) if !entry.is_reverse() && other.is_reverse() => {
+                Ok(Some(pair(key, entry, other)))
+            }
+            // Of a flow that is just being made, or unmade, one half may be there alone.
+            _ => {
+                if self.resting(entry.created_ns) > ORPHAN_AGE {
+                    self.maps.remove_flow(Table::Flows, &key)?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn end(&mut self, pair: &Pair, why: EndedFor, ended: &mut Vec<Ended>) -> Result<(), Error> {
+        // The forward half first: a packet that comes between begins a flow anew, and its reverse is not ours then.
+        let was_there = self.maps.remove_flow(pair.table, &pair.key)?;
+        if pair.table == Table::Flows {
+            self.maps.remove_flow(Table::Flows, &pair.forward.other_key(pair.key.protocol))?;
+        }
+        if was_there {
+            ended.push(self.ended(pair, why));
+        }
+        Ok(())
+    }
+
+    fn ended(&self, pair: &Pair, why: EndedFor) -> Ended {
+        let rules = self.rules(&pair.forward);
+        let wanted = match why {
+            EndedFor::Idle => rules.reset_on_timeout,
+            EndedFor::MemberDown => rules.reset_on_member_down,
+            EndedFor::Removed | EndedFor::Command => true,
+            EndedFor::Closed => false,
+        };
+        let is_open = pair.state() == FlowState::Open && pair.key.protocol == TCP;
+        Ended {
+            flow: self.describe(pair),
+            why,
+            reset: wanted && is_open,
+            client_expects: pair.forward.acknowledged,
+            member_expects: pair.reverse.filter(|_| rules.is_translated).map(|it| it.acknowledged),
+        }
+    }
+
+    /// A flow as it is told.
+    fn describe(&self, pair: &Pair) -> Flow {
+        let known = self.roster.get(pair.forward.member);
+        let name = known.and_then(|known| known.name.clone());
+        let end = |address, port| End { address, port };
+        let (packets_out, bytes_out) = pair.reverse.map_or((0, 0), |it| (it.packets, it.bytes));
+        Flow {
+            protocol: pair.key.protocol,
+            client: end(pair.key.source, pair.key.source_port),
+            destination: end(pair.key.target, pair.key.target_port),
+            source: end(pair.forward.source, pair.forward.source_port),
+            target: end(pair.forward.target, pair.forward.target_port),
+            virtual_server: known
+                .filter(|known| known.has_server)
+                .and_then(|known| known.server_name.clone()),
+            member: name,
+            state: pair.state(),
+            idle: self.resting(pair.seen_ns()),
+            age: self.resting(pair.forward.created_ns),
+            packets_in: pair.forward.packets,
+            bytes_in: pair.forward.bytes,
+            packets_out,
+            bytes_out,
+        }
+    }
+
+    /// Flows that the filter takes.
+    pub fn flows(&mut self, filter: &FlowFilter) -> Result<Vec<Flow>, Error> {
+        let pairs = self.pairs(filter)?;
+        Ok(pairs.iter().map(|pair| self.describe(pair)).collect())
+    }
+
+    fn pairs(&mut self, filter: &FlowFilter) -> Result<Vec<Pair>, Error> {
+        let mut found = Vec::new();
+        for table in [Table::Flows, Table::Direct] {
+            let mut at = None;
+            loop {
+                let batch = self.maps.read_flows(table, at, BATCH_ENTRIES)?;
+                for (key, forward) in entries(&batch) {
+                    if found.len() >= filter.flows_max {
+                        return Ok(found);
+                    }
+                    if forward.is_reverse() || !self.is_wanted(filter, &key, &forward) {
+                        continue;
+                    }
+                    let reverse = match table {
+                        Table::Flows => self.maps.flow(table, &forward.other_key(key.protocol))?,
+                        Table::Direct => None,
+                    };
+                    found.push(Pair { table, key, forward, reverse });
+                }
+                at = batch.next;
+                if at.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_wanted(&self, filter: &FlowFilter, key: &FlowKey, forward: &FlowEntry) -> bool {
+        let known = self.roster.get(forward.member);
+        let name = known.and_then(|known| known.name.as_ref());
+        let server = known.and_then(|known| known.server_name.as_ref());
+        filter.client.is_none_or(|client| client == key.source)
+            && filter.virtual_server.as_ref().is_none_or(|wanted| server == Some(wanted))
+            && filter
+                .member_address
+                .is_none_or(|wanted| name.is_some_and(|name| name.address == wanted))
+            && filter
+                .member_port
+                .is_none_or(|wanted| name.is_some_and(|name| name.port == Some(wanted)))
+    }
+
+    /// Ends a flow by its key.
+    pub fn end_one(&mut self, key: &FlowKey) -> Result<Option<Ended>, Error> {
+        let mut ended = Vec::new();
+        for table in [Table::Flows, Table::Direct] {
+            let Some(forward) = self.maps.flow(table, key)? else { continue };
+            let reverse = match table {
+                Table::Flows => self.maps.flow(table, &forward.other_key(key.protocol))?,
+                Table::Direct => None,
+            };
+            self.end(&Pair { table, key: *key, forward, reverse }, EndedFor::Command, &mut ended)?;
+        }
+        Ok(ended.pop())
+    }
+
+    /// Ends all that the filter takes.
+    pub fn end_all(&mut self, filter: &FlowFilter) -> Result<Vec<Ended>, Error> {
+        let mut ended = Vec::new();
+        for pair in self.pairs(filter)? {
+            self.end(&pair, EndedFor::Command, &mut ended)?;
+        }
+        Ok(ended)
+    }
+}
+
+/// A client sends a SYN so often at most before it gives up.
+const OPENING_PACKETS_MAX: u64 = 8;
+
+/// Half of a flow that is older is not one that is being made.
+const ORPHAN_AGE: Duration = Duration::from_secs(2);
