@@ -3,8 +3,7 @@
 
 #include "parse.h"
 
-#define PICKS_MAX 4
-#define SOURCE_TRIES_MAX 16
+#define TRIES_MAX 8
 #define HASH_SEED 0x9e3779b97f4a7c15ULL
 
 struct plan {
@@ -239,30 +238,17 @@ INLINE void reverse_of(const struct packet *packet, struct scratch *scratch)
 INLINE void describe(const struct packet *packet, const struct server *server, __u32 member_index,
 		     const struct member *member, struct flow *forward)
 {
-	__u32 has = server->flags;
-	__u16 flags = 0;
-
-	if (has & SERVER_NEXT_HOP)
-		flags |= FLOW_NEXT_HOP;
-	if (has & SERVER_DIRECT)
-		flags |= FLOW_DIRECT | FLOW_NEXT_HOP;
-	if (has & SERVER_TTL_KEEP)
-		flags |= FLOW_TTL_KEEP;
-	if (has & SERVER_TTL_SET)
-		flags |= FLOW_TTL_SET;
-	if (has & SERVER_TOS_SET)
-		flags |= FLOW_TOS_SET;
 	forward->source = packet->key.source;
 	forward->source_port = packet->key.source_port;
 	forward->target = packet->key.target;
 	forward->target_port = packet->key.target_port;
-	if (!(has & (SERVER_NEXT_HOP | SERVER_DIRECT | SERVER_ROUTE))) {
+	if (!(server->flags & (FLOW_NEXT_HOP | SERVER_ROUTE))) {
 		forward->target = member->address;
 		if (member->port && has_virtual_port(packet->key.protocol))
 			forward->target_port = member->port;
 	}
 	forward->member = member_index;
-	forward->flags = flags;
+	forward->flags = server->flags & FLOW_FLAGS;
 	forward->mss_max = server->mss_max;
 	forward->ttl = server->ttl;
 	forward->tos = server->tos;
@@ -292,37 +278,32 @@ INLINE int enter(const struct packet *packet, struct scratch *scratch)
 	return error && error != -17 ? FLOWS_FULL : OK;
 }
 
-INLINE int enter_with_source(const struct packet *packet, const struct plan *plan, const struct server *server,
-			     __u32 server_index, __u64 hash, struct scratch *scratch)
+INLINE bool select_member(const struct packet *packet, const struct server *server, __u32 index, __u64 hash, __u32 attempt,
+			  __u32 *member)
 {
-	bool has_ports = has_virtual_port(packet->key.protocol);
-	/* What has neither ports nor an identifier has its address alone. */
-	bool is_numbered = has_ports || packet->key.source_port;
+	/* Without the epoch it is the same server in each plan. */
+	__u32 number = index % VIRTUAL_SERVERS_MAX;
 
-	for (__u32 attempt = 0; attempt < SOURCE_TRIES_MAX; attempt++) {
-		__u32 number = (__u32)hash % 4096 + (is_numbered ? attempt / 4 : attempt);
-
-		if (!translate_source(&scratch->forward, server, server_index, number, plan->settings->cpus, is_numbered))
-			return SOURCE_PORTS_EXHAUSTED;
-		/* An echo has one identifier, in both places. */
-		if (!has_ports)
-			scratch->forward.target_port = scratch->forward.source_port;
-		int reason = enter(packet, scratch);
-
-		if (reason != FLOW_CONFLICT)
-			return reason;
-	}
-	return SOURCE_PORTS_EXHAUSTED;
+	if (server->flags & SERVER_ROUTE)
+		return true;
+	if (!attempt && server->persistence_ns && persistent_member(packet, number, packet->now_ns, member))
+		return true;
+	return ring_member(index, attempt ? mix(hash, attempt) : hash, member);
 }
 
-/* Picks a member and enters the flow. */
+/*
+ * Picks a member and enters the flow. Where the source is translated, another try is another port of the same member; where not,
+ * it is another member, for the client's port is taken at this one. One loop for both: the verifier walks through each turn.
+ */
 INLINE int pick(const struct packet *packet, const struct plan *plan, const struct server *server, __u32 index)
 {
 	__u32 zero = 0, member_index = server->route;
 	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
 	__u64 hash = hash_address(HASH_SEED, &packet->key.source);
-	/* Without the epoch it is the same server in each plan. */
-	__u32 number = index % VIRTUAL_SERVERS_MAX;
+	bool has_ports = has_virtual_port(packet->key.protocol);
+	/* What has neither ports nor an identifier has its source address alone. */
+	bool is_numbered = has_ports || packet->key.source_port;
+	struct member *member = NULL;
 	int reason = NO_MEMBER;
 
 	if (!scratch)
@@ -332,36 +313,41 @@ INLINE int pick(const struct packet *packet, const struct plan *plan, const stru
 		hash = mix(hash, ((__u64)packet->key.source_port << 32) | ((__u32)packet->key.target_port << 8) |
 					 packet->key.protocol);
 	}
-	for (__u32 attempt = 0; attempt < PICKS_MAX; attempt++) {
-		if (server->flags & SERVER_ROUTE) {
-			/* The routing table is the only one. */
-		} else if (!attempt && server->persistence_ns && persistent_member(packet, number, packet->now_ns, &member_index)) {
-			/* It stays. */
-		} else if (!ring_member(index, attempt ? mix(hash, attempt) : hash, &member_index)) {
-			return NO_MEMBER;
+	for (__u32 attempt = 0; attempt < TRIES_MAX; attempt++) {
+		if (!member || !server->sources) {
+			if (!select_member(packet, server, index, hash, attempt, &member_index))
+				return NO_MEMBER;
+			member = member_at(member_index);
+			if (!member)
+				return NO_MEMBER;
+			if (member->state != MEMBER_UP) {
+				member = NULL;
+				continue;
+			}
 		}
-		struct member *member = member_at(member_index);
-
-		if (!member || member->state != MEMBER_UP)
-			continue;
 		describe(packet, server, member_index, member, &scratch->forward);
-		if (server->sources)
-			reason = enter_with_source(packet, plan, server, index, hash, scratch);
-		else
-			reason = enter(packet, scratch);
-		if (reason == OK) {
-			if (server->persistence_ns)
-				persist(packet, number, packet->now_ns + server->persistence_ns, member_index);
-			struct totals *totals = bpf_map_lookup_elem(&member_totals, &member_index);
+		if (server->sources) {
+			__u32 number = (__u32)hash % 4096 + (is_numbered ? attempt / 4 : attempt);
 
-			if (totals)
-				totals->flows += 1;
-			return OK;
+			if (!translate_source(&scratch->forward, server, index, number, plan->settings->cpus, is_numbered))
+				return SOURCE_PORTS_EXHAUSTED;
+			/* An echo has one identifier, in both places. */
+			if (!has_ports)
+				scratch->forward.target_port = scratch->forward.source_port;
 		}
-		if (reason == FLOWS_FULL || server->flags & SERVER_ROUTE)
-			return reason;
+		reason = enter(packet, scratch);
+		if (reason != FLOW_CONFLICT)
+			break;
 	}
-	return reason;
+	if (reason != OK)
+		return reason == FLOW_CONFLICT && server->sources ? SOURCE_PORTS_EXHAUSTED : reason;
+	if (server->persistence_ns)
+		persist(packet, index % VIRTUAL_SERVERS_MAX, packet->now_ns + server->persistence_ns, member_index);
+	struct totals *totals = bpf_map_lookup_elem(&member_totals, &member_index);
+
+	if (totals)
+		totals->flows += 1;
+	return OK;
 }
 
 INLINE struct flow *flow_of(const struct packet *packet, const struct plan *plan)

@@ -77,15 +77,11 @@ struct settings {
 	__u64 rate_burst_ns;
 };
 
-/* server.flags */
-#define SERVER_NEXT_HOP 1
-#define SERVER_DIRECT 2
-#define SERVER_ROUTE 4
-#define SERVER_LOOSE 8
-#define SERVER_TTL_KEEP 16
-#define SERVER_TTL_SET 32
-#define SERVER_TOS_SET 64
-#define SERVER_RING 128  /* it has a member that takes new flows */
+/* server.flags: the bits of FLOW_FLAGS are those of its flows. */
+#define FLOW_FLAGS (FLOW_NEXT_HOP | FLOW_DIRECT | FLOW_TTL_KEEP | FLOW_TTL_SET | FLOW_TOS_SET)
+#define SERVER_ROUTE 64
+#define SERVER_LOOSE 128
+#define SERVER_RING 256 /* it has a member that takes new flows */
 
 struct server {
 	__u64 identity;

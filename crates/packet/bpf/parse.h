@@ -51,7 +51,7 @@ APART int parse_options(struct packet *packet, __u32 length)
 		return UNPARSED;
 	if (load(packet, packet->network + sizeof(struct iphdr), scratch->bytes, length))
 		return UNPARSED;
-	for (int option = 0; option < 40; option++) {
+	for (int option = 0; option < 20; option++) {
 		if (at >= length || scratch->bytes[at & 63] == 0)
 			return OK;
 		__u8 kind = scratch->bytes[at & 63];
@@ -68,7 +68,7 @@ APART int parse_options(struct packet *packet, __u32 length)
 			return UNPARSED;
 		at += size;
 	}
-	return OK;
+	return at >= length ? OK : UNPARSED;
 }
 
 INLINE int parse_v4(struct packet *packet)

@@ -85,7 +85,7 @@ APART int lower_mss(const struct packet *packet, const struct flow *flow, struct
 	length = (length - sizeof(struct tcphdr)) & 63;
 	if (length < 4 || length > 40 || load(packet, start, scratch->bytes, length))
 		return 0;
-	for (int option = 0; option < 20; option++) {
+	for (int option = 0; option < 12; option++) {
 		if (at + 4 > length)
 			return 0;
 		__u8 kind = scratch->bytes[at & 63], size = scratch->bytes[(at + 1) & 63];

@@ -252,7 +252,7 @@ fn server_entry(
 ) -> layout::Server {
     let mut flags = match server.delivery {
         Delivery::Translate => 0,
-        Delivery::DirectReturn => layout::SERVER_DIRECT,
+        Delivery::DirectReturn => layout::SERVER_DIRECT | layout::SERVER_NEXT_HOP,
         Delivery::NextHop => layout::SERVER_NEXT_HOP,
         Delivery::Route => layout::SERVER_ROUTE,
     };

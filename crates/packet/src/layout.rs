@@ -195,14 +195,14 @@ impl Settings {
 }
 
 /// Bits of [`Server::flags`].
-pub const SERVER_NEXT_HOP: u32 = 1;
-pub const SERVER_DIRECT: u32 = 2;
-pub const SERVER_ROUTE: u32 = 4;
-pub const SERVER_LOOSE: u32 = 8;
-pub const SERVER_TTL_KEEP: u32 = 16;
-pub const SERVER_TTL_SET: u32 = 32;
-pub const SERVER_TOS_SET: u32 = 64;
-pub const SERVER_RING: u32 = 128;
+pub const SERVER_NEXT_HOP: u32 = 2;
+pub const SERVER_DIRECT: u32 = 4;
+pub const SERVER_TTL_KEEP: u32 = 8;
+pub const SERVER_TTL_SET: u32 = 16;
+pub const SERVER_TOS_SET: u32 = 32;
+pub const SERVER_ROUTE: u32 = 64;
+pub const SERVER_LOOSE: u32 = 128;
+pub const SERVER_RING: u32 = 256;
 
 /// A virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -18,35 +19,31 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the test can run: root, iproute2 and a kernel that lets it load programs. Prints why not.
 pub fn is_possible() -> bool {
-    let skip = |reason: &str| {
-        let test = std::thread::current();
-        let name = test.name().unwrap_or("?");
-        assert!(
-            std::env::var_os("WEIR_TEST_STRICT").is_none(),
-            "{name} would be skipped: {reason}"
-        );
-        println!("SKIPPED {name}: {reason}");
-        false
-    };
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    let Some(reason) = WHY_NOT.get_or_init(why_not) else { return true };
+    let test = std::thread::current();
+    let name = test.name().unwrap_or("?");
+    assert!(std::env::var_os("WEIR_TEST_STRICT").is_none(), "{name} would be skipped: {reason}");
+    println!("SKIPPED {name}: {reason}");
+    false
+}
+
+fn why_not() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
-        return skip("the packet path needs root");
+        return Some("the packet path needs root".to_owned());
     }
     if Command::new("ip").arg("-V").output().is_err() {
-        return skip("ip is not installed");
+        return Some("ip is not installed".to_owned());
     }
     let name = unique("probe");
-    if !Command::new("ip")
-        .args(["netns", "add", &name])
-        .output()
-        .is_ok_and(|it| it.status.success())
-    {
-        return skip("network namespaces are not permitted here");
+    if !Command::new("ip").args(["netns", "add", &name]).output().is_ok_and(|it| it.status.success()) {
+        return Some("network namespaces are not permitted here".to_owned());
     }
     let _ = Command::new("ip").args(["netns", "del", &name]).output();
     let options = options(&unique("probe"));
     let result = PacketPath::open(&options).and_then(PacketPath::detach);
     let _ = std::fs::remove_dir(&options.pins);
-    result.map_or_else(|error| skip(&error.to_string()), |()| true)
+    result.err().map(|error| error.to_string())
 }
 
 fn unique(what: &str) -> String {
