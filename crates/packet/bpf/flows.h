@@ -254,7 +254,7 @@ INLINE void describe(const struct packet *packet, const struct server *server, _
 	forward->tos = server->tos;
 	forward->state = 0;
 	forward->zero = 0;
-	forward->acknowledged = forward->zeros = 0;
+	forward->acknowledged = forward->sent = 0;
 	forward->created_ns = forward->seen_ns = packet->now_ns;
 	forward->packets = forward->bytes = 0;
 }

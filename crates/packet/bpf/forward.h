@@ -155,11 +155,14 @@ INLINE void note(const struct packet *packet, struct flow *flow)
 {
 	struct totals *totals = bpf_map_lookup_elem(&member_totals, &flow->member);
 
+	if (packet->tcp_flags & TCP_ACK)
+		flow->acknowledged = packet->acknowledged;
+	/* A segment that is sent again does not take it back. */
+	if ((__s32)(packet->sent - flow->sent) > 0 || !flow->packets)
+		flow->sent = packet->sent;
 	flow->seen_ns = packet->now_ns;
 	flow->packets += 1;
 	flow->bytes += packet->bytes;
-	if (packet->tcp_flags & TCP_ACK)
-		flow->acknowledged = packet->acknowledged;
 	if (packet->tcp_flags & (TCP_FIN | TCP_RST))
 		flow->state |= packet->tcp_flags & TCP_RST ? STATE_RST : STATE_FIN;
 	if (!totals)

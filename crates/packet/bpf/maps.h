@@ -53,7 +53,7 @@ struct flow {
 	__u8 state;
 	__u8 zero;
 	__be32 acknowledged; /* TCP: the next byte that the sender of this direction expects */
-	__u32 zeros;
+	__u32 sent;          /* TCP: the last sequence number that it sent, plus one; host order */
 	__u64 created_ns;
 	__u64 seen_ns;
 	__u64 packets;

@@ -65,6 +65,7 @@ struct packet {
 	bool is_icmp_error;
 	bool may_fragment;  /* IPv4 without "don't fragment" */
 	__be32 acknowledged;
+	__u32 sent;         /* TCP: the sequence number behind the segment */
 	__u8 fragment;
 	__u8 ttl;
 	__u8 tos;

@@ -51,7 +51,7 @@ APART int parse_options(struct packet *packet, __u32 length)
 		return UNPARSED;
 	if (load(packet, packet->network + sizeof(struct iphdr), scratch->bytes, length))
 		return UNPARSED;
-	for (int option = 0; option < 20; option++) {
+	for (int option = 0; option < 40; option++) {
 		if (at >= length || scratch->bytes[at & 63] == 0)
 			return OK;
 		__u8 kind = scratch->bytes[at & 63];
@@ -178,6 +178,8 @@ INLINE int parse_transport(struct packet *packet)
 		packet->key.target_port = tcp->dest;
 		packet->tcp_flags = ((__u8 *)tcp)[13];
 		packet->acknowledged = tcp->ack_seq;
+		packet->sent = bpf_ntohl(tcp->seq) + packet->bytes - (packet->transport - packet->network) - tcp->doff * 4 +
+			       tcp->syn + tcp->fin;
 	} else if (protocol == IPPROTO_UDP) {
 		struct udphdr *udp = at;
 

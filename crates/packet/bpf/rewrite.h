@@ -69,7 +69,7 @@ INLINE int rewrite_network(const struct packet *packet, const struct flow *flow,
 	return OK;
 }
 
-/* Lowers the MSS of a SYN. It may stand at an odd place, where the sum sees its bytes the other way round. */
+/* Lowers the MSS of a SYN, which is among its first twelve options. It may stand at an odd place, where the sum sees its bytes the other way round. */
 APART int lower_mss(const struct packet *packet, const struct flow *flow, struct changes *changes)
 {
 	__u32 zero = 0, at = 0, start = (packet->transport & (OFFSET_MAX - 1)) + sizeof(struct tcphdr);

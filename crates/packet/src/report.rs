@@ -73,10 +73,10 @@ pub struct Ended {
     pub why: EndedFor,
     /// Both ends shall get a TCP reset: hand it to [`crate::Resetter::reset`].
     pub reset: bool,
-    /// TCP: the sequence number that the client takes a reset with.
-    pub client_expects: u32,
-    /// TCP: that of the member; `None`: it is not reached by its address, and gets none.
-    pub member_expects: Option<u32>,
+    /// TCP: sequence numbers that the client takes a reset with: what it has acknowledged, and the end of what it was sent.
+    pub client_expects: [u32; 2],
+    /// TCP: those of the member; `None`: it is not reached by its address, and gets none.
+    pub member_expects: Option<[u32; 2]>,
 }
 
 /// Why a flow was ended.

@@ -261,8 +261,14 @@ impl Walk<'_> {
             flow: self.describe(pair),
             why,
             reset: wanted && is_open,
-            client_expects: pair.forward.acknowledged,
-            member_expects: pair.reverse.filter(|_| rules.is_translated).map(|it| it.acknowledged),
+            client_expects: [
+                pair.forward.acknowledged,
+                pair.reverse.map_or(pair.forward.acknowledged, |it| it.sent),
+            ],
+            member_expects: pair
+                .reverse
+                .filter(|_| rules.is_translated)
+                .map(|it| [it.acknowledged, pair.forward.sent]),
         }
     }
 

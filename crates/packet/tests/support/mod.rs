@@ -36,7 +36,11 @@ fn why_not() -> Option<String> {
         return Some("ip is not installed".to_owned());
     }
     let name = unique("probe");
-    if !Command::new("ip").args(["netns", "add", &name]).output().is_ok_and(|it| it.status.success()) {
+    if !Command::new("ip")
+        .args(["netns", "add", &name])
+        .output()
+        .is_ok_and(|it| it.status.success())
+    {
         return Some("network namespaces are not permitted here".to_owned());
     }
     let _ = Command::new("ip").args(["netns", "del", &name]).output();
