@@ -1,4 +1,5 @@
-//! Keys and values of the maps, byte by byte as `bpf/maps.h` has them. A test compares the two.
+//! Keys and values of the maps, byte by byte as `bpf/maps.h` has them. Sizes that differ are refused when maps are opened; places that
+//! differ fail the tests of packets.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -2,6 +2,13 @@
 //!
 //! Two programs do the same to each packet, with the same maps: one for XDP, in the driver, and one for tcx, right
 //! above it. A [`plan::Plan`] says what; [`PacketPath`] is its handle.
+//!
+//! What it needs: Linux 6.6 for tcx and its links (verified with 6.18), root or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and, for resets, CAP_NET_RAW; forwarding
+//! switched on at the interfaces that packets come by (`net.ipv4.ip_forward`, `net.ipv6.conf.all.forwarding`). What it changes of the
+//! host: programs at the interfaces that are named, and files under the folder of pins.
+//!
+//! What only XDP does: tags of VLANs are changed, SYNs get cookies, senders are told of packets too big for the way out (tcx drops
+//! those, counted). Devices that are not attached by XDP get their packets by tcx. Members on this host itself are not reached.
 
 mod apply;
 mod attach;

@@ -58,7 +58,7 @@ pub fn prepare(options: &Options) -> Result<PathBuf, Error> {
 const BPF_MAGIC: i64 = 0xcafe_4a11;
 
 fn is_bpf(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|it| it.f_type as i64 == BPF_MAGIC)
+    rustix::fs::statfs(path).is_ok_and(|it| it.f_type == BPF_MAGIC)
 }
 
 fn mount() -> Result<(), Error> {

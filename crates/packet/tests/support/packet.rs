@@ -182,7 +182,7 @@ impl Packet {
             bytes.extend_from_slice(&(self.id as u16).to_be_bytes());
             let mut fragment = if self.df { 0x4000 } else { 0 };
             if let Some((offset, more)) = self.fragment {
-                fragment |= offset / 8 | if more { 0x2000 } else { 0 };
+                fragment |= (offset / 8) | if more { 0x2000 } else { 0 };
             }
             bytes.extend_from_slice(&fragment.to_be_bytes());
             bytes.extend_from_slice(&[self.ttl, self.protocol(), 0, 0]);

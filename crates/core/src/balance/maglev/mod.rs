@@ -83,7 +83,11 @@ pub struct MaglevTable {
 impl MaglevTable {
     /// The table of a pool with these members, healthy or not.
     pub fn new(members: &[Named<'_>]) -> Self {
-        let slots = if members.is_empty() { Box::default() } else { fill(members, slots_for(members.len())) };
+        let slots = if members.is_empty() {
+            Box::default()
+        } else {
+            fill(members, slots_for(members.len()))
+        };
         Self { slots, members: members.len() }
     }
 
