@@ -604,7 +604,7 @@ fn nothing_is_left_behind() {
 }
 
 #[test]
-fn a_flood_of_syns_is_answered_with_cookies() {
+fn syns_are_answered_with_cookies() {
     if !is_possible() {
         return;
     }
