@@ -96,28 +96,19 @@ impl ListenRange {
     }
 }
 
-impl Decode for ListenRange {
-    fn expected() -> String {
-        "an address to listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`)".into()
-    }
-
-    fn schema(_: &mut Registry) -> Value {
-        json!({ "type": "string", "pattern": "^(unix:/.+|([0-9.]+|\\[[0-9A-Fa-f:.%]+\\]):[0-9]+(-[0-9]+)?)$" })
-    }
-
-    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
-            let ports = text.rsplit_once(':').and_then(|(host, ports)| {
-                let (first, last) = ports.split_once('-')?;
-                Some((host, first, last))
-            });
-            let Some((host, first, last)) = ports.filter(|_| !text.starts_with("unix:")) else {
-                return Ok(Self { first: listen_address(text)?, last_port: None });
-            };
-            let PortRange { last: last_port, .. } = PortRange::parse(first, last)?;
-            let first = listen_address(&format!("{host}:{first}"))?;
-            Ok(Self { first, last_port: Some(last_port) })
-        })
+impl ListenRange {
+    /// Reads `ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let ports = text.rsplit_once(':').and_then(|(host, ports)| {
+            let (first, last) = ports.split_once('-')?;
+            Some((host, first, last))
+        });
+        let Some((host, first, last)) = ports.filter(|_| !text.starts_with("unix:")) else {
+            return Ok(Self { first: listen_address(text)?, last_port: None });
+        };
+        let PortRange { last: last_port, .. } = PortRange::parse(first, last)?;
+        let first = listen_address(&format!("{host}:{first}"))?;
+        Ok(Self { first, last_port: Some(last_port) })
     }
 }
 
@@ -129,7 +120,8 @@ pub(crate) struct PortRange {
 }
 
 impl PortRange {
-    fn parse(first: &str, last: &str) -> Result<Self, Invalid> {
+    /// Reads the two ends of a range.
+    pub fn parse(first: &str, last: &str) -> Result<Self, Invalid> {
         let (first, last) = (port_number(first, 1)?, port_number(last, 1)?);
         if first > last {
             return Err(Invalid::because("the range ends before it begins")

@@ -77,7 +77,8 @@ impl Config {
     /// Counts for a one-line report.
     pub fn summary(&self) -> Summary {
         Summary {
-            virtual_servers: self.template.virtual_servers.len(),
+            virtual_servers: self.template.virtual_servers.len()
+                + self.template.packets.as_ref().map_or(0, |packets| packets.servers.len()),
             pools: self.template.pools.len(),
             members: self.members.iter().map(Vec::len).sum(),
         }

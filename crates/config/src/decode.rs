@@ -514,14 +514,14 @@ impl<'a> Fields<'a> {
         self.optional(key, context)
     }
 
-    /// A key that is required unless another is there.
+    /// A key that is required unless another is there, or one of several that `|` divides.
     pub fn either<T: Decode>(
         &self,
         key: &str,
         other: &str,
         context: &mut Context,
     ) -> Option<Spanned<T>> {
-        if self.entries.iter().any(|entry| entry.key == other) {
+        if self.entries.iter().any(|entry| other.split('|').any(|other| entry.key == other)) {
             return self.optional(key, context);
         }
         self.required(key, context)
@@ -748,7 +748,7 @@ pub(crate) struct KeyInfo {
     pub doc: String,
     pub expected: String,
     pub required: bool,
-    /// It is required, unless this key is there.
+    /// It is required, unless this key is there, or one of several that `|` divides.
     pub or_else: Option<&'static str>,
     pub default: Option<Value>,
     pub schema: Value,

@@ -15,6 +15,7 @@ mod section;
 mod address;
 mod config;
 mod decode;
+mod destination;
 mod diagnostic;
 #[cfg(test)]
 mod documentation_tests;

@@ -40,7 +40,10 @@ fn definition(section: &SectionInfo) -> Value {
     }
     let either = section.keys.iter().filter_map(|key| Some((key.key, key.or_else?)));
     let either: Vec<Value> = either
-        .map(|(key, other)| json!({ "anyOf": [{ "required": [key] }, { "required": [other] }] }))
+        .map(|(key, others)| {
+            let any = std::iter::once(key).chain(others.split('|'));
+            json!({ "anyOf": any.map(|key| json!({ "required": [key] })).collect::<Vec<_>>() })
+        })
         .collect();
     if !either.is_empty() {
         definition["allOf"] = either.into();
@@ -72,7 +75,9 @@ pub fn reference_markdown() -> String {
         for key in &section.keys {
             let default = match (&key.default, key.required, key.or_else) {
                 (_, true, _) => "required".into(),
-                (_, _, Some(other)) => format!("required without `{other}`"),
+                (_, _, Some(others)) => {
+                    format!("required without `{}`", others.replace('|', "` or `"))
+                }
                 (Some(Value::String(text)), ..) => format!("`{text}`"),
                 (Some(other), ..) => format!("`{other}`"),
                 (None, ..) => "–".into(),

@@ -11,7 +11,7 @@
 ///         required key: Type;         // Option<Spanned<Type>>; absence is an error
 ///         optional key: Type;         // Option<Spanned<Type>>
 ///         default key: Type = value;  // Spanned<Type>
-///         either key: Type = "other";  // Option<Spanned<Type>>; absence of both keys is an error
+///         either key: Type = "other";  // Option<Spanned<Type>>; absence of both keys is an error; `a|b`: of all
 ///         required field as "type": Type;
 ///     }
 ///     later ["keys", "that", "are", "refused"]

@@ -3,6 +3,7 @@
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
 mod listening;
+pub mod packet;
 mod source;
 
 use std::net::SocketAddr;
@@ -46,6 +47,8 @@ pub struct Snapshot {
     pub log: LogSettings,
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
+    /// What the packet path shall do; `None`: there is none.
+    pub packets: Option<packet::Packets>,
     /// In the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
     /// In the file's order, then those that virtual servers have inline.

@@ -7,6 +7,7 @@ mod balance;
 pub(crate) mod compression;
 pub(crate) mod limit;
 pub(crate) mod monitor;
+pub(crate) mod packet;
 pub(crate) mod path;
 pub(crate) mod persistence;
 pub(crate) mod policy;
@@ -16,8 +17,9 @@ pub(crate) mod tls;
 
 pub(crate) use balance::{Balance, BalanceOr};
 
-use crate::address::{AdminName, ListenAddress, ListenRange};
+use crate::address::{AdminName, ListenAddress};
 use crate::decode::{Named, OneOrMany};
+use crate::destination::ListenOn;
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
 use crate::scalar::{
@@ -74,6 +76,8 @@ section! {
         optional log: Log;
         /// Settings that are used by name in several places.
         optional profiles: Profiles;
+        /// How packets reach virtual servers of `type: fast_l4`.
+        optional packet_path: packet::PacketPath;
         /// What clients reach, by name.
         required virtual_servers: Named<VirtualServer>;
         /// The members that serve alike, by name.
@@ -178,6 +182,8 @@ section! {
         optional compression: Named<compression::Compression>;
         /// Timeouts of relayed connections, for `virtual_servers.NAME.tcp`.
         optional tcp: Named<tcp::TcpProfile>;
+        /// How packets are forwarded, for `virtual_servers.NAME.fast_l4`.
+        optional fast_l4: Named<packet::FastL4Profile>;
     }
     later []
 }
@@ -185,16 +191,22 @@ section! {
 section! {
     /// An address that clients reach.
     VirtualServer at "virtual_servers.NAME" {
-        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. No two virtual servers share an address.
-        required listen: OneOrMany<crate::decode::Spanned<ListenRange>>;
+        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. Of `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. No two virtual servers share an address.
+        required listen: OneOrMany<crate::decode::Spanned<ListenOn>>;
         /// Whether it may listen on an address that this host does not have yet, such as one that moves between two hosts. What connects to it before then gets nowhere.
         default free_bind: bool = false;
         /// A new connection stays with the kernel until the client has sent something, or for this long (in whole seconds, rounded up; then it is taken as usual). That saves work per connection. Not for protocols in which the server speaks first: they would wait. Default: connections are taken at once.
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
-        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are.
+        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `fast_l4`: packets, which the kernel forwards by a program of weir's; where that cannot be, connections of TCP are relayed as with `tcp`.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
         /// The pool that gets the requests, or with `type: tcp` the connections; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
-        either pool: Name = "by_server_name";
+        either pool: Name = "by_server_name|forward";
+        /// Of `type: fast_l4`, in place of a pool: `route`: packets go where the routing table of this host says.
+        optional forward: Forward;
+        /// Of `type: fast_l4`: which packets it takes. `any` and numbers: at any port (`*`); a virtual server of the protocol itself comes first.
+        default protocol: packet::PacketProtocol = packet::PacketProtocol::Tcp;
+        /// Of `type: fast_l4`: how packets are forwarded: a profile's name, or the settings inline.
+        optional fast_l4: ProfileOr<packet::FastL4Profile>;
         /// Of `type: tcp`: pools by the name that clients ask for in the first message of TLS (SNI), an exact name before a wildcard. Without `tls` nothing is decrypted: the members do that.
         optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
         /// Of `type: tcp`: timeouts: a profile's name, or the settings inline.
@@ -232,8 +244,19 @@ choice! {
         Http = "http",
         /// Any protocol over TCP, or over TLS.
         Tcp = "tcp",
+        /// Packets, of any protocol.
+        FastL4 = "fast_l4",
     }
-    later ["udp", "fast_l4"] maps []
+    later ["udp"] maps []
+}
+
+choice! {
+    /// Where packets go without a pool.
+    Forward {
+        /// Where the routing table says.
+        Route = "route",
+    }
+    later [] maps []
 }
 
 section! {

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::decode::Context;
+use crate::address::ListenRange;
+use crate::decode::{Context, Spanned};
+use crate::destination::ListenOn;
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::SECOND;
@@ -11,7 +13,7 @@ use crate::snapshot::{Address, Listening};
 use crate::tree::Span;
 
 /// Most ports of a virtual server: each worker has a listener for each of them.
-const PORTS_MAX: usize = 1024;
+pub(super) const PORTS_MAX: usize = 1024;
 
 /// Addresses that are taken.
 #[derive(Default)]
@@ -33,7 +35,8 @@ impl Listeners {
         let Some(listen) = &raw.listen else {
             return Vec::new();
         };
-        let ports: usize = listen.value.0.iter().map(|range| range.value.len()).sum();
+        let ranges: Vec<(&ListenRange, Span)> = ranges(&listen.value.0, context);
+        let ports: usize = ranges.iter().map(|(range, _)| range.len()).sum();
         if ports > PORTS_MAX {
             let message = format!("`listen` has {ports} ports, at most {PORTS_MAX} are possible");
             context.error_help(
@@ -45,12 +48,11 @@ impl Listeners {
         }
         let owner = format!("virtual server `{}`", clip(name));
         let mut all = Vec::with_capacity(ports);
-        for range in &listen.value.0 {
-            let addresses = range.value.addresses();
+        for (range, span) in ranges {
+            let addresses = range.addresses();
             // One report is enough for a range.
-            let _ =
-                addresses.iter().all(|address| self.claim(&owner, address, range.span, context));
-            all.extend(addresses.into_iter().map(|address| (address, range.span)));
+            let _ = addresses.iter().all(|address| self.claim(&owner, address, span, context));
+            all.extend(addresses.into_iter().map(|address| (address, span)));
         }
         all
     }
@@ -101,6 +103,11 @@ impl Listeners {
         true
     }
 
+    /// Whether something listens there.
+    pub fn has(&self, address: &Address) -> bool {
+        self.owners.contains_key(address) || self.overlapping(address).is_some()
+    }
+
     /// The listener that takes the same port together with `address`, because one of them is for every
     /// address. IPv4 and IPv6 do not meet: listeners of the latter are for it alone.
     fn overlapping(&self, address: &Address) -> Option<(&Address, &(String, Span))> {
@@ -118,6 +125,26 @@ impl Listeners {
         };
         self.owners.get_key_value(&other)
     }
+}
+
+/// What sockets can listen on; anything else is reported.
+fn ranges<'r>(
+    listen: &'r [Spanned<ListenOn>],
+    context: &mut Context,
+) -> Vec<(&'r ListenRange, Span)> {
+    let mut ranges = Vec::with_capacity(listen.len());
+    for item in listen {
+        match &item.value {
+            ListenOn::Range(range) => ranges.push((range, item.span)),
+            ListenOn::Network(_) => {
+                let message =
+                    "sockets listen on an address and its ports, not on a network or on any port";
+                let help = "give an address with a port, or set `type: fast_l4`";
+                context.error_help(item.span, message, help);
+            }
+        }
+    }
+    ranges
 }
 
 fn is_wildcard(address: &Address) -> bool {

@@ -9,6 +9,7 @@ mod limit;
 mod listening;
 mod monitor;
 mod names;
+mod packet;
 mod path;
 mod path_texts;
 mod persistence;
@@ -101,13 +102,17 @@ pub(crate) fn validate(
     let tcp_profiles = file.profiles.as_ref().and_then(|profiles| profiles.tcp.as_ref());
     let tcp_profiles = named(tcp_profiles.map(|tcp| &tcp.value));
     let tcp = relay::TcpProfiles::new(tcp_profiles);
+    let fast_l4 = file.profiles.as_ref().and_then(|profiles| profiles.fast_l4.as_ref());
+    let fast_l4 = named(fast_l4.map(|fast_l4| &fast_l4.value));
+    let packets = packet::PacketServers::new(fast_l4);
     let mut servers =
-        server::Servers::new(pools, &models, &members, profiles, compression, tls, tcp);
+        server::Servers::new(pools, &models, &members, profiles, compression, tls, tcp, packets);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =
         admin.map_or_else(Vec::new, |admin| admin_host_names(admin, &admin_listen, context));
     let virtual_servers = servers.all(file, &mut followed, context);
+    let packets = servers.packets(file, context);
     let log = log(file, directory, context);
     let used = servers.used();
     let mut pools_used = used.pools;
@@ -122,6 +127,7 @@ pub(crate) fn validate(
     warn_of_unused("compression profile", compression, &used.compression, context);
     warn_of_unused("TLS profile", tls_profiles, &used.tls, context);
     warn_of_unused("tcp profile", tcp_profiles, &used.tcp, context);
+    warn_of_unused("fast_l4 profile", fast_l4, &used.fast_l4, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     for condition in &compiler.path_conditions {
@@ -136,6 +142,7 @@ pub(crate) fn validate(
             first_probes: first_probes(file),
             log,
             virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
+            packets: packets?,
             pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
             persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
             key_limits: compiler.limits,

@@ -102,12 +102,26 @@ pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool 
         VirtualServerType::Tcp => {
             (keys_of_requests(raw), "remove it: connections are relayed, requests are not seen")
         }
+        VirtualServerType::FastL4 => (
+            keys_of_connections(raw),
+            "remove it: packets are forwarded, connections are not opened",
+        ),
     };
     let kind = match raw.kind.value {
         VirtualServerType::Http => "http",
         VirtualServerType::Tcp => "tcp",
+        VirtualServerType::FastL4 => "fast_l4",
     };
+    let of_packets =
+        if raw.kind.value == VirtualServerType::FastL4 { Vec::new() } else { keys_of_packets(raw) };
     let mut fits = true;
+    for (key, span) in of_packets {
+        if let Some(span) = span {
+            let message = format!("`{key}` does not apply to a virtual server of type {kind}");
+            context.error_help(span, message, "remove it, or set `type: fast_l4`");
+            fits = false;
+        }
+    }
     for (key, span) in foreign {
         if let Some(span) = span {
             let message = format!("`{key}` does not apply to a virtual server of type {kind}");
@@ -116,6 +130,35 @@ pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool 
         }
     }
     fits
+}
+
+/// The keys that are about packets, and where they stand.
+fn keys_of_packets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
+    vec![
+        ("forward", there(&raw.forward)),
+        ("protocol", given(&raw.protocol)),
+        ("fast_l4", there(&raw.fast_l4)),
+    ]
+}
+
+/// The keys that are about connections which weir itself accepts, and what they carry; and where they stand.
+fn keys_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
+    vec![
+        ("http", there(&raw.http)),
+        ("compression", there(&raw.compression)),
+        ("hsts", there(&raw.hsts)),
+        ("https_redirect", given(&raw.https_redirect)),
+        ("policies", there(&raw.policies)),
+        ("error_pages", there(&raw.error_pages)),
+        ("server_timing", given(&raw.server_timing)),
+        ("free_bind", given(&raw.free_bind)),
+        ("defer_accept", there(&raw.defer_accept)),
+        ("by_server_name", there(&raw.by_server_name)),
+        ("tcp", there(&raw.tcp)),
+        ("tls", there(&raw.tls)),
+        ("limits", there(&raw.limits)),
+        ("client_address", there(&raw.client_address)),
+    ]
 }
 
 /// The keys that are about requests, and where they stand.
@@ -128,6 +171,9 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         kind: _,
         pool: _,
         by_server_name: _,
+        forward: _,
+        protocol: _,
+        fast_l4: _,
         tcp: _,
         http,
         compression,

@@ -10,6 +10,7 @@ use weir_core::policy::{Action, Body, Policy};
 
 use super::listening::Listeners;
 use super::names::{by_name, find, undefined};
+use super::packet::PacketServers;
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
@@ -38,15 +39,16 @@ pub(super) struct AllUsed {
     pub(super) compression: Used,
     pub(super) tls: Used,
     pub(super) tcp: Used,
+    pub(super) fast_l4: Used,
 }
 
 /// What virtual servers refer to, and what they have used so far.
 pub(super) struct Servers<'a> {
-    pools: &'a [NamedItem<raw::Pool>],
+    pub(super) pools: &'a [NamedItem<raw::Pool>],
     /// The same, as far as they are sound.
-    models: &'a [Option<Pool>],
+    pub(super) models: &'a [Option<Pool>],
     /// Per pool.
-    members: &'a [Vec<ConfiguredMember>],
+    pub(super) members: &'a [Vec<ConfiguredMember>],
     profiles: &'a [NamedItem<HttpProfile>],
     pool_by_name: BTreeMap<&'a str, usize>,
     profile_by_name: BTreeMap<&'a str, usize>,
@@ -59,9 +61,10 @@ pub(super) struct Servers<'a> {
     tcp: TcpProfiles<'a>,
     /// Pools that requests come to.
     pools_of_requests: Used,
-    /// Pools that relayed connections come to.
-    pools_of_connections: Used,
-    listeners: Listeners,
+    /// Pools that relayed connections, or packets, come to.
+    pub(super) pools_of_connections: Used,
+    pub(super) listeners: Listeners,
+    pub(super) packets: PacketServers<'a>,
 }
 
 impl<'a> Servers<'a> {
@@ -73,6 +76,7 @@ impl<'a> Servers<'a> {
         compression: &'a [NamedItem<raw::compression::Compression>],
         tls: TlsProfiles<'a>,
         tcp: TcpProfiles<'a>,
+        packets: PacketServers<'a>,
     ) -> Self {
         Self {
             pools,
@@ -91,6 +95,7 @@ impl<'a> Servers<'a> {
             pools_of_requests: Used::new(),
             pools_of_connections: Used::new(),
             listeners: Listeners::default(),
+            packets,
         }
     }
 
@@ -102,6 +107,7 @@ impl<'a> Servers<'a> {
             compression: self.compression_used,
             tls: self.tls.used,
             tcp: self.tcp.used,
+            fast_l4: self.packets.used,
         }
     }
 
@@ -131,11 +137,18 @@ impl<'a> Servers<'a> {
                 "add a virtual server with `listen` and `pool`",
             );
         }
-        let all = servers.0.iter().map(|item| {
-            let value = item.value.as_ref()?;
-            self.one(&item.name, value, policies, context)
-        });
-        let all = all.collect();
+        let mut all = Vec::with_capacity(servers.0.len());
+        for item in &servers.0 {
+            match &item.value {
+                Some(value) if value.kind.value == raw::VirtualServerType::FastL4 => {
+                    let server = self.packet_server(&item.name, value, policies, context);
+                    self.packets.servers.push(server);
+                }
+                value => all.push(
+                    value.as_ref().and_then(|value| self.one(&item.name, value, policies, context)),
+                ),
+            }
+        }
         for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
             relay::refuse_keys_of_requests(&self.pools[pool], context);
         }
@@ -230,7 +243,7 @@ impl<'a> Servers<'a> {
         })
     }
 
-    fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+    pub(super) fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
         let wanted = name.value.0.as_str();
         if let Some(&index) = self.pool_by_name.get(wanted) {
             self.pools_used.insert(index);
@@ -310,7 +323,11 @@ impl<'a> Servers<'a> {
     }
 
     /// The pools that requests of a virtual server can come to.
-    fn reached(&self, own: impl Iterator<Item = usize>, policies: &[Arc<Policy>]) -> Vec<usize> {
+    pub(super) fn reached(
+        &self,
+        own: impl Iterator<Item = usize>,
+        policies: &[Arc<Policy>],
+    ) -> Vec<usize> {
         let rules = policies.iter().flat_map(|policy| policy.request.all());
         let chosen = rules.flat_map(|rule| &rule.actions).filter_map(|action| match action {
             Action::Pool(pool) => Some(*pool as usize),
@@ -330,7 +347,7 @@ impl<'a> Servers<'a> {
     }
 
     /// A virtual server whose pool has its own address would send each request to itself for ever.
-    fn refuse_loop(
+    pub(super) fn refuse_loop(
         &self,
         (name, is_relay): (&str, bool),
         listen: &[(Address, Span)],
@@ -364,7 +381,10 @@ impl<'a> Servers<'a> {
     }
 }
 
-fn client_address(raw: &raw::VirtualServer, context: &mut Context) -> Option<ClientAddress> {
+pub(super) fn client_address(
+    raw: &raw::VirtualServer,
+    context: &mut Context,
+) -> Option<ClientAddress> {
     let raw = or_absent(raw.client_address.as_ref());
     let trust = raw.trust.iter().flat_map(|trust| trust.iter());
     let trust = AddressSet::new(trust.map(|network| network.value.0));
@@ -448,7 +468,7 @@ fn warn_of_streams(raw: &HttpProfile, context: &mut Context) {
     }
 }
 
-fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
+pub(super) fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
     HttpSettings {
         // The type bounds it to far less than 4 GiB.
         head_size_max: u32::try_from(raw.head_size_max.0).unwrap_or(u32::MAX),

@@ -70,6 +70,18 @@ impl Network {
         }
     }
 
+    /// Its first address, and the bits that all of its addresses begin with.
+    pub fn prefix(&self) -> (IpAddr, u8) {
+        match *self {
+            Self::V4 { first, last } => {
+                (Ipv4Addr::from_bits(first).into(), (first ^ last).leading_zeros() as u8)
+            }
+            Self::V6 { first, last } => {
+                (Ipv6Addr::from_bits(first).into(), (first ^ last).leading_zeros() as u8)
+            }
+        }
+    }
+
     fn v4(address: Ipv4Addr, length: u32) -> Result<Self, NetworkError> {
         let host_bits = u32::MAX.checked_shr(length).unwrap_or(0);
         let first = address.to_bits() & !host_bits;

@@ -1,0 +1,231 @@
+//! What the packet path shall do: `packet_path`, and virtual servers of `type: fast_l4`.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::VirtualServer;
+
+/// `packet_path:` of the file, and the virtual servers that are served by it.
+#[derive(Debug, Clone)]
+pub struct Packets {
+    /// How packets reach them.
+    pub path: PathSettings,
+    /// In the file's order; names are unique among all virtual servers.
+    pub servers: Vec<Arc<PacketServer>>,
+}
+
+/// How packets reach virtual servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathSettings {
+    /// Network interfaces; `None`: all that are fit.
+    pub interfaces: Option<Vec<Arc<str>>>,
+    /// The ways that may be tried.
+    pub rungs: Rungs,
+    /// Tells several on one host apart.
+    pub name: Arc<str>,
+    /// Flows at a time.
+    pub flows_max: u32,
+    /// Other things that are remembered, of each kind.
+    pub remembered_max: u32,
+    /// Sources whose packets are dropped.
+    pub deny: Arc<[Prefix]>,
+    /// Exceptions to that.
+    pub allow: Arc<[Prefix]>,
+    /// New flows of one source.
+    pub rate: Option<FlowRate>,
+    /// Listeners whose SYNs are answered with cookies.
+    pub syn_cookies: Vec<SocketAddr>,
+    /// The kernel goes on forwarding when weir has ended.
+    pub is_kept_at_exit: bool,
+}
+
+impl PathSettings {
+    /// Whether it has work without any virtual server of its own.
+    pub fn guards(&self) -> bool {
+        !self.deny.is_empty() || !self.syn_cookies.is_empty()
+    }
+}
+
+/// The ways that may be tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rungs {
+    /// In the driver.
+    pub xdp: bool,
+    /// Right above it.
+    pub tcx: bool,
+    /// By sockets.
+    pub proxy: bool,
+}
+
+/// New flows of one source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowRate {
+    /// In the long run.
+    pub per_second: u32,
+    /// At once, after a rest.
+    pub burst: u32,
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Prefix {
+    /// The first of them.
+    pub address: IpAddr,
+    /// How many bits.
+    pub length: u8,
+}
+
+impl Prefix {
+    /// Whether it is one address.
+    pub fn is_host(&self) -> bool {
+        self.length == if self.address.is_ipv4() { 32 } else { 128 }
+    }
+}
+
+/// Where packets are addressed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PacketDestination {
+    /// Addresses.
+    pub prefix: Prefix,
+    /// `None`: any, and none.
+    pub port: Option<u16>,
+}
+
+/// `10.0.0.1:80`, `10.0.0.1:*`, `10.0.0.0/24:*`, `[2001:db8::]/64:*`.
+impl fmt::Display for PacketDestination {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.prefix.address {
+            IpAddr::V4(address) => write!(formatter, "{address}")?,
+            IpAddr::V6(address) => write!(formatter, "[{address}]")?,
+        }
+        if !self.prefix.is_host() {
+            write!(formatter, "/{}", self.prefix.length)?;
+        }
+        match self.port {
+            Some(port) => write!(formatter, ":{port}"),
+            None => formatter.write_str(":*"),
+        }
+    }
+}
+
+/// Which packets a virtual server takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PacketProtocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// All that are there.
+    Any,
+    /// Another, by its number.
+    Number(u8),
+}
+
+impl fmt::Display for PacketProtocol {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp => formatter.write_str("tcp"),
+            Self::Udp => formatter.write_str("udp"),
+            Self::Any => formatter.write_str("any"),
+            Self::Number(number) => number.fmt(formatter),
+        }
+    }
+}
+
+/// What becomes of a packet's destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// The member's takes its place.
+    Translate,
+    /// It stays, and the member answers the client directly.
+    DirectReturn,
+    /// It stays, and members are routers.
+    NextHop,
+    /// It stays, and the packet goes by the routing table. There is no pool.
+    Route,
+}
+
+/// Which address members see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PacketSource {
+    /// The client's.
+    Client,
+    /// An address of this host on the way to the member.
+    Auto,
+    /// One of these.
+    Addresses {
+        /// At least one; none twice.
+        addresses: Vec<IpAddr>,
+        /// The lowest and the highest; `None`: those that the system does not give out itself.
+        ports: Option<(u16, u16)>,
+    },
+}
+
+/// What becomes of TTL and hop limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ttl {
+    /// One less.
+    Decrement,
+    /// As it came.
+    Keep,
+    /// This.
+    Set(u8),
+}
+
+/// A virtual server of `type: fast_l4`.
+#[derive(Debug, Clone)]
+pub struct PacketServer {
+    /// Its key in the file.
+    pub name: Arc<str>,
+    /// At least one; no two of a protocol are the same in a snapshot.
+    pub destinations: Vec<PacketDestination>,
+    /// What it takes.
+    pub protocol: PacketProtocol,
+    /// Index into [`super::Snapshot::pools`]; `None`: the routing table decides.
+    pub pool: Option<usize>,
+    /// What becomes of destinations.
+    pub delivery: Delivery,
+    /// Members get the port that the client asked for, whatever theirs are.
+    pub keeps_port: bool,
+    /// Which address members see.
+    pub source: PacketSource,
+    /// A source keeps its member for so long.
+    pub persistence_ms: Option<u64>,
+    /// Without a packet.
+    pub idle_timeout_ms: u64,
+    /// TCP of which only the client has sent.
+    pub handshake_timeout_ms: u64,
+    /// TCP that has been closed.
+    pub closing_timeout_ms: u64,
+    /// Ends of TCP flows are told of the end for rest.
+    pub resets_on_timeout: bool,
+    /// Ends of TCP flows are told of the end for a member that is down.
+    pub resets_on_member_down: bool,
+    /// TCP flows may begin without a SYN.
+    pub loose_initiation: bool,
+    /// Largest MSS of SYNs.
+    pub mss_max: Option<u16>,
+    /// TTL and hop limit.
+    pub ttl: Ttl,
+    /// Type of service.
+    pub tos: Option<u8>,
+    /// What the packet path does otherwise than pool and profile say, in sentences.
+    pub remarks: Vec<Arc<str>>,
+    /// What takes its place where packets cannot be had.
+    pub fallback: Fallback,
+}
+
+/// What takes the place of a virtual server of `type: fast_l4` where packets cannot be had.
+#[derive(Debug, Clone)]
+pub enum Fallback {
+    /// One of `type: tcp`.
+    Proxy {
+        /// It.
+        server: Arc<VirtualServer>,
+        /// What is otherwise then, in sentences.
+        remarks: Vec<Arc<str>>,
+    },
+    /// Nothing, for this reason.
+    None(Arc<str>),
+}

@@ -1,0 +1,458 @@
+//! `packet_path`, and virtual servers of `type: fast_l4`.
+
+mod fallback;
+mod path;
+mod remarks;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::listening::PORTS_MAX;
+use super::names::{by_name, find};
+use super::policies::Policies;
+use super::relay;
+use super::server::Servers;
+use crate::address::{Endpoint, SourceAddress};
+use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::destination::{ListenOn, NetworkPorts};
+use crate::profile::ProfileOr;
+use crate::quote::clip;
+use crate::raw;
+use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
+use crate::snapshot::packet::{
+    Delivery, PacketDestination, PacketProtocol, PacketServer, PacketSource, Prefix, Ttl,
+};
+use crate::snapshot::{Address, Balance, PersistenceKind};
+use crate::tree::Span;
+
+/// Most addresses that members of one virtual server see.
+const SOURCE_ADDRESSES_MAX: usize = 64;
+
+/// Who takes packets to a destination, and where the file says so.
+type Claims = HashMap<(PacketDestination, PacketProtocol), (String, Span)>;
+
+/// Virtual servers of `type: fast_l4`, and their profiles.
+pub(super) struct PacketServers<'a> {
+    profiles: &'a [NamedItem<FastL4Profile>],
+    by_name: BTreeMap<&'a str, usize>,
+    pub(super) used: HashSet<usize>,
+    claims: Claims,
+    /// `None` for an unsound one.
+    pub(super) servers: Vec<Option<PacketServer>>,
+}
+
+impl<'a> PacketServers<'a> {
+    pub fn new(profiles: &'a [NamedItem<FastL4Profile>]) -> Self {
+        Self {
+            profiles,
+            by_name: by_name(profiles),
+            used: HashSet::new(),
+            claims: Claims::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    fn profile(
+        &mut self,
+        raw: &raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<FastL4Profile> {
+        match &raw.fast_l4 {
+            None => Some(FastL4Profile::absent()),
+            Some(choice) => match &choice.value {
+                ProfileOr::Inline(inline) => Some(FastL4Profile::clone(inline)),
+                ProfileOr::Name(name) => {
+                    let name = Spanned { value: name.clone(), span: choice.span, given: true };
+                    let index = find("fast_l4 profile", &self.by_name, &name, context)?;
+                    self.used.insert(index);
+                    self.profiles[index].value.clone()
+                }
+            },
+        }
+    }
+
+    /// Claims a destination; one that another has is reported.
+    fn claim(
+        &mut self,
+        owner: &str,
+        destination: PacketDestination,
+        protocol: PacketProtocol,
+        span: Span,
+        context: &mut Context,
+    ) -> bool {
+        if let Some((first, place)) = self.claims.get(&(destination, protocol)) {
+            let message = format!(
+                "`{destination}` with protocol {protocol} is used twice: in line {} by {first}",
+                place.line
+            );
+            context.error_help(span, message, "give each a destination or protocol of its own");
+            return false;
+        }
+        self.claims.insert((destination, protocol), (owner.to_owned(), span));
+        true
+    }
+}
+
+impl Servers<'_> {
+    /// One virtual server of `type: fast_l4`; `None` if it is unsound.
+    pub(super) fn packet_server(
+        &mut self,
+        name: &str,
+        raw: &raw::VirtualServer,
+        policies: &mut Policies<'_, '_>,
+        context: &mut Context,
+    ) -> Option<PacketServer> {
+        if !relay::keys_fit(raw, context) {
+            return None;
+        }
+        let protocol = protocol(raw.protocol.value);
+        let destinations = self.destinations(name, raw, protocol, context)?;
+        let profile = self.packets.profile(raw, context);
+        let pool = match &raw.pool {
+            Some(pool) => Some(Some(self.pool(pool, context)?)),
+            // That both are missing has been reported.
+            None => raw.forward.as_ref().map(|_| None),
+        };
+        let (profile, pool) = (profile?, pool?);
+        let delivery = delivery(raw, &profile, context)?;
+        let source = source(&profile, delivery, &destinations, context)?;
+        if let Some(pool) = pool {
+            self.pool_fits(pool, &destinations, context);
+        }
+        let persistence = policies.persistence(name, raw, context)?;
+        let persistence_ms = match persistence {
+            None => None,
+            Some(index) => Some(persistence_ms(index, raw, policies, context)?),
+        };
+        let keeps_port = !profile.translate_port.value;
+        let mut server = PacketServer {
+            name: name.into(),
+            destinations: destinations.iter().map(|(destination, _)| *destination).collect(),
+            protocol,
+            pool,
+            delivery,
+            keeps_port,
+            source,
+            persistence_ms,
+            idle_timeout_ms: profile.idle_timeout.0,
+            handshake_timeout_ms: profile.handshake_timeout.0,
+            closing_timeout_ms: profile.closing_timeout.0,
+            resets_on_timeout: profile.reset_on_timeout.value,
+            resets_on_member_down: profile.reset_on_service_down.value,
+            loose_initiation: profile.loose_initiation.value,
+            mss_max: profile.mss_max.as_ref().map(|mss| mss.value.0),
+            ttl: match profile.ttl.value {
+                TtlOr::Word(TtlWord::Decrement) => Ttl::Decrement,
+                TtlOr::Word(TtlWord::Keep) => Ttl::Keep,
+                TtlOr::Set(number) => Ttl::Set(number.0),
+            },
+            tos: profile.tos.as_ref().map(|tos| tos.value.0),
+            remarks: Vec::new(),
+            fallback: crate::snapshot::packet::Fallback::None("".into()),
+        };
+        if let Some(pool) = pool {
+            server.remarks = remarks::of_pool(&self.pools[pool]);
+        }
+        server.fallback = self.fallback(&server, &profile, raw, persistence, context);
+        Some(server)
+    }
+
+    /// Where it is reached, and where the file says so.
+    fn destinations(
+        &mut self,
+        name: &str,
+        raw: &raw::VirtualServer,
+        protocol: PacketProtocol,
+        context: &mut Context,
+    ) -> Option<Vec<(PacketDestination, Span)>> {
+        let listen = raw.listen.as_ref()?;
+        let owner = format!("virtual server `{}`", clip(name));
+        let mut found = Vec::new();
+        for item in &listen.value.0 {
+            found.extend(expanded(&item.value, item.span, context)?);
+            if found.len() > PORTS_MAX {
+                let message = format!("`listen` has more than {PORTS_MAX} ports");
+                context.error_help(listen.span, message, "`*` stands for all ports");
+                return None;
+            }
+        }
+        let needs_any = matches!(protocol, PacketProtocol::Any | PacketProtocol::Number(_));
+        for (destination, span) in &found {
+            if needs_any && destination.port.is_some() {
+                let message =
+                    format!("protocol {protocol} has no ports that all of its packets have");
+                context.error_help(*span, message, "write `*` in place of the port");
+                return None;
+            }
+            let is_free = self.packets.claim(&owner, *destination, protocol, *span, context);
+            if let (true, Some(address)) =
+                (is_free && protocol == PacketProtocol::Tcp, socket(destination))
+            {
+                self.listeners.claim(&owner, &address, *span, context);
+            }
+        }
+        Some(found)
+    }
+
+    /// Reports what a pool has that packets cannot do.
+    fn pool_fits(
+        &mut self,
+        pool: usize,
+        destinations: &[(PacketDestination, Span)],
+        context: &mut Context,
+    ) {
+        let is_v4 = |destination: &PacketDestination| destination.prefix.address.is_ipv4();
+        for pool in self.reached(std::iter::once(pool), &[]) {
+            self.pools_of_connections.insert(pool);
+            let Some(raw) = &self.pools[pool].value else { continue };
+            let name = clip(&self.pools[pool].name);
+            let foreign = [
+                ("tls", raw.tls.as_ref().map(|tls| tls.span)),
+                ("proxy_protocol", raw.proxy_protocol.given.then_some(raw.proxy_protocol.span)),
+            ];
+            for (key, span) in foreign {
+                if let Some(span) = span {
+                    let message = format!(
+                        "`{key}` of the pool `{name}` is about connections, and virtual servers of type fast_l4 \
+                         forward packets"
+                    );
+                    context.error_help(
+                        span,
+                        message,
+                        "remove it, or use `type: tcp` and another pool",
+                    );
+                }
+            }
+            for member in raw.members.iter().flat_map(|members| members.iter()) {
+                let Some(address) = &member.value.0.address else { continue };
+                let fits = match &address.value {
+                    Endpoint::Literal(Address::Unix(_)) => false,
+                    Endpoint::Literal(Address::Socket(socket)) => {
+                        destinations.iter().all(|(to, _)| is_v4(to) == socket.is_ipv4())
+                    }
+                    Endpoint::Name { .. } => true,
+                };
+                if !fits {
+                    let message = format!(
+                        "packets of a virtual server of type fast_l4 cannot get to `{}` of the pool `{name}`",
+                        address.value
+                    );
+                    let help = "use members of the address family that the virtual server has";
+                    context.error_help(address.span, message, help);
+                }
+            }
+            let hash = self.models[pool].as_ref().map(|model| &model.balance);
+            if let Some(Balance::Hash(template)) = hash
+                && template.reads_request()
+            {
+                let message = format!(
+                    "the pool `{name}` is balanced by a value of the request, and packets have none"
+                );
+                context.error_help(raw.balance.span, message, "use another pool or `balance`");
+            }
+        }
+        let sockets: Vec<(Address, Span)> = destinations
+            .iter()
+            .filter_map(|(destination, span)| Some((socket(destination)?, *span)))
+            .collect();
+        self.refuse_loop(("", true), &sockets, pool, context);
+    }
+}
+
+fn protocol(raw: raw::packet::PacketProtocol) -> PacketProtocol {
+    match raw {
+        raw::packet::PacketProtocol::Tcp => PacketProtocol::Tcp,
+        raw::packet::PacketProtocol::Udp => PacketProtocol::Udp,
+        raw::packet::PacketProtocol::Any => PacketProtocol::Any,
+        raw::packet::PacketProtocol::Number(number) => PacketProtocol::Number(number),
+    }
+}
+
+/// The address of a destination that a socket could have.
+pub(super) fn socket(destination: &PacketDestination) -> Option<Address> {
+    let port = destination.port.filter(|_| destination.prefix.is_host())?;
+    Some(Address::Socket((destination.prefix.address, port).into()))
+}
+
+/// Each destination of an item of `listen`.
+fn expanded(
+    item: &ListenOn,
+    span: Span,
+    context: &mut Context,
+) -> Option<Vec<(PacketDestination, Span)>> {
+    let of = |address: IpAddr, length: u8, port: Option<u16>| {
+        (PacketDestination { prefix: Prefix { address, length }, port }, span)
+    };
+    match item {
+        ListenOn::Network(NetworkPorts { network, ports }) => {
+            let (address, length) = network.prefix();
+            Some(match ports {
+                None => vec![of(address, length, None)],
+                // One more than there may be is enough to be reported.
+                Some(ports) => (ports.first..=ports.last)
+                    .take(PORTS_MAX + 1)
+                    .map(|port| of(address, length, Some(port)))
+                    .collect(),
+            })
+        }
+        ListenOn::Range(range) if range.len() > PORTS_MAX => {
+            let message =
+                format!("`listen` has {} ports, at most {PORTS_MAX} are possible", range.len());
+            context.error_help(span, message, "`*` stands for all ports");
+            None
+        }
+        ListenOn::Range(range) => {
+            let mut found = Vec::new();
+            for address in range.addresses() {
+                let problem = match address {
+                    Address::Unix(_) => Some((
+                        "no packet is addressed to a unix socket",
+                        "give an IP address".into(),
+                    )),
+                    Address::Socket(socket) if socket.ip().is_unspecified() => {
+                        let every = if socket.is_ipv4() { "0.0.0.0/0" } else { "[::]/0" };
+                        let help = format!("for all addresses write \"{every}:{}\"", socket.port());
+                        Some(("no packet is addressed to this address", help))
+                    }
+                    Address::Socket(socket) if socket.port() == 0 => {
+                        Some(("no packet is addressed to port 0", "for any port write `*`".into()))
+                    }
+                    Address::Socket(socket) => {
+                        let length = if socket.is_ipv4() { 32 } else { 128 };
+                        found.push(of(socket.ip(), length, Some(socket.port())));
+                        None
+                    }
+                };
+                if let Some((message, help)) = problem {
+                    context.error_help(span, message, help);
+                    return None;
+                }
+            }
+            Some(found)
+        }
+    }
+}
+
+/// What becomes of destinations; keys that do not go together are reported.
+fn delivery(
+    raw: &raw::VirtualServer,
+    profile: &FastL4Profile,
+    context: &mut Context,
+) -> Option<Delivery> {
+    if let (Some(forward), Some(pool)) = (&raw.forward, &raw.pool) {
+        let message =
+            format!("`forward` beside `pool` in line {}: packets go one way", pool.span.line);
+        context.error_help(forward.span, message, "remove one of them");
+        return None;
+    }
+    let translates = profile.translate_address.as_ref();
+    let delivery = match (raw.pool.is_some(), profile.dsr.value, translates.map(|it| it.value)) {
+        (true, true, Some(true)) | (false, _, Some(true)) => {
+            let span = translates.map_or(profile.dsr.span, |it| it.span);
+            let beside = if raw.pool.is_some() { "`dsr: true`" } else { "`forward: route`" };
+            let message =
+                format!("`translate_address: true` beside {beside}, which keeps the destination");
+            context.error_help(span, message, "remove one of them");
+            return None;
+        }
+        (true, true, _) => Delivery::DirectReturn,
+        (true, false, Some(false)) => Delivery::NextHop,
+        (true, false, _) => Delivery::Translate,
+        (false, true, _) => {
+            let message = "`dsr` needs a pool: without one packets go by the routing table";
+            context.error_help(profile.dsr.span, message, "remove it, or give a pool");
+            return None;
+        }
+        (false, false, _) => Delivery::Route,
+    };
+    if delivery != Delivery::Translate
+        && profile.translate_port.given
+        && profile.translate_port.value
+    {
+        let message = "`translate_port: true` has no effect where the destination's address stays";
+        context.error_help(profile.translate_port.span, message, "remove it");
+        return None;
+    }
+    Some(delivery)
+}
+
+fn source(
+    profile: &FastL4Profile,
+    delivery: Delivery,
+    destinations: &[(PacketDestination, Span)],
+    context: &mut Context,
+) -> Option<PacketSource> {
+    let span = profile.source.span;
+    let (addresses, ports) = match &profile.source.value {
+        raw::packet::PacketSource::Off => return Some(PacketSource::Client),
+        _ if delivery == Delivery::DirectReturn => {
+            let message =
+                "`source` beside `dsr`: members answer the client, whose address they must see";
+            context.error_help(span, message, "remove one of them");
+            return None;
+        }
+        raw::packet::PacketSource::Auto if delivery == Delivery::Route => {
+            let message = "`source: auto` needs members, whose way tells the address";
+            context.error_help(span, message, "name the addresses, or give a pool");
+            return None;
+        }
+        raw::packet::PacketSource::Auto => return Some(PacketSource::Auto),
+        raw::packet::PacketSource::Addresses(addresses) => (addresses, None),
+        raw::packet::PacketSource::Ports(map) => {
+            let ports = map.ports.as_ref().map(|ports| (ports.value.first, ports.value.last));
+            (&map.addresses.as_ref()?.value.0, ports)
+        }
+    };
+    if addresses.len() > SOURCE_ADDRESSES_MAX {
+        let message = format!(
+            "`source` has {} addresses, at most {SOURCE_ADDRESSES_MAX} are possible",
+            addresses.len()
+        );
+        context.error_help(span, message, "remove some");
+        return None;
+    }
+    let mut seen: HashSet<IpAddr> = HashSet::new();
+    for Spanned { value: SourceAddress(address), span, .. } in addresses {
+        if !seen.insert(*address) {
+            context.error_help(*span, format!("`{address}` stands here twice"), "keep one");
+            return None;
+        }
+    }
+    let of_family = |is_v4: bool| seen.iter().any(|address| address.is_ipv4() == is_v4);
+    let without = destinations.iter().find(|(to, _)| !of_family(to.prefix.address.is_ipv4()));
+    if let Some((destination, _)) = without {
+        let message = format!("`source` has no address of the family of `{destination}`");
+        context.error_help(span, message, "add one");
+        return None;
+    }
+    let addresses = addresses.iter().map(|address| address.value.0).collect();
+    Some(PacketSource::Addresses { addresses, ports })
+}
+
+/// How long a source keeps its member.
+fn persistence_ms(
+    index: usize,
+    raw: &raw::VirtualServer,
+    policies: &Policies<'_, '_>,
+    context: &mut Context,
+) -> Option<u64> {
+    let span = raw.persistence.as_ref().map(|persistence| persistence.span)?;
+    let kind = &policies.persistence[index].as_ref()?.kind;
+    let PersistenceKind::SourceAddress(source) = kind else {
+        let message = "packets can be kept at a member by their source address alone";
+        context.error_help(span, message, "use `type: source_address`");
+        return None;
+    };
+    if (source.prefix.v4, source.prefix.v6) != (32, 128) {
+        let message = "packets are kept at a member by whole addresses";
+        context.error_help(span, message, "set `prefix_v4: 32` and `prefix_v6: 128`");
+        return None;
+    }
+    Some(source.timeout_ms)
+}
+
+/// What stands there once.
+pub(super) fn sentences(list: Vec<String>) -> Vec<Arc<str>> {
+    list.into_iter().map(Into::into).collect()
+}

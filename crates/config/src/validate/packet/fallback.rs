@@ -1,0 +1,114 @@
+//! What takes the place of a virtual server of `type: fast_l4` where packets cannot be had.
+
+use std::sync::Arc;
+
+use super::{Servers, sentences, socket};
+use crate::decode::{Context, Section as _};
+use crate::raw;
+use crate::raw::HttpProfile;
+use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
+use crate::raw::tcp::TcpProfile;
+use crate::snapshot::packet::{Delivery, Fallback, PacketProtocol, PacketServer, PacketSource};
+use crate::snapshot::{Address, ErrorPages, Limits, Listening, Relay, Service, VirtualServer};
+use crate::validate::server::{client_address, settings};
+
+impl Servers<'_> {
+    /// One of `type: tcp`, if that can do the same.
+    pub(super) fn fallback(
+        &self,
+        server: &PacketServer,
+        profile: &FastL4Profile,
+        raw: &raw::VirtualServer,
+        persistence: Option<usize>,
+        context: &mut Context,
+    ) -> Fallback {
+        let listen: Option<Vec<Address>> = server.destinations.iter().map(socket).collect();
+        let (pool, listen) = match (server.pool, listen) {
+            _ if server.protocol != PacketProtocol::Tcp => {
+                return none("sockets can take the place of packets for `protocol: tcp` alone");
+            }
+            (None, _) => return none("sockets do not forward by the routing table"),
+            (_, None) => {
+                return none(
+                    "sockets listen on an address and its ports, not on a network or on any port",
+                );
+            }
+            _ if server.delivery == Delivery::DirectReturn => {
+                return none("with sockets members cannot answer clients directly (`dsr`)");
+            }
+            _ if server.delivery != Delivery::Translate => {
+                return none("sockets do not pass packets on to routers");
+            }
+            _ if server.keeps_port => {
+                return none("sockets use the members' ports (`translate_port: false`)");
+            }
+            (Some(pool), Some(listen)) => (pool, listen),
+        };
+        let Some(client_address) = client_address(raw, context) else {
+            return none("`client_address` is unsound");
+        };
+        let relay = Relay {
+            idle_timeout_ms: server.idle_timeout_ms,
+            hello_timeout_ms: TcpProfile::absent().hello_timeout.0,
+            names: None,
+        };
+        let proxy = VirtualServer {
+            name: Arc::clone(&server.name),
+            listen,
+            // A virtual address that is routed here need not be the host's.
+            listening: Listening { free_bind: true, defer_accept_s: None },
+            pool,
+            http: settings(&HttpProfile::absent(), false),
+            service: Service::Tcp(Arc::new(relay)),
+            tls: None,
+            compression: None,
+            limits: Limits::default(),
+            policies: Vec::new(),
+            persistence,
+            client_address: Arc::new(client_address),
+            error_pages: Arc::new(ErrorPages::default()),
+            server_timing: false,
+        };
+        Fallback::Proxy { server: Arc::new(proxy), remarks: sentences(remarks(server, profile)) }
+    }
+}
+
+fn none(why: &str) -> Fallback {
+    Fallback::None(why.into())
+}
+
+/// What a relay does otherwise than the profile says.
+fn remarks(server: &PacketServer, profile: &FastL4Profile) -> Vec<String> {
+    let mut remarks = vec![
+        "clients get there as far as the virtual server's address is one of this host (a local route)".to_owned(),
+    ];
+    match &server.source {
+        PacketSource::Client => remarks.push(
+            "members see an address of this host in place of the client's (`source: off`)".into(),
+        ),
+        PacketSource::Auto => {}
+        PacketSource::Addresses { .. } => {
+            remarks.push("connections come from what `source` of the pool says".into());
+        }
+    }
+    let without_effect = [
+        ("mss_max", profile.mss_max.is_some()),
+        ("ttl", profile.ttl.value != TtlOr::Word(TtlWord::Decrement)),
+        ("tos", profile.tos.is_some()),
+        ("loose_initiation", profile.loose_initiation.value),
+        ("handshake_timeout", profile.handshake_timeout.given),
+        ("closing_timeout", profile.closing_timeout.given),
+        ("reset_on_timeout", !profile.reset_on_timeout.value),
+        ("reset_on_service_down", profile.reset_on_service_down.given),
+    ];
+    let keys: Vec<String> = without_effect
+        .iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(key, _)| format!("`{key}`"))
+        .collect();
+    if !keys.is_empty() {
+        let have = if keys.len() == 1 { "has" } else { "have" };
+        remarks.push(format!("{} {have} no effect on relayed connections", keys.join(", ")));
+    }
+    remarks
+}

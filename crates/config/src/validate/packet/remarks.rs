@@ -1,0 +1,42 @@
+//! What the packet path does otherwise than a pool says.
+
+use std::sync::Arc;
+
+use super::sentences;
+use crate::decode::NamedItem;
+use crate::quote::clip;
+use crate::raw::{self, Balance, BalanceOr};
+
+/// In sentences.
+pub(super) fn of_pool(item: &NamedItem<raw::Pool>) -> Vec<Arc<str>> {
+    let Some(pool) = &item.value else { return Vec::new() };
+    let name = clip(&item.name);
+    let mut remarks = Vec::new();
+    if !matches!(pool.balance.value, BalanceOr::Method(Balance::RoundRobin)) {
+        remarks.push(format!(
+            "flows are spread over pool {name} by a hash of their ends and by weight, not by its `balance`"
+        ));
+    }
+    let members = pool.members.iter().flat_map(|members| members.iter());
+    let mut members = members.map(|member| &member.value.0);
+    let is_limited = members
+        .any(|member| member.connections_max.is_some() || member.requests_per_second_max.is_some());
+    let without_effect = [
+        ("queue", pool.queue.is_some()),
+        ("passive", pool.passive.is_some()),
+        ("slow_start", pool.slow_start.is_some()),
+        ("retry_budget", pool.retry_budget.is_some()),
+        ("source", pool.source.is_some()),
+        ("connections_max", is_limited),
+    ];
+    let keys: Vec<String> = without_effect
+        .iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(key, _)| format!("`{key}`"))
+        .collect();
+    if !keys.is_empty() {
+        let have = if keys.len() == 1 { "has" } else { "have" };
+        remarks.push(format!("{} of pool {name} {have} no effect on packets", keys.join(", ")));
+    }
+    sentences(remarks)
+}
