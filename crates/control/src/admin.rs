@@ -7,6 +7,7 @@
 //! | `/status` | JSON |
 //! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
+//! | `/l4/flows`, `POST /l4/flows/end` | flows of the packet path, see `admin/flows.rs` |
 //!
 //! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows, to nobody who asks for
 //! a name that is not weir's (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): whoever may open
@@ -41,6 +42,7 @@ use crate::observed::Observed;
 use crate::status::Status;
 use weir_dataplane::error_text::io_error_text;
 
+mod flows;
 mod host;
 mod pools;
 mod problem;
@@ -72,7 +74,8 @@ const PATHS: &str = "There is nothing at this path. There is:\n\
     /health   200 while weir serves, 503 before that and while it drains\n\
     /metrics  Prometheus text\n\
     /status   JSON\n\
-    /pools    JSON; also /pools/POOL and /pools/POOL/members/ADDRESS, percent-encoded\n";
+    /pools    JSON; also /pools/POOL and /pools/POOL/members/ADDRESS, percent-encoded\n\
+    /l4/flows JSON: flows of virtual servers of type fast_l4\n";
 
 /// A running admin listener; it stops accepting when this is dropped.
 #[derive(Debug)]
@@ -217,6 +220,7 @@ fn router(context: Context) -> Router {
         .route("/metrics", get(metrics_text))
         .route("/status", get(status_json))
         .merge(pools::routes())
+        .merge(flows::routes())
         .fallback(async || (StatusCode::NOT_FOUND, PATHS))
         .layer(from_fn_with_state(context.clone(), host::check))
         .with_state(context)

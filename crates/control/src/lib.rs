@@ -20,6 +20,7 @@ pub mod names;
 pub mod observed;
 pub mod ocsp;
 mod own_keys;
+pub mod packets;
 mod probe;
 mod problems;
 mod random;

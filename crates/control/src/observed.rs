@@ -21,6 +21,10 @@ pub struct Observed {
     pub log: Arc<LogCounters>,
     /// What the monitors say.
     pub monitors: Board,
+    /// What the packet path does.
+    pub packets: crate::packets::Board,
+    /// Where its flows are asked for; `None`: there are none.
+    flows: RwLock<Option<crate::packets::Flows>>,
     /// What became of asking for OCSP responses.
     pub ocsp: Arc<crate::ocsp::Counters>,
     /// Configurations that were asked for.
@@ -97,6 +101,7 @@ impl Observed {
         log: Arc<LogCounters>,
         monitors: Board,
         ocsp: Arc<crate::ocsp::Counters>,
+        packets: crate::packets::Board,
     ) -> Self {
         let now = unix_ms();
         let reloads = Reloads::default();
@@ -107,6 +112,8 @@ impl Observed {
             workers,
             log,
             monitors,
+            packets,
+            flows: RwLock::new(None),
             ocsp,
             reloads,
             started_unix_ms: now,
@@ -127,6 +134,16 @@ impl Observed {
     /// Shows another table from now on.
     pub fn set_table(&self, table: Arc<LiveTable>) {
         write(&self.table, table);
+    }
+
+    /// Where flows of the packet path are asked for.
+    pub fn flows(&self) -> Option<crate::packets::Flows> {
+        read(&self.flows)
+    }
+
+    /// Has flows asked for there from now on.
+    pub fn set_flows(&self, flows: Option<crate::packets::Flows>) {
+        write(&self.flows, flows);
     }
 
     /// What waits for first probes.

@@ -23,6 +23,7 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     if totals.panics > 0 {
         problems.push(panics(totals.panics, observed.last_panic()));
     }
+    packets(observed, &mut problems);
     let ended = observed.workers_ended.load(Relaxed);
     if ended > 0 {
         problems.push(format!("{} ended for good: restart weir", Counted(ended, "worker")));
@@ -47,6 +48,27 @@ fn waits(waiting: &Waiting, observed: &Observed) -> String {
         "a configuration waits for the first probes of {unknown}, {left} at most; \
          the one before is in force"
     )
+}
+
+/// Virtual servers of type fast_l4 that nothing serves, and what is wrong with packets.
+fn packets(observed: &Observed, problems: &mut Vec<String>) {
+    let table = observed.table();
+    let Some(packets) = &table.snapshot.packets else { return };
+    for fallen in &packets.fallen {
+        if let Some(unserved) = &fallen.unserved {
+            let (name, why) = (&fallen.server.name, &fallen.why);
+            problems.push(format!("virtual server {name} is not served: no packets, since {why}; no sockets, since {unserved}"));
+        }
+    }
+    let report = observed.packets.report();
+    if report.is_none() && packets.path.guards() {
+        problems.push(
+            "`deny` and `syn_cookies` of packet_path do not hold: there are no packets".into(),
+        );
+    }
+    if let Some(failure) = report.and_then(|report| report.failure.clone()) {
+        problems.push(format!("packet path: {failure}"));
+    }
 }
 
 fn panics(count: u64, last: Option<WorkerPanic>) -> String {

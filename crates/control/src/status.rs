@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use packets::PacketPathStatus;
 use serde::Serialize;
 use weir_config::snapshot::{Balance, Snapshot, ranges};
 use weir_core::admin_state::AdminState;
@@ -17,6 +18,8 @@ use crate::monitors::{Board, MonitorReport, UnknownMembers};
 use crate::observed::{Observed, Waiting, shown_gauge};
 use crate::problems::problems;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
+
+mod packets;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -37,6 +40,8 @@ pub struct Status {
     last_worker_panic: Option<PanicStatus>,
     workers_ended: u64,
     virtual_servers: Vec<VirtualServerStatus>,
+    /// Virtual servers of type fast_l4; `null` without any.
+    packet_path: Option<PacketPathStatus>,
     pools: Vec<PoolStatus>,
 }
 
@@ -245,6 +250,7 @@ impl Status {
             }),
             workers_ended: observed.workers_ended.load(Relaxed),
             virtual_servers: virtual_servers(&table),
+            packet_path: packets::packet_path(&table, observed),
             pools: pools(&table, &observed.monitors),
         }
     }

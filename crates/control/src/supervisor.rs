@@ -33,6 +33,7 @@ use crate::names::{NameServers, Names};
 use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
+use crate::packets::PacketPlane;
 
 mod next;
 mod reading;
@@ -187,6 +188,7 @@ pub struct Supervisor {
     monitors: Monitors,
     names: Names,
     ocsp: Ocsp,
+    packets: PacketPlane,
     log: LogWriter,
     observed: Arc<Observed>,
     key_log: Option<KeyLog>,
@@ -229,6 +231,8 @@ impl Supervisor {
         if let Some(key_log) = &key_log {
             key_log.listen_to(&mut snapshot);
         }
+        let mut packets = PacketPlane::new(events.clone());
+        packets.settle(&mut snapshot);
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
@@ -251,6 +255,7 @@ impl Supervisor {
             log.counters(),
             monitors.board(),
             ocsp.counters(),
+            packets.board(),
         ));
         let outlets = open_outlets([worker_events, lines], &observed, &events).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
@@ -264,6 +269,7 @@ impl Supervisor {
             monitors,
             names,
             ocsp,
+            packets,
             log,
             observed,
             key_log,
@@ -383,11 +389,12 @@ impl Supervisor {
         self.events
             .info("weir", format_args!("drains: accepts nothing new, and ends within {limit:?}"));
         self.data_plane.drain(timeout_ms);
+        self.packets.drain(limit);
     }
 
-    /// Returns when all workers have ended.
+    /// Returns when all workers have ended, and the last flow of the packet path.
     pub async fn drained(&self) {
-        while !self.data_plane.is_finished() {
+        while !(self.data_plane.is_finished() && self.packets.is_finished()) {
             tokio::time::sleep(DRAIN_POLL).await;
         }
     }
@@ -395,6 +402,7 @@ impl Supervisor {
     /// Ends all workers now.
     pub async fn stop(&mut self) {
         self.data_plane.stop();
+        self.packets.stop();
         if tokio::time::timeout(STOP_TIMEOUT, self.drained()).await.is_err() {
             self.events.warning("weir", "leaves workers that do not end");
         }
@@ -402,7 +410,8 @@ impl Supervisor {
 
     /// Writes what waits to be logged.
     pub fn finish(self) {
-        let Self { data_plane, log, events, .. } = self;
+        let Self { data_plane, log, events, packets, .. } = self;
+        drop(packets);
         if data_plane.is_finished() {
             data_plane.join();
         }

@@ -50,7 +50,9 @@ pub fn observed_with(members: &[Address], workers: usize) -> Observed {
         LiveTable::build(snapshot(vec![pool("web", members, &[])]), None, workers, &outside());
     let counters = Arc::new(PerWorker::new(workers));
     let log = Arc::default();
-    let observed = Observed::new(Arc::new(table), counters, log, Board::default(), Arc::default());
+    let board = Board::default();
+    let packets = crate::packets::Board::default();
+    let observed = Observed::new(Arc::new(table), counters, log, board, Arc::default(), packets);
     observed.starting.store(false, Relaxed);
     observed
 }

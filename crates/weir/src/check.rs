@@ -1,5 +1,7 @@
 //! `weir check`: says everything that is wrong in a configuration, and where.
 
+mod explain;
+
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +28,7 @@ const EXIT_OUTPUT: u8 = 3;
 #[command(after_help = "Examples:\n  \
                         weir check weir.yaml\n  \
                         weir check --json weir.yaml | jq '.diagnostics[].message'\n  \
+                        sudo -u weir weir check --explain weir.yaml    whether packets can be had\n  \
                         weir check --schema > weir.schema.json    for completion in an editor")]
 pub struct Arguments {
     /// The configuration file
@@ -36,15 +39,22 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// Also say how each virtual server would be served by this user on this host
+    ///
+    /// Of type fast_l4: by packets, by sockets, or not at all, and what is otherwise then. It reads which capabilities
+    /// this process has, so ask as the user that weir runs as.
+    #[arg(long, conflicts_with = "json")]
+    explain: bool,
+
     /// Print the JSON Schema of configuration files and check nothing
-    #[arg(long, conflicts_with_all = ["file", "json"])]
+    #[arg(long, conflicts_with_all = ["file", "json", "explain"])]
     schema: bool,
 }
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let (verdict, written) = match &arguments.file {
-        Some(file) => check(file, arguments.json),
+        Some(file) => check(file, arguments),
         None => {
             let schema = format_args!("{:#}\n", weir_config::json_schema());
             (ExitCode::SUCCESS, output::print(schema))
@@ -62,17 +72,19 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// The exit status that the file deserves, and whether the answer could be written.
-fn check(file: &Path, json: bool) -> (ExitCode, io::Result<()>) {
+fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     let loaded = weir_config::load(file);
     let verdict = match loaded.config {
         Some(_) => ExitCode::SUCCESS,
         None => ExitCode::from(EXIT_INVALID),
     };
-    let written = if json {
+    let written = if arguments.json {
         let findings = weir_config::render_json(&loaded.diagnostics);
         output::print(format_args!("{findings}\n"))
     } else {
-        report(file, &loaded)
+        let explained = loaded.config.as_ref().filter(|_| arguments.explain);
+        let explained = explained.map_or_else(String::new, explain::explain);
+        report(file, &loaded).and_then(|()| output::print(&explained))
     };
     (verdict, written)
 }

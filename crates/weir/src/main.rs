@@ -5,6 +5,7 @@ mod admin;
 mod bench;
 mod check;
 mod demo;
+mod l4;
 mod member;
 mod output;
 mod pool;
@@ -47,6 +48,7 @@ enum Command {
     Status(status::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
+    L4(l4::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
 }
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
+        Command::L4(arguments) => l4::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }

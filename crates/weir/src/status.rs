@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::admin::client::Error;
-use crate::admin::model::{Status, VirtualServer};
+use crate::admin::model::{PacketServer, Status, VirtualServer};
 use crate::admin::text::{Paint, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
 use crate::pool::table_of;
@@ -69,6 +69,15 @@ fn render(status: &Status, paint: Paint) -> String {
         text.push('\n');
         text += &render_server(server, paint);
     }
+    for server in status.packet_path.iter().flat_map(|path| &path.virtual_servers) {
+        text.push('\n');
+        text += &render_packet_server(server, paint);
+    }
+    if let Some(path) = &status.packet_path {
+        let (flows, max) = (grouped(path.flows), grouped(path.flows_max.into()));
+        text +=
+            &paint.line(Tone::Plain, "", &format!("packet path: {flows} of at most {max} flows"));
+    }
     for pool in &status.pools {
         text.push('\n');
         text += &table_of(pool, paint);
@@ -119,6 +128,58 @@ fn render_server(server: &VirtualServer, paint: Paint) -> String {
             latency(server.request_duration.p50_ms),
             latency(server.request_duration.p99_ms),
         ),
+    );
+    text
+}
+
+/// A virtual server of type fast_l4. Where it is served by sockets, its counters are those of the one above of its name.
+fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
+    let mut text = paint.heading(&format!("virtual server {} (fast_l4)", server.name));
+    let mut line = |tone, name: &str, value: String| {
+        text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
+    };
+    line(
+        Tone::Plain,
+        "listen",
+        format!("{} (protocol {})", server.listen.join(", "), server.protocol),
+    );
+    line(
+        Tone::Plain,
+        "pool",
+        server.pool.clone().unwrap_or_else(|| "none: by the routing table".into()),
+    );
+    let why = server.why.as_deref().unwrap_or_default();
+    let (tone, by) = match (&server.rungs, &server.unserved) {
+        (Some(rungs), _) => (Tone::Plain, format!("packets: {rungs}")),
+        (None, None) => (Tone::Unusual, format!("sockets, not packets: {why}")),
+        (None, Some(unserved)) => (Tone::Wrong, format!("nothing: {why}; {unserved}")),
+    };
+    line(tone, "served by", by);
+    for remark in &server.remarks {
+        line(Tone::Plain, "", remark.clone());
+    }
+    if server.served_by != "packets" {
+        return text;
+    }
+    let counters = &server.counters;
+    line(
+        Tone::Plain,
+        "packets",
+        format!(
+            "{} from clients ({} bytes); {} to clients ({} bytes)",
+            grouped(counters.packets_in),
+            grouped(counters.bytes_in),
+            grouped(counters.packets_out),
+            grouped(counters.bytes_out),
+        ),
+    );
+    let of_members =
+        server.members.iter().map(|it| format!("{}: {}", it.address, grouped(it.flows)));
+    let of_members: Vec<String> = of_members.collect();
+    line(
+        Tone::Plain,
+        "flows",
+        format!("{} began; now {}", grouped(counters.flows), of_members.join(", ")),
     );
     text
 }

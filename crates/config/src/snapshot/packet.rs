@@ -13,6 +13,40 @@ pub struct Packets {
     pub path: PathSettings,
     /// In the file's order; names are unique among all virtual servers.
     pub servers: Vec<Arc<PacketServer>>,
+    /// Those that packets cannot be had for; the control plane moves them here from `servers`.
+    pub fallen: Vec<Fallen>,
+}
+
+/// A virtual server of `type: fast_l4` that is not served by packets.
+#[derive(Debug, Clone)]
+pub struct Fallen {
+    /// It.
+    pub server: Arc<PacketServer>,
+    /// Why there are no packets for it.
+    pub why: Arc<str>,
+    /// Why it is not served by sockets either; `None`: it is.
+    pub unserved: Option<Arc<str>>,
+}
+
+impl Packets {
+    /// Serves what can be by sockets in place of packets, which cannot be had for this reason. Gives the virtual servers that
+    /// take their place.
+    pub fn fall(&mut self, why: &str) -> Vec<VirtualServer> {
+        let why: Arc<str> = why.into();
+        let mut proxies = Vec::new();
+        for server in self.servers.drain(..) {
+            let unserved = match &server.fallback {
+                _ if !self.path.rungs.proxy => Some("`rungs` has no `proxy`".into()),
+                Fallback::None(reason) => Some(Arc::clone(reason)),
+                Fallback::Proxy { server, .. } => {
+                    proxies.push(VirtualServer::clone(server));
+                    None
+                }
+            };
+            self.fallen.push(Fallen { server, why: Arc::clone(&why), unserved });
+        }
+        proxies
+    }
 }
 
 /// How packets reach virtual servers.

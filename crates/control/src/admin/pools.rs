@@ -27,7 +27,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -162,7 +162,7 @@ async fn change(
 }
 
 /// Whether this peer may change anything with a request of this form.
-fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem> {
     if peer == Peer::Network {
         return Err(Problem {
             status: StatusCode::FORBIDDEN,
@@ -194,18 +194,20 @@ fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 async fn read_change(body: Body) -> Result<Change, Problem> {
-    let body = match Limited::new(body, BODY_SIZE_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            return Err(Problem {
-                status: StatusCode::PAYLOAD_TOO_LARGE,
-                error: format!("a change has at most {BODY_SIZE_MAX} bytes"),
-                help: None,
-            });
-        }
-        Err(error) => return Err(Problem::bad_request(format_args!("cannot be read: {error}"))),
-    };
-    serde_json::from_slice(&body).map_err(Problem::bad_request)
+    serde_json::from_slice(&read_body(body).await?).map_err(Problem::bad_request)
+}
+
+/// The body of a change, as far as it may be.
+pub(super) async fn read_body(body: Body) -> Result<Bytes, Problem> {
+    match Limited::new(body, BODY_SIZE_MAX).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Problem {
+            status: StatusCode::PAYLOAD_TOO_LARGE,
+            error: format!("a change has at most {BODY_SIZE_MAX} bytes"),
+            help: None,
+        }),
+        Err(error) => Err(Problem::bad_request(format_args!("cannot be read: {error}"))),
+    }
 }
 
 /// A member of the table in force.

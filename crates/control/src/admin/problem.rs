@@ -30,6 +30,15 @@ impl Problem {
         }
     }
 
+    /// It is not clear which flows are meant.
+    pub(super) fn bad_query(what: impl fmt::Display) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            error: what.to_string(),
+            help: Some("flows are told by `virtual_server`, `member` and `client`".into()),
+        }
+    }
+
     /// Something that is asked for by `name` is not among the `known`.
     pub(super) fn unknown<'a>(
         what: String,

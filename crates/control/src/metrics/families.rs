@@ -146,7 +146,7 @@ impl MonitorView {
     }
 }
 
-const fn family<T>(
+pub(super) const fn family<T>(
     name: &'static str,
     kind: Kind,
     labels: &'static str,
@@ -161,6 +161,8 @@ macro_rules! families {
         &[$(family($name, $kind, concat!($labels $(, $extra)?), $help, $samples),)*]
     };
 }
+
+pub(super) use families;
 
 pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_server";
     "weir_virtual_server_connections_total" Counter

@@ -8,6 +8,7 @@
 //! fixed words, never anything that a client sends.
 
 mod families;
+mod packets;
 
 use std::fmt::Write;
 
@@ -71,7 +72,9 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     let members = MEMBERS.iter().map(|family| family.description);
     let monitors = MONITORS.iter().map(|family| family.description);
     let process = PROCESS.iter().map(|family| family.description);
-    servers.chain(rules).chain(pools).chain(members).chain(monitors).chain(process)
+    let packets = packets::descriptions();
+    let all = servers.chain(rules).chain(pools).chain(members).chain(monitors).chain(process);
+    all.chain(packets)
 }
 
 /// The whole text.
@@ -102,6 +105,7 @@ pub fn encode(observed: &Observed) -> String {
         labels.add("type", monitor.report.kind);
     });
     write_families(&mut out, PROCESS, std::slice::from_ref(observed), |_, _| {});
+    packets::write(&mut out, observed);
     out
 }
 
@@ -171,6 +175,14 @@ impl Samples<'_> {
     /// A sample with one more label.
     fn labelled(&mut self, name: &str, label: &str, value: u64) {
         self.write("", Some((name, label)), value);
+    }
+
+    /// A sample with two more labels.
+    fn labelled_twice(&mut self, [(a, first), (b, second)]: [(&str, &str); 2], value: u64) {
+        let mut both = Labels(self.labels.0.clone());
+        both.add(a, first);
+        both.add(b, second);
+        Samples { out: self.out, name: self.name, labels: &both }.value(value);
     }
 
     /// Milliseconds, shown in seconds.

@@ -134,9 +134,10 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, no rules, no TLS and no relay.
+        // The observed process has no monitors, no rules, no TLS, no relay and no packet path.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
+                "weir_l4_",
                 "weir_monitor_",
                 "weir_policy_",
                 "weir_virtual_server_certificate_",

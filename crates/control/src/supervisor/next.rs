@@ -181,7 +181,8 @@ impl Supervisor {
         if let Some(key_log) = &self.key_log {
             key_log.listen_to(&mut snapshot);
         }
-        self.data_plane.prepare(&snapshot)?;
+        self.packets.settle(&mut snapshot);
+        self.data_plane.prepare(&snapshot).inspect_err(|_| self.packets.restore(&self.table))?;
         let mut before = self.next.take();
         let waited = before.as_mut().and_then(|before| before.config.take());
         if waited.is_some() && config.is_some() {
@@ -262,6 +263,8 @@ impl Supervisor {
             self.tell_unknown(&unknown, then);
         }
         self.data_plane.put_in_force(Arc::clone(&table));
+        self.packets.put_in_force(&table);
+        self.observed.set_flows(self.packets.flows());
         self.ocsp.apply(&table.snapshot);
         self.observed.set_table(Arc::clone(&table));
         let before = std::mem::replace(&mut self.table, table);

@@ -15,7 +15,75 @@ pub struct Status {
     pub workers: usize,
     pub configuration: Configuration,
     pub virtual_servers: Vec<VirtualServer>,
+    /// Virtual servers of type fast_l4.
+    #[serde(default)]
+    pub packet_path: Option<PacketPath>,
     pub pools: Vec<Pool>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct PacketPath {
+    pub flows: u64,
+    pub flows_max: u32,
+    pub virtual_servers: Vec<PacketServer>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct PacketServer {
+    pub name: String,
+    pub protocol: String,
+    pub listen: Vec<String>,
+    pub pool: Option<String>,
+    pub served_by: String,
+    pub rungs: Option<String>,
+    pub why: Option<String>,
+    pub unserved: Option<String>,
+    pub remarks: Vec<String>,
+    pub counters: PacketCounters,
+    pub members: Vec<PacketMember>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct PacketMember {
+    pub address: String,
+    pub flows: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct PacketCounters {
+    pub flows: u64,
+    pub packets_in: u64,
+    pub packets_out: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+/// `/l4/flows`.
+#[derive(Debug, Deserialize)]
+pub struct Flows {
+    pub flows: Vec<Flow>,
+    pub more: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Flow {
+    pub protocol: u8,
+    pub virtual_server: Option<String>,
+    pub client: String,
+    pub destination: String,
+    pub member: Option<String>,
+    pub state: String,
+    pub age_seconds: u64,
+    pub idle_seconds: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+/// The answer to a request to end flows.
+#[derive(Debug, Deserialize)]
+pub struct EndedFlows {
+    pub flows: u64,
+    pub resets: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -38,7 +38,7 @@ impl Servers<'_> {
             }
             return Some(None);
         }
-        Some(Some(Packets { path, servers }))
+        Some(Some(Packets { path, servers, fallen: Vec::new() }))
     }
 
     fn path_settings(&self, raw: &PacketPath, context: &mut Context) -> Option<PathSettings> {

@@ -1,0 +1,146 @@
+//! What this host has: interfaces, addresses, ports, capabilities. All of it is read, nothing changed.
+
+use std::collections::BTreeSet;
+use std::fs::read_to_string;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use super::plan::Host;
+
+/// `ARPHRD_ETHER`: it has hardware addresses.
+const ETHERNET: &str = "1";
+
+/// Lowest port that is taken for source translation: lower ones belong to services.
+const PORT_MIN: u16 = 1_024;
+
+/// Ports that Linux gives out unless told otherwise.
+const PORTS_DEFAULT: (u16, u16) = (32_768, 60_999);
+
+/// This host, as the calling thread sees it.
+pub(super) struct ThisHost {
+    own_ports: (u16, u16),
+}
+
+impl ThisHost {
+    pub fn look() -> Self {
+        let text = read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+        let mut numbers = text.split_whitespace().filter_map(|number| number.parse().ok());
+        let own_ports = numbers.next().zip(numbers.next()).unwrap_or(PORTS_DEFAULT);
+        Self { own_ports }
+    }
+}
+
+impl Host for ThisHost {
+    fn address_toward(&self, to: IpAddr) -> Option<IpAddr> {
+        let any: IpAddr = match to {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // Connecting a socket of UDP sends nothing; it asks the routing table.
+        const ANY_PORT: u16 = 9;
+        let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
+        socket.connect(SocketAddr::new(to, ANY_PORT)).ok()?;
+        let own = socket.local_addr().ok()?.ip();
+        Some(own).filter(|own| !own.is_unspecified())
+    }
+
+    fn free_ports(&self) -> (u16, u16) {
+        free_ports(self.own_ports)
+    }
+}
+
+/// The larger of the two ranges beside the one that the system gives out.
+fn free_ports((lowest, highest): (u16, u16)) -> (u16, u16) {
+    let below = (PORT_MIN, lowest.saturating_sub(1));
+    let above = (highest.saturating_add(1).max(PORT_MIN), u16::MAX);
+    let length = |(first, last): (u16, u16)| (u32::from(last) + 1).saturating_sub(u32::from(first));
+    match (length(below), length(above)) {
+        // The system gives out all of them: no port is its own.
+        (0, above) if above <= 1 => (PORT_MIN, u16::MAX),
+        (a, b) if a >= b => below,
+        _ => above,
+    }
+}
+
+/// Interfaces that are up, and have an IP address and a hardware address.
+pub(super) fn interfaces() -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let routes = read_to_string("/proc/thread-self/net/route").unwrap_or_default();
+    names.extend(routes.lines().skip(1).filter_map(|line| line.split_whitespace().next()));
+    let addresses = read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+    names.extend(addresses.lines().filter_map(|line| line.split_whitespace().last()));
+    let has_hardware_address = |name: &str| {
+        let kind = read_to_string(format!("/sys/class/net/{name}/type"));
+        // Of another network namespace than that of /sys nothing can be read.
+        kind.map_or(name != "lo", |kind| kind.trim() == ETHERNET)
+    };
+    names.into_iter().filter(|name| has_hardware_address(name)).map(str::to_owned).collect()
+}
+
+/// A capability that the packet path needs, by its number.
+const CAPABILITIES: [(&str, u32); 4] =
+    [("CAP_BPF", 39), ("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), ("CAP_PERFMON", 38)];
+
+/// First Linux with tcx.
+const KERNEL_MIN: (u32, u32) = (6, 6);
+
+/// Why this process cannot have the packet path, as far as that is known before it is tried.
+pub fn obstacle() -> Option<String> {
+    let status = read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let missing = missing_capabilities(&status);
+    if !missing.is_empty() {
+        return Some(format!("this process lacks {}", missing.join(", ")));
+    }
+    let release = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let found = version(&release)?;
+    (found < KERNEL_MIN).then(|| {
+        let (major, minor) = KERNEL_MIN;
+        format!("it needs Linux {major}.{minor}, and this is {}", release.trim())
+    })
+}
+
+fn missing_capabilities(status: &str) -> Vec<&'static str> {
+    /// Stands for `CAP_BPF` and `CAP_PERFMON` too.
+    const CAP_SYS_ADMIN: u32 = 21;
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let has = |number: u32| mask >> number & 1 == 1;
+    let by_admin = |name: &str| matches!(name, "CAP_BPF" | "CAP_PERFMON") && has(CAP_SYS_ADMIN);
+    let missing = CAPABILITIES.iter().filter(|(name, number)| !has(*number) && !by_admin(name));
+    missing.map(|(name, _)| *name).collect()
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(['.', '-']).map(|number| number.trim().parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_beside_those_of_the_system() {
+        assert_eq!(free_ports((32_768, 60_999)), (1_024, 32_767));
+        assert_eq!(free_ports((1_024, 30_000)), (30_001, 65_535));
+        assert_eq!(free_ports((1_024, 65_535)), (1_024, 65_535));
+        assert_eq!(free_ports((40_000, 65_535)), (1_024, 39_999));
+    }
+
+    #[test]
+    fn capabilities_and_versions() {
+        assert_eq!(missing_capabilities("CapEff:\t000001ffffffffff\n"), [""; 0]);
+        let all = ["CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_PERFMON"];
+        assert_eq!(missing_capabilities("CapEff:\t0000000000000000\n"), all);
+        // CAP_SYS_ADMIN and CAP_NET_ADMIN.
+        assert_eq!(missing_capabilities("CapEff:\t0000000000201000\n"), ["CAP_NET_RAW"]);
+        assert_eq!(missing_capabilities(""), all);
+        assert_eq!(version("6.18.44-fc-v669\n"), Some((6, 18)));
+        assert_eq!(version("6.6-rc1"), Some((6, 6)));
+        assert_eq!(version("?"), None);
+    }
+
+    #[test]
+    fn loopback_is_no_way_in() {
+        assert!(!interfaces().iter().any(|name| name == "lo"));
+    }
+}

@@ -1,0 +1,64 @@
+//! One process at a time has a packet path: its folder is locked, which ends with the process.
+
+use std::fs::{File, create_dir_all};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Where programs and tables are pinned.
+pub(super) const PINS: &str = "/sys/fs/bpf/weirgate";
+
+/// Where BPF file systems are mounted, and what tells them.
+const BPF_FILE_SYSTEM: &str = "/sys/fs/bpf";
+const BPF_MAGIC: i64 = 0xcafe_4a11;
+
+fn is_bpf(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type as i64 == BPF_MAGIC)
+}
+
+/// A packet path that no other process has.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "it is held, not read")] File);
+
+pub(super) fn folder(name: &str) -> PathBuf {
+    Path::new(PINS).join(name)
+}
+
+impl Lock {
+    /// Takes it, or says who has it; `None` while no BPF file system is mounted, where nobody can have one.
+    pub fn take(name: &str) -> Result<Option<Self>, String> {
+        let folder = folder(name);
+        if !is_bpf(Path::new(BPF_FILE_SYSTEM)) {
+            return Ok(None);
+        }
+        let fail = |error: io::Error| format!("{}: {}", folder.display(), text(&error));
+        create_dir_all(&folder).map_err(fail)?;
+        Self::of_folder(name, &folder).map(Some)
+    }
+
+    /// Takes one whose folder is there; `None`: there is none.
+    pub fn take_present(name: &str) -> Result<Option<Self>, String> {
+        let folder = folder(name);
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        Self::of_folder(name, &folder).map(Some)
+    }
+
+    fn of_folder(name: &str, folder: &Path) -> Result<Self, String> {
+        let fail = |error: io::Error| format!("{}: {}", folder.display(), text(&error));
+        let file = File::open(folder).map_err(fail)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(format!(
+                "another process has the packet path `{name}`: give each a `packet_path.name` of its own"
+            )),
+            Err(error) => Err(fail(error.into())),
+        }
+    }
+}
+
+fn text(error: &io::Error) -> String {
+    weir_dataplane::error_text::io_error_text(error).to_string()
+}

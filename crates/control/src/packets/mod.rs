@@ -1,0 +1,360 @@
+//! The packet path, seen from the control plane: which virtual servers it serves, what it does, and how it ends.
+//!
+//! [`PacketPlane::settle`] decides, before a snapshot is put in force, whether packets can be had, and by which interfaces; the
+//! virtual servers that they cannot be had for become ones of `type: tcp` in the snapshot, or are told to be unserved. Whatever
+//! waits for maps is done by one thread (`thread.rs`), which also follows the members' health.
+//!
+//! **Architecture invariant:** the data path knows nothing of this. A virtual server in the snapshot's `packets` has no listener;
+//! one that fell is there as any other of `type: tcp`.
+
+mod host;
+mod lock;
+mod plan;
+mod report;
+mod thread;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use weir_config::snapshot::Snapshot;
+use weir_config::snapshot::packet::{Packets, PathSettings};
+use weir_exchange::shared::live::LiveTable;
+use weir_packet::{Attachment, Flow, FlowFilter, Options, RungsAllowed};
+
+pub use host::obstacle;
+pub use report::{Board, Ended, Report};
+pub use thread::EndedFlows;
+use thread::{Command, ENDED_FLOWS_MAX, Exit, Keeper, Wanted};
+
+use crate::events::Events;
+
+/// Commands that may wait for the thread.
+const COMMANDS_WAITING_MAX: usize = 64;
+
+/// Loading programs, and making or reading tables, is waited for so long.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Flows that one answer lists at most.
+pub const LISTED_FLOWS_MAX: usize = 100_000;
+
+/// The packet path of this process, if it has one.
+#[derive(Debug)]
+pub struct PacketPlane {
+    events: Events,
+    board: Board,
+    running: Option<Running>,
+    /// What was told of the ladder last.
+    told: Vec<String>,
+    is_kept_at_exit: bool,
+}
+
+#[derive(Debug)]
+struct Running {
+    commands: SyncSender<Command>,
+    thread: JoinHandle<()>,
+    /// How packets are had.
+    had: Option<(Wanted, Vec<Attachment>)>,
+}
+
+/// Asks for flows, from whatever thread.
+#[derive(Debug, Clone)]
+pub struct Flows(SyncSender<Command>);
+
+impl PacketPlane {
+    /// None runs yet.
+    pub fn new(events: Events) -> Self {
+        Self {
+            events,
+            board: Board::default(),
+            running: None,
+            told: Vec::new(),
+            is_kept_at_exit: false,
+        }
+    }
+
+    /// What it does, for metrics and status.
+    pub fn board(&self) -> Board {
+        self.board.clone()
+    }
+
+    /// Decides which virtual servers of the snapshot are served by packets, and makes the others ones of sockets.
+    pub fn settle(&mut self, snapshot: &mut Snapshot) {
+        let Some(packets) = &mut snapshot.packets else { return };
+        if let Err(why) = self.have(packets) {
+            let proxies = packets.fall(&why);
+            snapshot.virtual_servers.extend(proxies);
+        }
+    }
+
+    /// Has packets as these settings say, or says why it cannot.
+    fn have(&mut self, packets: &Packets) -> Result<(), String> {
+        let settings = &packets.path;
+        let allowed = RungsAllowed { xdp: settings.rungs.xdp, tcx: settings.rungs.tcx };
+        if !allowed.xdp && !allowed.tcx {
+            return Err("`rungs` has neither `xdp` nor `tcx`".into());
+        }
+        if let Some(obstacle) = obstacle() {
+            return Err(obstacle);
+        }
+        let interfaces = interfaces(settings);
+        if interfaces.is_empty() {
+            return Err(
+                "no network interface is up that has an IP address and a hardware address".into()
+            );
+        }
+        let options = Options {
+            flows_max: settings.flows_max,
+            remembered_max: settings.remembered_max,
+            ..Options::new(&settings.name)
+        };
+        let wanted = Wanted { options, interfaces, allowed };
+        let running = match &mut self.running {
+            Some(running) => running,
+            none => none.insert(Running::start(&self.events, &self.board)?),
+        };
+        running.open(wanted)
+    }
+
+    /// Does what the table says from now on, and tells which virtual server is served how, if that is news.
+    pub fn put_in_force(&mut self, table: &Arc<LiveTable>) {
+        let packets = table.snapshot.packets.as_ref();
+        let is_wanted = packets.is_some_and(|packets| {
+            !packets.servers.is_empty() || packets.path.guards() && self.has_packets()
+        });
+        self.is_kept_at_exit = packets.is_some_and(|packets| packets.path.is_kept_at_exit);
+        if is_wanted {
+            if let Some(running) = &self.running {
+                running.tell(Command::InForce(Arc::clone(table)));
+            }
+        } else if let Some(running) = self.running.take() {
+            running.stop(Exit::Detach);
+        }
+        self.tell_ladder(packets);
+    }
+
+    fn has_packets(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.had.is_some())
+    }
+
+    /// Back to what is in force, after a configuration that came to nothing.
+    pub fn restore(&mut self, table: &LiveTable) {
+        match &table.snapshot.packets {
+            Some(packets) if !packets.servers.is_empty() => {
+                if let Err(why) = self.have(packets) {
+                    self.events.error("packet path", format_args!("is not as before: {why}"));
+                }
+            }
+            _ => {
+                if let Some(running) = self.running.take() {
+                    running.stop(Exit::Detach);
+                }
+            }
+        }
+    }
+
+    fn tell_ladder(&mut self, packets: Option<&Packets>) {
+        let mut told = Vec::new();
+        let attachments = self.running.as_ref().and_then(|running| running.had.as_ref());
+        let attachments = attachments.map_or(&[][..], |(_, attachments)| attachments);
+        for server in packets.iter().flat_map(|packets| &packets.servers) {
+            told.push(format!(
+                "info virtual server {} is served by packets: {}",
+                server.name,
+                report::rungs(attachments)
+            ));
+            let remarks = server.remarks.iter();
+            told.extend(remarks.map(|it| format!("info virtual server {}: {it}", server.name)));
+        }
+        for refused in attachments.iter().filter(|it| it.rung.is_none()) {
+            let why: Vec<String> = refused
+                .refused
+                .iter()
+                .map(|it| format!("{}: {}", it.rung.name(), it.why))
+                .collect();
+            told.push(format!(
+                "warning interface {} gives no packets ({})",
+                refused.interface,
+                why.join("; ")
+            ));
+        }
+        for fallen in packets.iter().flat_map(|packets| &packets.fallen) {
+            let (name, why) = (&fallen.server.name, &fallen.why);
+            told.push(match &fallen.unserved {
+                None => format!("warning virtual server {name} is served by sockets, not by packets: {why}"),
+                Some(unserved) => format!("error virtual server {name} is not served: no packets, since {why}; no sockets, since {unserved}"),
+            });
+        }
+        if let Some(packets) =
+            packets.filter(|packets| packets.path.guards() && !self.has_packets())
+        {
+            let what = if packets.path.deny.is_empty() { "syn_cookies" } else { "deny" };
+            told.push(format!("error packet_path.{what} does not hold: there are no packets"));
+        }
+        for line in told.iter().filter(|line| !self.told.contains(line)) {
+            match line.split_once(' ') {
+                Some(("info", line)) => self.events.info("ladder:", line),
+                Some(("warning", line)) => self.events.warning("ladder:", line),
+                Some((_, line)) => self.events.error("ladder:", line),
+                None => {}
+            }
+        }
+        self.told = told;
+    }
+
+    /// Where flows are asked for; `None`: there is no packet path.
+    pub fn flows(&self) -> Option<Flows> {
+        self.running.as_ref().map(|running| Flows(running.commands.clone()))
+    }
+
+    /// Lets nothing new in, and ends with the last flow, or after `timeout`; or leaves all to the next process.
+    pub fn drain(&mut self, timeout: Duration) {
+        let Some(running) = &self.running else { return };
+        running.tell(match self.is_kept_at_exit {
+            true => Command::Stop(Exit::Keep),
+            false => Command::Drain(Instant::now() + timeout),
+        });
+    }
+
+    /// Whether it has ended, or there is none.
+    pub fn is_finished(&self) -> bool {
+        self.running.as_ref().is_none_or(|running| running.thread.is_finished())
+    }
+
+    /// Ends it now, and waits until it has.
+    pub fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop(if self.is_kept_at_exit { Exit::Keep } else { Exit::Detach });
+        }
+    }
+}
+
+impl Drop for PacketPlane {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop(Exit::Abandon);
+        }
+    }
+}
+
+/// A member as people write it: `10.0.0.1:80`, `[::1]:80`, `10.0.0.1` where it keeps the client's port.
+pub fn member_label(address: IpAddr, port: Option<u16>) -> String {
+    match port {
+        Some(port) => SocketAddr::new(address, port).to_string(),
+        None => address.to_string(),
+    }
+}
+
+/// The interfaces that the settings name, or all that are fit.
+fn interfaces(settings: &PathSettings) -> Vec<String> {
+    match &settings.interfaces {
+        Some(names) => names.iter().map(|name| name.to_string()).collect(),
+        None => host::interfaces(),
+    }
+}
+
+impl Running {
+    fn start(events: &Events, board: &Board) -> Result<Self, String> {
+        let (commands, waiting) = sync_channel(COMMANDS_WAITING_MAX);
+        let keeper = Keeper::new(events.clone(), board.clone());
+        let thread = std::thread::Builder::new()
+            .name("weir-packets".into())
+            .spawn(move || keeper.run(&waiting))
+            .map_err(|error| format!("a thread cannot be had: {error}"))?;
+        Ok(Self { commands, thread, had: None })
+    }
+
+    fn open(&mut self, wanted: Wanted) -> Result<(), String> {
+        if self.had.as_ref().is_some_and(|(had, _)| *had == wanted) {
+            return Ok(());
+        }
+        let (answer, answered) = sync_channel(1);
+        self.tell(Command::Open(wanted.clone(), answer));
+        let answer = answered.recv_timeout(OPEN_TIMEOUT);
+        let answer =
+            answer.map_err(|_| format!("no answer of the kernel within {OPEN_TIMEOUT:?}"))?;
+        self.had = None;
+        let attachments = answer?;
+        if attachments.iter().all(|it| it.rung.is_none()) {
+            let why = |it: &Attachment| {
+                let refused = it.refused.iter().map(|it| format!("{}: {}", it.rung.name(), it.why));
+                format!("{}: {}", it.interface, refused.collect::<Vec<_>>().join("; "))
+            };
+            let all: Vec<String> = attachments.iter().map(why).collect();
+            return Err(format!("no interface gives packets ({})", all.join(", ")));
+        }
+        self.had = Some((wanted, attachments));
+        Ok(())
+    }
+
+    /// Hands a command over. It waits when many do; the thread is never long about one.
+    fn tell(&self, command: Command) {
+        // The thread has ended: nothing is left that could be told.
+        let _ = self.commands.send(command);
+    }
+
+    fn stop(self, exit: Exit) {
+        self.tell(Command::Stop(exit));
+        // A panic of it has been told by the thread itself.
+        let _ = self.thread.join();
+    }
+}
+
+impl Flows {
+    /// Flows that the filter lets through, at most [`LISTED_FLOWS_MAX`].
+    pub async fn list(&self, mut filter: FlowFilter) -> Result<Vec<Flow>, String> {
+        filter.flows_max = filter.flows_max.min(LISTED_FLOWS_MAX);
+        let (answer, answered) = oneshot::channel();
+        self.ask(Command::Flows(filter, answer))?;
+        answered.await.map_err(|_| ENDED)?
+    }
+
+    /// Ends flows that the filter lets through. Gives how many; more may be left when it is as many as one command ends.
+    pub async fn end(&self, mut filter: FlowFilter) -> Result<EndedFlows, String> {
+        filter.flows_max = ENDED_FLOWS_MAX;
+        let (answer, answered) = oneshot::channel();
+        self.ask(Command::End(filter, answer))?;
+        answered.await.map_err(|_| ENDED)?
+    }
+
+    fn ask(&self, command: Command) -> Result<(), String> {
+        self.0.try_send(command).map_err(|_| "too many commands wait for the packet path".into())
+    }
+}
+
+/// Why there is no answer.
+const ENDED: &str = "the packet path has ended";
+
+/// Removes what a process left in the kernel that crashed or was told to keep its flows; of all names if none is given. Gives the
+/// names of what was removed. What a running process has stays.
+pub fn detach_leftovers(name: Option<&str>) -> Result<Vec<String>, String> {
+    let names = match name {
+        Some(name) => vec![name.to_owned()],
+        None => left_names()?,
+    };
+    let mut removed = Vec::new();
+    for name in names {
+        let Some(lock) = lock::Lock::take_present(&name)? else { continue };
+        let found = weir_packet::detach_leftovers(Path::new(lock::PINS), Some(&name));
+        removed.extend(found.map_err(|error| error.to_string())?);
+        drop(lock);
+    }
+    Ok(removed)
+}
+
+/// Names of packet paths that are in the kernel, a running process' or not.
+fn left_names() -> Result<Vec<String>, String> {
+    let entries = match std::fs::read_dir(lock::PINS) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{}: {error}", lock::PINS)),
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    Ok(names)
+}

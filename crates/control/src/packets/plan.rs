@@ -1,0 +1,216 @@
+//! What the packet path shall do, made from the table in force: pools, their members' health and what operators want of them.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use weir_config::snapshot::packet::{
+    Delivery, PacketDestination, PacketProtocol, PacketServer, PacketSource, Prefix, Ttl,
+};
+use weir_config::snapshot::{Address, Pool};
+use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
+use weir_core::priority::{Standing, lowest_in_use};
+use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
+use weir_packet::plan::{self, Member, MemberName, MemberState, Plan, SourceAddress};
+
+use crate::member_state::{administrative_state, is_in_service};
+
+/// What this host has to say to a plan.
+pub(super) trait Host {
+    /// The address that packets to this one leave from; `None`: there is no way.
+    fn address_toward(&self, to: IpAddr) -> Option<IpAddr>;
+    /// Ports that the system does not give out itself, the lowest and the highest.
+    fn free_ports(&self) -> (u16, u16);
+}
+
+/// The plan for a table; while weir drains nobody gets anything new.
+pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
+    let Some(packets) = &table.snapshot.packets else { return Plan::default() };
+    let prefixes = |list: &[Prefix]| list.iter().map(prefix).collect();
+    Plan {
+        virtual_servers: packets.servers.iter().map(|it| server(table, it, host, drains)).collect(),
+        deny: prefixes(&packets.path.deny),
+        allow: prefixes(&packets.path.allow),
+        new_flows_per_source: packets
+            .path
+            .rate
+            .map(|rate| plan::Rate { per_second: rate.per_second, burst: rate.burst }),
+        syn_cookies: packets.path.syn_cookies.clone(),
+    }
+}
+
+fn prefix(prefix: &Prefix) -> plan::Prefix {
+    plan::Prefix { address: prefix.address, length: prefix.length }
+}
+
+fn server(
+    table: &LiveTable,
+    server: &PacketServer,
+    host: &impl Host,
+    drains: bool,
+) -> plan::VirtualServer {
+    let destination =
+        |it: &PacketDestination| plan::Destination { prefix: prefix(&it.prefix), port: it.port };
+    let is_v4 = server.destinations.iter().any(|it| it.prefix.address.is_ipv4());
+    let is_v6 = server.destinations.iter().any(|it| it.prefix.address.is_ipv6());
+    let mut members =
+        server.pool.map_or_else(Vec::new, |pool| members(table, pool, server.keeps_port));
+    members.retain(|member| if member.address.is_ipv4() { is_v4 } else { is_v6 });
+    if drains {
+        for member in members.iter_mut().filter(|member| member.state == MemberState::Up) {
+            member.state = MemberState::Draining;
+        }
+    }
+    let source = source(server, &mut members, host);
+    let milliseconds = Duration::from_millis;
+    plan::VirtualServer {
+        name: server.name.to_string(),
+        destinations: server.destinations.iter().map(destination).collect(),
+        protocol: match server.protocol {
+            PacketProtocol::Tcp => plan::Protocol::Tcp,
+            PacketProtocol::Udp => plan::Protocol::Udp,
+            PacketProtocol::Any => plan::Protocol::Any,
+            PacketProtocol::Number(number) => plan::Protocol::Number(number),
+        },
+        delivery: match server.delivery {
+            Delivery::Translate => plan::Delivery::Translate,
+            Delivery::DirectReturn => plan::Delivery::DirectReturn,
+            Delivery::NextHop => plan::Delivery::NextHop,
+            Delivery::Route => plan::Delivery::Route,
+        },
+        source,
+        members,
+        persistence: server.persistence_ms.map(milliseconds),
+        timeouts: plan::Timeouts {
+            idle: milliseconds(server.idle_timeout_ms),
+            handshake: milliseconds(server.handshake_timeout_ms),
+            closing: milliseconds(server.closing_timeout_ms),
+        },
+        reset_on_timeout: server.resets_on_timeout,
+        reset_on_member_down: server.resets_on_member_down,
+        loose_initiation: server.loose_initiation,
+        mss_max: server.mss_max,
+        ttl: match server.ttl {
+            Ttl::Decrement => plan::Ttl::Decrement,
+            Ttl::Keep => plan::Ttl::Keep,
+            Ttl::Set(number) => plan::Ttl::Set(number),
+        },
+        tos: server.tos,
+    }
+}
+
+/// Which address members see. One that has no way to its member would show the client's: it gets nobody.
+fn source(server: &PacketServer, members: &mut Vec<Member>, host: &impl Host) -> plan::Source {
+    let (addresses, ports) = match &server.source {
+        PacketSource::Client => return plan::Source::Client,
+        PacketSource::Addresses { addresses, ports } => (addresses.clone(), *ports),
+        PacketSource::Auto => {
+            let mut addresses = Vec::new();
+            members.retain(|member| match host.address_toward(member.address) {
+                Some(own) => {
+                    if !addresses.contains(&own) {
+                        addresses.push(own);
+                    }
+                    true
+                }
+                None => false,
+            });
+            (addresses, None)
+        }
+    };
+    let (port_first, port_last) = ports.unwrap_or_else(|| host.free_ports());
+    let addresses: Vec<SourceAddress> = addresses
+        .into_iter()
+        .take(plan::SOURCE_ADDRESSES_MAX)
+        .map(|address| SourceAddress { address, port_first, port_last })
+        .collect();
+    // No member has a way: there is nobody whom the client's address could be shown to.
+    if addresses.is_empty() { plan::Source::Client } else { plan::Source::Addresses(addresses) }
+}
+
+/// The members of a pool; while none of them is in service, those of its fallback as well.
+fn members(table: &LiveTable, pool: usize, keeps_port: bool) -> Vec<Member> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut next = Some(pool);
+    // As many steps as there are pools: a circle, which is refused elsewhere, ends.
+    for _ in 0..table.pools.len() {
+        let Some(index) = next else { break };
+        let (pool, live) = (&table.snapshot.pools[index], &table.pools[index]);
+        let members = members_of(pool, live, keeps_port);
+        let has_one = members.iter().any(|member| member.state == MemberState::Up);
+        found.extend(members.into_iter().filter(|it| seen.insert((it.address, it.port))));
+        next = pool.fallback.filter(|_| !has_one);
+    }
+    found
+}
+
+fn members_of(pool: &Pool, live: &TablePool, keeps_port: bool) -> Vec<Member> {
+    let both = || pool.members.iter().zip(&live.members);
+    let standings: Vec<Standing> = both()
+        .map(|(member, live)| Standing {
+            priority: member.priority,
+            active: is_in_service(member, live),
+        })
+        .collect();
+    let lowest = lowest_in_use(&standings, usize::from(pool.active_members_min));
+    let member = |(member, live): (&weir_config::snapshot::Member, &std::sync::Arc<LiveMember>)| {
+        let Address::Socket(socket) = member.address else { return None };
+        let state = match state(member, live) {
+            // Members of a lower priority stand by.
+            MemberState::Up if lowest.is_none_or(|lowest| member.priority < lowest) => {
+                MemberState::Draining
+            }
+            state => state,
+        };
+        let port = Some(socket.port()).filter(|port| *port != 0 && !keeps_port);
+        Some(Member { address: socket.ip(), port, weight: member.weight, state })
+    };
+    let mut seen = HashSet::new();
+    both().filter_map(member).filter(|it| seen.insert((it.address, it.port))).collect()
+}
+
+/// What monitors, traffic and the operator say of a member.
+fn state(member: &weir_config::snapshot::Member, live: &LiveMember) -> MemberState {
+    match (live.health(), administrative_state(member, live)) {
+        (Health::Down, _) => MemberState::Down,
+        (Health::Up, AdminState::Enabled) if is_in_service(member, live) => MemberState::Up,
+        // What is not known yet keeps what it has.
+        _ => MemberState::Draining,
+    }
+}
+
+/// What is to be done so that another plan is in force.
+#[derive(Debug, PartialEq)]
+pub(super) enum Difference {
+    /// Nothing.
+    None,
+    /// Members are up or down that were not.
+    States(Vec<(MemberName, MemberState)>),
+    /// All of it.
+    Whole,
+}
+
+pub(super) fn difference(before: &Plan, after: &Plan) -> Difference {
+    if before == after {
+        return Difference::None;
+    }
+    let mut alike = after.clone();
+    let mut states = Vec::new();
+    for (server, former) in alike.virtual_servers.iter_mut().zip(&before.virtual_servers) {
+        for (member, former) in server.members.iter_mut().zip(&former.members) {
+            if member.state != former.state {
+                let virtual_server = server.name.clone();
+                let name =
+                    MemberName { virtual_server, address: member.address, port: member.port };
+                states.push((name, member.state));
+                member.state = former.state;
+            }
+        }
+    }
+    if alike == *before { Difference::States(states) } else { Difference::Whole }
+}
+
+#[cfg(test)]
+mod tests;

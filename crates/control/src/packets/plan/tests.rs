@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use weir_dataplane::outside;
+
+use super::*;
+
+struct Own;
+
+impl Host for Own {
+    fn address_toward(&self, to: IpAddr) -> Option<IpAddr> {
+        (to != IpAddr::from([10, 9, 9, 9])).then(|| IpAddr::from([10, 0, 0, 254]))
+    }
+
+    fn free_ports(&self) -> (u16, u16) {
+        (1_024, 32_767)
+    }
+}
+
+fn table(server: &str, pools: &str) -> LiveTable {
+    let text = format!(
+        "virtual_servers:\n  a: {{ type: fast_l4, listen: 10.0.0.1:80, {server} }}\npools:\n{pools}"
+    );
+    let loaded = weir_config::parse("test.yaml", &text);
+    let config = loaded.config.unwrap_or_else(|| panic!("{text}{:#?}", loaded.diagnostics));
+    let snapshot = config.snapshot(&weir_config::Resolutions::default());
+    LiveTable::build(Arc::new(snapshot), None, 1, &outside())
+}
+
+/// `10.0.0.2:80 up, 10.0.0.3 down`.
+fn shown(plan: &Plan) -> String {
+    let members = plan.virtual_servers[0].members.iter().map(|member| {
+        let port = member.port.map_or_else(String::new, |port| format!(":{port}"));
+        let state = match member.state {
+            MemberState::Up => "up",
+            MemberState::Draining => "draining",
+            MemberState::Down => "down",
+        };
+        format!("{}{port} {state}", member.address)
+    });
+    members.collect::<Vec<_>>().join(", ")
+}
+
+const POOL: &str = "  p: { members: [ 10.0.0.2:8080, { address: 10.0.0.3:8080, weight: 3 } ], priority: { active_members_min: 1 } }\n";
+
+#[test]
+fn members_follow_health_and_operators() {
+    let table = table("pool: p", POOL);
+    let members = &table.pools[0].members;
+    let now = || shown(&plan(&table, &Own, false));
+    assert_eq!(now(), "10.0.0.2:8080 up, 10.0.0.3:8080 up");
+    assert_eq!(plan(&table, &Own, false).virtual_servers[0].members[1].weight, 3);
+    members[0].set_health(Health::Down, 1);
+    assert_eq!(now(), "10.0.0.2:8080 down, 10.0.0.3:8080 up");
+    members[1].set_state_override(Some(AdminState::Drain));
+    assert_eq!(now(), "10.0.0.2:8080 down, 10.0.0.3:8080 draining");
+    members[1].set_state_override(Some(AdminState::Disabled));
+    assert_eq!(now(), "10.0.0.2:8080 down, 10.0.0.3:8080 draining");
+    members[1].set_state_override(None);
+    members[0].set_health(Health::Draining, 1);
+    assert_eq!(now(), "10.0.0.2:8080 draining, 10.0.0.3:8080 up");
+    assert_eq!(shown(&plan(&table, &Own, true)), "10.0.0.2:8080 draining, 10.0.0.3:8080 draining");
+}
+
+#[test]
+fn lower_priorities_and_fallbacks_stand_by() {
+    let table = table(
+        "pool: p",
+        "  p: { members: [ { address: 10.0.0.2:80, priority: 9 }, 10.0.0.3:80 ], fallback: q }\n  \
+           q: { members: [ 10.0.0.3:80, 10.0.0.4 ] }\n",
+    );
+    let now = || shown(&plan(&table, &Own, false));
+    assert_eq!(now(), "10.0.0.2:80 up, 10.0.0.3:80 draining");
+    table.pools[0].members[0].set_health(Health::Down, 1);
+    assert_eq!(now(), "10.0.0.2:80 down, 10.0.0.3:80 up");
+    table.pools[0].members[1].set_health(Health::Down, 1);
+    // The one that is in both pools is what the first says of it.
+    assert_eq!(now(), "10.0.0.2:80 down, 10.0.0.3:80 down, 10.0.0.4 up");
+}
+
+#[test]
+fn sources() {
+    let of = |source: &str| {
+        let server = format!("pool: p, fast_l4: {{ source: {source} }}");
+        plan(&table(&server, POOL), &Own, false).virtual_servers[0].source.clone()
+    };
+    let own = |first, last| {
+        let address = IpAddr::from([10, 0, 0, 254]);
+        plan::Source::Addresses(vec![SourceAddress { address, port_first: first, port_last: last }])
+    };
+    assert_eq!(of("off"), plan::Source::Client);
+    assert_eq!(of("auto"), own(1_024, 32_767));
+    assert_eq!(of("10.0.0.254"), own(1_024, 32_767));
+    assert_eq!(of("{ addresses: 10.0.0.254, ports: 2000-2999 }"), own(2_000, 2_999));
+    // Nobody who has no way sees the client's address.
+    let server = "pool: p, fast_l4: { source: auto }";
+    let table = table(server, "  p: { members: [ 10.9.9.9:80, 10.0.0.2:80 ] }\n");
+    assert_eq!(shown(&plan(&table, &Own, false)), "10.0.0.2:80 up");
+}
+
+#[test]
+fn what_is_forwarded() {
+    let check = |server: &str, delivery: plan::Delivery, members: &str| {
+        let table = table(server, "  p: { members: [ 10.0.0.2:80 ] }\n");
+        let plan = plan(&table, &Own, false);
+        assert_eq!(plan.virtual_servers[0].delivery, delivery, "{server}");
+        assert_eq!(shown(&plan), members, "{server}");
+    };
+    check("pool: p", plan::Delivery::Translate, "10.0.0.2:80 up");
+    check("pool: p, fast_l4: { translate_port: false }", plan::Delivery::Translate, "10.0.0.2 up");
+    check("pool: p, fast_l4: { dsr: true }", plan::Delivery::DirectReturn, "10.0.0.2:80 up");
+    check(
+        "pool: p, fast_l4: { translate_address: false }",
+        plan::Delivery::NextHop,
+        "10.0.0.2:80 up",
+    );
+    check("forward: route", plan::Delivery::Route, "");
+}
+
+#[test]
+fn only_what_differs_is_done() {
+    let table = table("pool: p", POOL);
+    let before = plan(&table, &Own, false);
+    assert_eq!(difference(&before, &plan(&table, &Own, false)), Difference::None);
+    table.pools[0].members[1].set_health(Health::Down, 1);
+    let after = plan(&table, &Own, false);
+    let name = MemberName {
+        virtual_server: "a".into(),
+        address: IpAddr::from([10, 0, 0, 3]),
+        port: Some(8_080),
+    };
+    let states = vec![(name, MemberState::Down)];
+    assert_eq!(difference(&before, &after), Difference::States(states));
+    let mut other = after.clone();
+    other.virtual_servers[0].members[0].weight = 2;
+    assert_eq!(difference(&before, &other), Difference::Whole);
+    other = after.clone();
+    other.virtual_servers[0].members.pop();
+    assert_eq!(difference(&before, &other), Difference::Whole);
+}

@@ -1,0 +1,86 @@
+//! What the packet path does, as its thread tells once a second: read by metrics and status, which wait for no map.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weir_packet::plan::MemberName;
+use weir_packet::{Attachment, EndedFor, ReasonCount, Totals};
+
+/// Where the thread tells, and others read.
+#[derive(Debug, Clone, Default)]
+pub struct Board(Arc<Mutex<Option<Arc<Report>>>>);
+
+impl Board {
+    /// What was told last; `None`: there is no packet path.
+    pub fn report(&self) -> Option<Arc<Report>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn tell(&self, report: Option<Report>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = report.map(Arc::new);
+    }
+}
+
+/// What the packet path did and does.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Its name.
+    pub name: String,
+    /// Flows of a former process go on in it.
+    pub taken_over: bool,
+    /// Its interfaces.
+    pub attachments: Vec<Attachment>,
+    /// Per virtual server.
+    pub servers: Vec<(String, Totals)>,
+    /// Per member of each virtual server, with its flows.
+    pub members: Vec<(MemberName, Totals, u64)>,
+    /// Why packets were not forwarded.
+    pub reasons: Vec<ReasonCount>,
+    /// Flows at the last whole sweep.
+    pub flows: u64,
+    /// Flows that there may be.
+    pub flows_max: u32,
+    /// Flows that sweeps and commands have ended.
+    pub ended: Ended,
+    /// Resets that were sent.
+    pub resets: u64,
+    /// What went wrong last; `None`: nothing does.
+    pub failure: Option<String>,
+}
+
+/// Flows that were ended since weir started, by the reason.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ended([u64; 5]);
+
+impl Ended {
+    const REASONS: [(EndedFor, &'static str); 5] = [
+        (EndedFor::Idle, "idle"),
+        (EndedFor::Closed, "closed"),
+        (EndedFor::MemberDown, "member_down"),
+        (EndedFor::Removed, "removed"),
+        (EndedFor::Command, "command"),
+    ];
+
+    pub(super) fn count(&mut self, why: EndedFor) {
+        let places = Self::REASONS.iter().zip(&mut self.0);
+        for ((reason, _), count) in places {
+            *count += u64::from(*reason == why);
+        }
+    }
+
+    /// Each reason, and how many flows.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Self::REASONS.iter().zip(self.0).map(|((_, name), count)| (*name, count))
+    }
+}
+
+impl Report {
+    /// `xdp on eth0, tcx on eth1`; the interfaces that have none are left out.
+    pub fn rungs(&self) -> String {
+        rungs(&self.attachments)
+    }
+}
+
+pub(super) fn rungs(attachments: &[Attachment]) -> String {
+    let has = |it: &Attachment| Some(format!("{} on {}", it.rung?.name(), it.interface));
+    attachments.iter().filter_map(has).collect::<Vec<_>>().join(", ")
+}

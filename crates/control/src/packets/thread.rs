@@ -1,0 +1,373 @@
+//! The thread that has the packet path: it waits for maps, so that nobody else does.
+//!
+//! Every [`TICK`] it looks whether members are up or down that were not, once a second it ends flows that have rested, and
+//! tells the [`Board`] what there is. Commands come over a bounded channel.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use weir_config::snapshot::packet::Delivery;
+use weir_exchange::shared::live::LiveTable;
+use weir_packet::plan::Plan;
+use weir_packet::{
+    Attachment, Ended, Error, Flow, FlowFilter, Options, PacketPath, Resetter, RungsAllowed,
+};
+
+use super::host::ThisHost;
+use super::lock::Lock;
+use super::plan::{Difference, difference, plan};
+use super::report::{Board, Report};
+use crate::events::Events;
+
+/// How often members are looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often flows are looked at, and what there is is told.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often addresses of this host are looked up anew.
+const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Flows that one command ends at most.
+pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
+
+/// What the thread is asked for.
+pub(super) enum Command {
+    /// To have packets by these interfaces.
+    Open(Wanted, SyncSender<Result<Vec<Attachment>, String>>),
+    /// To do what this table says from now on.
+    InForce(Arc<LiveTable>),
+    /// To list flows.
+    Flows(FlowFilter, oneshot::Sender<Result<Vec<Flow>, String>>),
+    /// To end flows.
+    End(FlowFilter, oneshot::Sender<Result<EndedFlows, String>>),
+    /// To let nothing new in, and to end with the last flow, or then.
+    Drain(Instant),
+    /// To end now.
+    Stop(Exit),
+}
+
+/// What becomes of flows when the thread ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// They end.
+    Detach,
+    /// They go on without weir.
+    Keep,
+    /// They go on if there were any before this process, or a configuration was in force.
+    Abandon,
+}
+
+/// How packets are to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub options: Options,
+    pub interfaces: Vec<String>,
+    pub allowed: RungsAllowed,
+}
+
+/// What became of flows that a command ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EndedFlows {
+    /// How many.
+    pub flows: u64,
+    /// How many ends got a reset.
+    pub resets: u64,
+}
+
+/// A packet path that is open, and locked.
+struct Open {
+    path: PacketPath,
+    options: Options,
+    resetter: Resetter,
+    lock: Lock,
+}
+
+/// What the thread has.
+pub(super) struct Keeper {
+    events: Events,
+    board: Board,
+    open: Option<Open>,
+    table: Option<Arc<LiveTable>>,
+    plan: Option<Plan>,
+    report: Report,
+    /// Sum of the epochs of all pools: members have changed when it has.
+    epochs: u64,
+    swept_at: Instant,
+    is_sweeping: bool,
+    entries: u64,
+    /// Flows at the last whole sweep; `None`: there was none yet.
+    flows: Option<u64>,
+    planned_at: Instant,
+    drains_until: Option<Instant>,
+}
+
+impl Keeper {
+    pub fn new(events: Events, board: Board) -> Self {
+        let now = Instant::now();
+        Self {
+            events,
+            board,
+            open: None,
+            table: None,
+            plan: None,
+            report: Report::default(),
+            epochs: 0,
+            swept_at: now,
+            is_sweeping: false,
+            entries: 0,
+            flows: None,
+            planned_at: now,
+            drains_until: None,
+        }
+    }
+
+    /// Does what it is asked for until it is told to end.
+    pub fn run(mut self, commands: &Receiver<Command>) {
+        loop {
+            match commands.recv_timeout(TICK) {
+                Ok(Command::Stop(exit)) => return self.stop(exit),
+                Ok(command) => self.obey(command),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.stop(Exit::Abandon),
+            }
+            if self.tick() {
+                return self.stop(Exit::Detach);
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Open(wanted, answer) => {
+                // Nobody waits any more: it is open all the same.
+                let _ = answer.send(self.open(wanted));
+            }
+            Command::InForce(table) => {
+                self.table = Some(table);
+                self.put_in_force();
+            }
+            Command::Flows(filter, answer) => {
+                let _ = answer.send(self.flows(&filter));
+            }
+            Command::End(filter, answer) => {
+                let _ = answer.send(self.end(&filter));
+            }
+            Command::Drain(until) => {
+                self.drains_until = Some(until);
+                self.put_in_force();
+                // Those that are there now are counted before it is said that there are none.
+                self.flows = None;
+                self.is_sweeping = false;
+                self.swept_at = Instant::now() - SWEEP_INTERVAL;
+            }
+            Command::Stop(_) => {}
+        }
+    }
+
+    /// Has packets by these interfaces; on error by none.
+    fn open(&mut self, wanted: Wanted) -> Result<Vec<Attachment>, String> {
+        if self.open.as_ref().is_some_and(|open| open.options != wanted.options) {
+            self.close(false);
+        }
+        if self.open.is_none() {
+            let name = &wanted.options.name;
+            let before = Lock::take(name)?;
+            let path = PacketPath::open(&wanted.options).map_err(|error| error.to_string())?;
+            let lock = match before {
+                Some(lock) => lock,
+                None => Lock::take(name)?.ok_or("no BPF file system is mounted at /sys/fs/bpf")?,
+            };
+            let resetter = Resetter::open().map_err(|error| error.to_string())?;
+            self.report = Report {
+                name: wanted.options.name.clone(),
+                taken_over: path.taken_over(),
+                flows_max: wanted.options.flows_max,
+                ..Report::default()
+            };
+            self.open = Some(Open { path, options: wanted.options, resetter, lock });
+            // The table in force goes on in the tables that are new.
+            self.plan = None;
+            if self.table.is_some() {
+                self.put_in_force();
+            }
+        }
+        let Some(open) = &mut self.open else { return Err("it is not open".into()) };
+        match open.path.attach(&wanted.interfaces, wanted.allowed) {
+            Ok(attachments) => {
+                self.report.attachments.clone_from(&attachments);
+                Ok(attachments)
+            }
+            Err(error) => {
+                let had_any = self.report.attachments.iter().any(|it| it.rung.is_some());
+                if !had_any {
+                    self.close(false);
+                }
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Does what the table says.
+    fn put_in_force(&mut self) {
+        let (Some(table), Some(open)) = (&self.table, &mut self.open) else { return };
+        self.epochs = epochs(table);
+        self.planned_at = Instant::now();
+        let next = plan(table, &ThisHost::look(), self.drains_until.is_some());
+        let done = match self.plan.as_ref().map_or(Difference::Whole, |it| difference(it, &next)) {
+            Difference::None => Ok(()),
+            Difference::States(states) => {
+                states.iter().try_for_each(|(member, state)| open.path.set_member(member, *state))
+            }
+            Difference::Whole => open.path.apply(&next).map(|_| ()),
+        };
+        match done {
+            Ok(()) => self.plan = Some(next),
+            Err(error) => {
+                // What was written of it is not known: the next time all of it is.
+                self.plan = None;
+                self.fail("does not do what the configuration says", &error);
+            }
+        }
+    }
+
+    /// What there is to do from time to time. Returns whether it has drained.
+    fn tick(&mut self) -> bool {
+        let Some(table) = self.table.clone() else { return false };
+        let routes_may_differ = self.planned_at.elapsed() >= ROUTES_INTERVAL;
+        if self.epochs != epochs(&table) || self.plan.is_none() || routes_may_differ {
+            self.put_in_force();
+        }
+        if self.is_sweeping || self.swept_at.elapsed() >= SWEEP_INTERVAL {
+            self.sweep();
+        }
+        let Some(until) = self.drains_until else { return false };
+        let packets = table.snapshot.packets.iter();
+        // Flows that are answered directly are not followed to their end.
+        let is_followed = packets
+            .flat_map(|packets| &packets.servers)
+            .all(|server| server.delivery != Delivery::DirectReturn);
+        (is_followed && self.flows == Some(0)) || Instant::now() >= until
+    }
+
+    /// Ends flows that have rested, so many at a time that commands do not wait.
+    fn sweep(&mut self) {
+        if !self.is_sweeping {
+            self.swept_at = Instant::now();
+            self.entries = 0;
+        }
+        let Some(open) = &mut self.open else { return };
+        match open.path.sweep(weir_packet::now()) {
+            Ok(sweep) => {
+                self.entries += sweep.entries;
+                self.is_sweeping = !sweep.whole;
+                if sweep.whole {
+                    let ended = sweep.ended.len() as u64;
+                    // Two entries per flow, one for each direction.
+                    self.report.flows = (self.entries / 2).saturating_sub(ended);
+                    self.flows = Some(self.report.flows);
+                }
+                self.account(&sweep.ended);
+            }
+            Err(error) => {
+                self.is_sweeping = false;
+                self.fail("cannot look at its flows", &error);
+            }
+        }
+        if !self.is_sweeping {
+            self.tell();
+        }
+    }
+
+    /// Counts flows that ended, and has their ends told. Gives how many resets were sent.
+    fn account(&mut self, ended: &[Ended]) -> u64 {
+        let mut resets = 0;
+        for flow in ended {
+            self.report.ended.count(flow.why);
+            let Some(open) = &mut self.open else { continue };
+            match open.resetter.reset(flow) {
+                Ok(sent) => resets += u64::from(sent),
+                // An end that cannot be reached is told by its own timeout.
+                Err(error) => self.report.failure = Some(format!("cannot send a reset: {error}")),
+            }
+        }
+        self.report.resets += resets;
+        resets
+    }
+
+    /// Tells what there is.
+    fn tell(&mut self) {
+        let Some(open) = &self.open else { return self.board.tell(None) };
+        let read = || -> Result<_, Error> {
+            Ok((open.path.server_totals()?, open.path.member_totals()?, open.path.reasons()?))
+        };
+        match read() {
+            Ok((servers, members, reasons)) => {
+                self.report.servers = servers;
+                self.report.members = members;
+                self.report.reasons = reasons;
+                if self.plan.is_some() {
+                    self.report.failure = None;
+                }
+            }
+            Err(error) => self.fail("cannot read its counters", &error),
+        }
+        self.board.tell(Some(self.report.clone()));
+    }
+
+    fn fail(&mut self, what: &str, error: &Error) {
+        let failure = format!("{what}: {error}");
+        if self.report.failure.as_ref() != Some(&failure) {
+            self.events.error("packet path", &failure);
+        }
+        self.report.failure = Some(failure);
+        self.board.tell(Some(self.report.clone()));
+    }
+
+    fn flows(&mut self, filter: &FlowFilter) -> Result<Vec<Flow>, String> {
+        let open = self.open.as_mut().ok_or(NOT_OPEN)?;
+        open.path.flows(filter).map_err(|error| error.to_string())
+    }
+
+    fn end(&mut self, filter: &FlowFilter) -> Result<EndedFlows, String> {
+        let open = self.open.as_mut().ok_or(NOT_OPEN)?;
+        let flows = open.path.flows(filter).map_err(|error| error.to_string())?;
+        let mut ended = Vec::with_capacity(flows.len());
+        for flow in &flows {
+            // `None`: it has ended by itself meanwhile.
+            ended.extend(open.path.end_flow(flow).map_err(|error| error.to_string())?);
+        }
+        let resets = self.account(&ended);
+        Ok(EndedFlows { flows: ended.len() as u64, resets })
+    }
+
+    fn stop(mut self, exit: Exit) {
+        let was_there = self.report.taken_over || self.plan.is_some();
+        self.close(exit == Exit::Keep || exit == Exit::Abandon && was_there);
+    }
+
+    fn close(&mut self, is_kept: bool) {
+        let Some(Open { path, lock, .. }) = self.open.take() else { return };
+        self.board.tell(None);
+        if is_kept {
+            path.release();
+            let what = "goes on without weir until the next one takes it over, or `weir l4 detach`";
+            self.events.info("packet path", what);
+        } else if let Err(error) = path.detach() {
+            let what = format_args!("is not removed: {error}; `weir l4 detach` does it");
+            self.events.error("packet path", what);
+        }
+        drop(lock);
+    }
+}
+
+/// Why there is nothing to list.
+const NOT_OPEN: &str = "no virtual server is served by packets";
+
+fn epochs(table: &LiveTable) -> u64 {
+    let epochs = table.pools.iter().map(|pool| u64::from(pool.pool.epoch.load(Relaxed)));
+    epochs.fold(0, u64::wrapping_add)
+}

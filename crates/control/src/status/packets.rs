@@ -1,0 +1,166 @@
+//! The part of `/status` about virtual servers of `type: fast_l4`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use weir_config::snapshot::packet::{Fallback, PacketServer, Packets};
+use weir_exchange::shared::live::LiveTable;
+use weir_packet::Totals;
+
+use crate::observed::Observed;
+use crate::packets::{Report, member_label};
+
+/// The packet path, and who is served by it.
+#[derive(Debug, Serialize)]
+pub(super) struct PacketPathStatus {
+    name: String,
+    /// What is wrong with it.
+    failure: Option<String>,
+    /// Flows of a former process go on in it.
+    taken_over: bool,
+    interfaces: Vec<InterfaceStatus>,
+    flows: u64,
+    flows_max: u32,
+    flows_ended: BTreeMap<&'static str, u64>,
+    resets: u64,
+    /// Packets by the reason for which they were not forwarded; those reasons that there were.
+    not_forwarded: BTreeMap<&'static str, u64>,
+    virtual_servers: Vec<PacketServerStatus>,
+}
+
+#[derive(Debug, Serialize)]
+struct InterfaceStatus {
+    name: String,
+    /// `xdp`, `tcx` or `none`.
+    rung: &'static str,
+    /// Why it has no better one.
+    refused: BTreeMap<&'static str, String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PacketServerStatus {
+    name: String,
+    protocol: String,
+    listen: Vec<String>,
+    pool: Option<String>,
+    /// `packets`, `sockets` (it is among `virtual_servers` as well) or `nothing`.
+    served_by: &'static str,
+    /// By packets: `xdp on eth0, tcx on eth1`.
+    rungs: Option<String>,
+    /// Why not by packets.
+    why: Option<String>,
+    /// Why not by sockets either.
+    unserved: Option<String>,
+    /// What is otherwise than the configuration says.
+    remarks: Vec<String>,
+    counters: Counters,
+    members: Vec<PacketMemberStatus>,
+}
+
+#[derive(Debug, Serialize)]
+struct PacketMemberStatus {
+    address: String,
+    flows: u64,
+    counters: Counters,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Counters {
+    flows: u64,
+    packets_in: u64,
+    bytes_in: u64,
+    packets_out: u64,
+    bytes_out: u64,
+}
+
+impl Counters {
+    fn of(totals: &Totals) -> Self {
+        let Totals { flows, packets_in, bytes_in, packets_out, bytes_out } = *totals;
+        Self { flows, packets_in, bytes_in, packets_out, bytes_out }
+    }
+}
+
+/// `None` where the configuration has nothing for it.
+pub(super) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<PacketPathStatus> {
+    let packets = table.snapshot.packets.as_ref()?;
+    let report = observed.packets.report().unwrap_or_default();
+    Some(PacketPathStatus {
+        name: packets.path.name.to_string(),
+        failure: report.failure.clone(),
+        taken_over: report.taken_over,
+        interfaces: report.attachments.iter().map(interface).collect(),
+        flows: report.flows,
+        flows_max: packets.path.flows_max,
+        flows_ended: report.ended.all().collect(),
+        resets: report.resets,
+        not_forwarded: report
+            .reasons
+            .iter()
+            .filter(|count| count.packets > 0)
+            .map(|count| (count.reason.name(), count.packets))
+            .collect(),
+        virtual_servers: servers(table, packets, &report),
+    })
+}
+
+fn interface(attachment: &weir_packet::Attachment) -> InterfaceStatus {
+    let refused = attachment.refused.iter().map(|it| (it.rung.name(), it.why.clone()));
+    InterfaceStatus {
+        name: attachment.interface.clone(),
+        rung: attachment.rung.map_or("none", |rung| rung.name()),
+        refused: refused.collect(),
+    }
+}
+
+fn servers(table: &LiveTable, packets: &Packets, report: &Report) -> Vec<PacketServerStatus> {
+    let of_packets = packets.servers.iter().map(|it| {
+        let totals = report.servers.iter().find(|(name, _)| *name == *it.name);
+        PacketServerStatus {
+            rungs: Some(report.rungs()),
+            counters: totals.map_or_else(Counters::default, |(_, totals)| Counters::of(totals)),
+            members: members(it, report),
+            ..server(table, it, "packets")
+        }
+    });
+    let fallen = packets.fallen.iter().map(|it| {
+        let mut status =
+            server(table, &it.server, if it.unserved.is_none() { "sockets" } else { "nothing" });
+        status.why = Some(it.why.to_string());
+        status.unserved = it.unserved.as_deref().map(str::to_owned);
+        status.remarks = match &it.server.fallback {
+            Fallback::Proxy { remarks, .. } if it.unserved.is_none() => {
+                remarks.iter().map(|it| it.to_string()).collect()
+            }
+            _ => Vec::new(),
+        };
+        status
+    });
+    of_packets.chain(fallen).collect()
+}
+
+fn server(table: &LiveTable, server: &PacketServer, served_by: &'static str) -> PacketServerStatus {
+    PacketServerStatus {
+        name: server.name.to_string(),
+        protocol: server.protocol.to_string(),
+        listen: server.destinations.iter().map(|it| it.to_string()).collect(),
+        pool: server.pool.map(|pool| table.snapshot.pools[pool].name.to_string()),
+        served_by,
+        rungs: None,
+        why: None,
+        unserved: None,
+        remarks: server.remarks.iter().map(|it| it.to_string()).collect(),
+        counters: Counters::default(),
+        members: Vec::new(),
+    }
+}
+
+fn members(server: &PacketServer, report: &Report) -> Vec<PacketMemberStatus> {
+    let members = report.members.iter().filter(|(name, ..)| *name.virtual_server == *server.name);
+    members
+        .map(|(name, totals, flows)| PacketMemberStatus {
+            address: member_label(name.address, name.port),
+            flows: *flows,
+            counters: Counters::of(totals),
+        })
+        .collect()
+}

@@ -1,0 +1,84 @@
+//! `weir check --explain`: how each virtual server would be served here, and by this user.
+
+use std::fmt::Write as _;
+
+use weir_config::snapshot::Service;
+use weir_config::snapshot::packet::{Fallback, PacketServer, PathSettings};
+use weir_config::{Config, Resolutions};
+use weir_control::packets::obstacle;
+
+/// One paragraph per virtual server. It is a prediction: which way the driver of an interface has shows when it is tried.
+pub(super) fn explain(config: &Config) -> String {
+    let snapshot = config.snapshot(&Resolutions::default());
+    let mut text = String::new();
+    for server in &snapshot.virtual_servers {
+        let kind = match &server.service {
+            Service::Http => "http",
+            Service::Tcp(_) => "tcp",
+        };
+        put(&mut text, format_args!("virtual server {} (type {kind}): by sockets", server.name));
+    }
+    if let Some(packets) = &snapshot.packets {
+        let path = &packets.path;
+        let obstacle = match (path.rungs.xdp, path.rungs.tcx) {
+            (false, false) => Some("`rungs` has neither `xdp` nor `tcx`".to_owned()),
+            _ => obstacle(),
+        };
+        for server in &packets.servers {
+            put_packet_server(&mut text, server, path, obstacle.as_deref());
+        }
+        if let (true, Some(obstacle)) = (path.guards(), &obstacle) {
+            put(
+                &mut text,
+                format_args!("packet_path: `deny` and `syn_cookies` would not hold: {obstacle}"),
+            );
+        }
+    }
+    text
+}
+
+fn put_packet_server(
+    text: &mut String,
+    server: &PacketServer,
+    path: &PathSettings,
+    obstacle: Option<&str>,
+) {
+    let title =
+        format!("virtual server {} (type fast_l4, protocol {})", server.name, server.protocol);
+    let Some(obstacle) = obstacle else {
+        let rungs = match (path.rungs.xdp, path.rungs.tcx) {
+            (true, true) => "xdp, or tcx where the driver has no XDP",
+            (true, false) => "xdp",
+            _ => "tcx",
+        };
+        let interfaces = path
+            .interfaces
+            .as_ref()
+            .map_or_else(|| "all interfaces that are up".to_owned(), |names| names.join(", "));
+        put(text, format_args!("{title}: by packets: {rungs}, on {interfaces}"));
+        return put_remarks(text, &server.remarks);
+    };
+    match &server.fallback {
+        Fallback::Proxy { remarks, .. } if path.rungs.proxy => {
+            put(text, format_args!("{title}: by sockets, as type tcp: {obstacle}"));
+            put_remarks(text, remarks);
+        }
+        Fallback::Proxy { .. } => {
+            put(text, format_args!("{title}: not served: {obstacle}, and `rungs` has no `proxy`"));
+        }
+        Fallback::None(why) => {
+            put(text, format_args!("{title}: not served: {obstacle}, and {why}"))
+        }
+    }
+}
+
+fn put_remarks(text: &mut String, remarks: &[std::sync::Arc<str>]) {
+    for remark in remarks {
+        put(text, format_args!("  {remark}"));
+    }
+}
+
+/// Writing into a string does not fail.
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(text, "{line}");
+}

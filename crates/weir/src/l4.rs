@@ -1,0 +1,247 @@
+//! `weir l4`: what the kernel forwards for virtual servers of type fast_l4.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::admin::client::{Error, segment};
+use crate::admin::model::{EndedFlows, Flow, Flows};
+use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
+use crate::admin::{self, Connection, EXIT_REFUSED};
+use crate::output;
+
+/// List and end flows of virtual servers of type fast_l4, and remove what a crash left in the kernel
+///
+/// Exit status: 0 done; 1 refused; 2 wrong usage; 3 weir cannot be reached.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir l4 flows --virtual-server shop\n  \
+                        weir l4 flows --client 192.0.2.7 --json\n  \
+                        weir l4 end --member 10.0.0.11:80\n  \
+                        weir l4 detach    after `on_exit: keep`, or a crash")]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Flows(ListArguments),
+    End(EndArguments),
+    Detach(DetachArguments),
+}
+
+/// Which flows are meant; what is not given is any.
+#[derive(Debug, Args)]
+struct Filter {
+    /// Those of this virtual server
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    virtual_server: Option<String>,
+
+    /// Those to this member: its address, with or without its port
+    #[arg(long, value_name = "ADDRESS", value_parser = NonEmptyStringValueParser::new())]
+    member: Option<String>,
+
+    /// Those of this client
+    #[arg(long, value_name = "IP")]
+    client: Option<IpAddr>,
+}
+
+/// List flows: who speaks to whom, since when, and how much
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir l4 flows\n  \
+                        weir l4 flows --virtual-server shop --member 10.0.0.11\n  \
+                        weir l4 flows --max 100000 --json | jq '.flows | length'")]
+struct ListArguments {
+    #[command(flatten)]
+    filter: Filter,
+
+    /// So many at most
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
+    max: u32,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    /// Print weir's own answer, JSON, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// End flows; both ends of TCP flows get a reset
+///
+/// Needs the unix socket of the admin listener. One call ends 65,536 flows at most: repeat it until it says 0.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir l4 end --client 192.0.2.7\n  \
+                        weir l4 end --virtual-server shop --member 10.0.0.11:80\n  \
+                        weir l4 end --all")]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true)
+    .args(["virtual_server", "member", "client", "all"])))]
+struct EndArguments {
+    #[command(flatten)]
+    filter: Filter,
+
+    /// All flows
+    #[arg(long, conflicts_with_all = ["virtual_server", "member", "client"])]
+    all: bool,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Remove programs and tables that a weir left in the kernel which crashed, or was told to keep its flows
+///
+/// Flows that they forward end. What a running weir has is left alone. Needs root, or the capabilities of the packet path.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir l4 detach\n  \
+                        weir l4 detach edge    that of `packet_path: { name: edge }` alone")]
+struct DetachArguments {
+    /// The `packet_path.name` of its configuration [default: all]
+    name: Option<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match &arguments.action {
+        Action::Flows(arguments) => match list(arguments, admin::paint_of_stdout()) {
+            Ok(text) => admin::print("weir l4 flows", &text),
+            Err(error) => admin::refuse("weir l4 flows", &error),
+        },
+        Action::End(arguments) => match end(arguments) {
+            Ok(text) => admin::print("weir l4 end", &text),
+            Err(error) => admin::refuse("weir l4 end", &error),
+        },
+        Action::Detach(arguments) => detach(arguments.name.as_deref()),
+    }
+}
+
+impl Filter {
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        let client = self.client.map(|client| client.to_string());
+        let all = [
+            ("virtual_server", self.virtual_server.clone()),
+            ("member", self.member.clone()),
+            ("client", client),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+}
+
+fn list(arguments: &ListArguments, paint: Paint) -> Result<String, Error> {
+    let client = arguments.connection.client()?;
+    let mut path = format!("/l4/flows?max={}", arguments.max);
+    for (key, value) in arguments.filter.pairs() {
+        path += &format!("&{key}={}", segment(&value));
+    }
+    let document = client.get(&path)?;
+    let flows: Flows = client.read(&document)?;
+    if arguments.json {
+        return Ok(String::from_utf8_lossy(&document).into_owned());
+    }
+    Ok(render(&flows, paint))
+}
+
+fn render(flows: &Flows, paint: Paint) -> String {
+    let mut table = Table::new(&[
+        ("protocol", Side::Left),
+        ("virtual server", Side::Left),
+        ("client", Side::Left),
+        ("destination", Side::Left),
+        ("member", Side::Left),
+        ("state", Side::Left),
+        ("age", Side::Right),
+        ("idle", Side::Right),
+        ("bytes in", Side::Right),
+        ("bytes out", Side::Right),
+    ]);
+    for flow in &flows.flows {
+        table.row(Tone::Plain, cells(flow));
+    }
+    let mut text = table.render(paint, "");
+    let more = if flows.more { ", and perhaps more: see --max" } else { "" };
+    text += &format!("{}{more}\n", counted(flows.flows.len() as u64, "flow"));
+    text
+}
+
+fn cells(flow: &Flow) -> [String; 10] {
+    let none = || "-".to_owned();
+    let time = |seconds| span(std::time::Duration::from_secs(seconds));
+    [
+        match flow.protocol {
+            6 => "tcp".into(),
+            17 => "udp".into(),
+            1 | 58 => "icmp".into(),
+            other => other.to_string(),
+        },
+        flow.virtual_server.clone().unwrap_or_else(none),
+        flow.client.clone(),
+        flow.destination.clone(),
+        flow.member.clone().unwrap_or_else(none),
+        flow.state.clone(),
+        time(flow.age_seconds),
+        time(flow.idle_seconds),
+        grouped(flow.bytes_in),
+        grouped(flow.bytes_out),
+    ]
+}
+
+fn end(arguments: &EndArguments) -> Result<String, Error> {
+    let client = arguments.connection.client()?;
+    let pairs = arguments.filter.pairs().into_iter();
+    let mut wanted: serde_json::Map<String, Value> =
+        pairs.map(|(key, value)| (key.to_owned(), value.into())).collect();
+    if arguments.all {
+        wanted.insert("all".into(), json!(true));
+    }
+    let document = client.post("/l4/flows/end", &Value::Object(wanted))?;
+    let ended: EndedFlows = client.read(&document)?;
+    Ok(format!("{} ended, {} sent\n", counted(ended.flows, "flow"), counted(ended.resets, "reset")))
+}
+
+fn detach(name: Option<&str>) -> ExitCode {
+    match weir_control::packets::detach_leftovers(name) {
+        Ok(removed) if removed.is_empty() => {
+            admin::print("weir l4 detach", "nothing is left in the kernel\n")
+        }
+        Ok(removed) => {
+            let names = removed.iter().map(|name| format!("removed the packet path {name}\n"));
+            admin::print("weir l4 detach", &names.collect::<String>())
+        }
+        Err(error) => {
+            output::tell(format_args!("weir l4 detach: {error}\n"));
+            ExitCode::from(EXIT_REFUSED)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_are_a_table() {
+        let flows: Flows = serde_json::from_value(json!({
+            "more": true,
+            "flows": [{
+                "protocol": 6, "virtual_server": "shop", "client": "192.0.2.7:40000",
+                "destination": "203.0.113.1:80", "member": "10.0.0.11:8080", "state": "open",
+                "age_seconds": 61, "idle_seconds": 0, "bytes_in": 1_204, "bytes_out": 9,
+            }],
+        }))
+        .unwrap();
+        let expected = "\
+protocol  virtual server  client           destination     member          state    age  idle  bytes in  bytes out
+tcp       shop            192.0.2.7:40000  203.0.113.1:80  10.0.0.11:8080  open   1 min   0 s     1,204          9
+1 flow, and perhaps more: see --max
+";
+        let text: Vec<String> =
+            render(&flows, Paint::Plain).lines().map(|line| line.trim_start().to_owned()).collect();
+        assert_eq!(text, expected.lines().collect::<Vec<_>>());
+    }
+}
