@@ -25,6 +25,8 @@ impl Board {
 pub struct Report {
     /// Its name.
     pub name: String,
+    /// The generation of the table that it does what it says of.
+    pub generation: u64,
     /// Flows of a former process go on in it.
     pub taken_over: bool,
     /// Its interfaces.

@@ -149,6 +149,7 @@ impl Keeper {
             Command::InForce(table) => {
                 self.table = Some(table);
                 self.put_in_force();
+                self.tell();
             }
             Command::Flows(filter, answer) => {
                 let _ = answer.send(self.flows(&filter));
@@ -225,7 +226,10 @@ impl Keeper {
             Difference::Whole => open.path.apply(&next).map(|_| ()),
         };
         match done {
-            Ok(()) => self.plan = Some(next),
+            Ok(()) => {
+                self.plan = Some(next);
+                self.report.generation = table.generation;
+            }
             Err(error) => {
                 // What was written of it is not known: the next time all of it is.
                 self.plan = None;

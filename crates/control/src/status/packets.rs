@@ -16,6 +16,8 @@ pub(super) struct PacketPathStatus {
     name: String,
     /// What is wrong with it.
     failure: Option<String>,
+    /// That of the configuration which it does: while it is behind `configuration.generation`, the kernel is being told.
+    generation: u64,
     /// Flows of a former process go on in it.
     taken_over: bool,
     interfaces: Vec<InterfaceStatus>,
@@ -87,6 +89,7 @@ pub(super) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<Pack
     Some(PacketPathStatus {
         name: packets.path.name.to_string(),
         failure: report.failure.clone(),
+        generation: report.generation,
         taken_over: report.taken_over,
         interfaces: report.attachments.iter().map(interface).collect(),
         flows: report.flows,

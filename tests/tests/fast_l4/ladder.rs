@@ -1,0 +1,110 @@
+//! Which rung a virtual server gets, and where that is said.
+
+use weir_tests::proxy::weir_binary;
+use weir_tests::{STEP_TIMEOUT, eventually, require};
+
+use crate::network::{Network, at};
+use crate::server;
+
+const WITHOUT: [&str; 4] =
+    ["setpriv", "--bounding-set", "-bpf,-sys_admin,-net_admin,-perfmon", "--"];
+
+#[test]
+fn without_capabilities_sockets_take_the_place_of_packets() {
+    require!("setpriv");
+    let Some(mut network) = Network::make() else { return };
+    let servers = "virtual_servers:\n  \
+        a: { type: fast_l4, listen: 10.77.1.1:80, pool: p, fast_l4: { mss_max: 1200 } }\n  \
+        b: { type: fast_l4, listen: 10.77.1.1:53, protocol: udp, pool: p }\n";
+    network.configure("", &format!("{servers}pools: {{ p: {{ members: [ 10.77.2.2:9000 ] }} }}\n"));
+    network.start_as(&WITHOUT);
+    let mut connection = network.connect("10.77.1.1:80");
+    assert_eq!(connection.source.ip(), at("10.77.2.1:0").ip());
+    connection.echo();
+    let (a, b) = (network.server("a"), network.server("b"));
+    assert_eq!(a["served_by"], "sockets");
+    let why = "this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON";
+    assert_eq!(a["why"], why);
+    let remarks = a["remarks"].to_string();
+    assert!(remarks.contains("`mss_max` has no effect on relayed connections"), "{remarks}");
+    assert_eq!(b["served_by"], "nothing");
+    let unserved = "sockets can take the place of packets for `protocol: tcp` alone";
+    assert_eq!(b["unserved"], unserved);
+    let problems = network.status()["problems"].to_string();
+    assert!(problems.contains("virtual server b is not served: no packets"), "{problems}");
+    let told = network.weir().output();
+    assert!(
+        told.contains(&format!("virtual server a is served by sockets, not by packets: {why}")),
+        "{told}"
+    );
+    assert!(told.contains("error ladder: virtual server b is not served"), "{told}");
+    let page = network.command(&["status"]);
+    assert!(page.contains(&format!("served by    sockets, not packets: {why}")), "{page}");
+    // Where sockets may not be tried, nobody serves it, and that is said.
+    network.configure(
+        ", rungs: [ xdp, tcx ]",
+        &format!("{servers}pools: {{ p: {{ members: [ 10.77.2.2:9000 ] }} }}\n"),
+    );
+    network.reload();
+    assert_eq!(network.server("a")["unserved"], "`rungs` has no `proxy`");
+    assert!(!network.has_pins());
+    // It is said beforehand, too.
+    let check = |before: &[&str]| {
+        let mut words: Vec<String> = before.iter().map(|word| (*word).to_owned()).collect();
+        let file = network.file();
+        words.extend([
+            weir_binary().to_string_lossy().into_owned(),
+            "check".into(),
+            "--explain".into(),
+            file,
+        ]);
+        weir_tests::tools::run(std::process::Command::new(&words[0]).args(&words[1..]))
+    };
+    network.configure("", &format!("{servers}pools: {{ p: {{ members: [ 10.77.2.2:9000 ] }} }}\n"));
+    let text = check(&WITHOUT);
+    assert!(
+        text.contains(&format!("a (type fast_l4, protocol tcp): by sockets, as type tcp: {why}\n")),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!(
+            "b (type fast_l4, protocol udp): not served: {why}, and {unserved}\n"
+        )),
+        "{text}"
+    );
+    let text = check(&[]);
+    assert!(text.contains("b (type fast_l4, protocol udp): by packets: xdp, or tcx where the driver has no XDP, on all interfaces that are up\n"), "{text}");
+}
+
+#[test]
+fn where_xdp_is_refused_tcx_takes_its_place() {
+    let Some(mut network) = Network::make() else { return };
+    // A bridge has no XDP of its own.
+    network.shell("adc", "ip link add alone type bridge; ip addr add 10.77.5.1/24 dev alone; ip link set dev alone up");
+    network.configure(
+        ", interfaces: [ clients, servers, alone ]",
+        &format!("{}{}", server("listen: 10.77.9.1:80, pool: p"), crate::POOL),
+    );
+    network.start();
+    assert_eq!(network.server("a")["rungs"], "xdp on clients, xdp on servers, tcx on alone");
+    let status = network.status();
+    let alone = status["packet_path"]["interfaces"].as_array().and_then(|all| all.last()).cloned();
+    let alone = alone.expect("three interfaces");
+    assert!(alone["refused"]["xdp"].as_str().is_some_and(|why| !why.is_empty()), "{alone}");
+    network.connect("10.77.9.1:80").echo();
+    eventually("it is told", STEP_TIMEOUT, || {
+        network.weir().output().contains("virtual server a is served by packets: xdp on clients")
+    });
+}
+
+#[test]
+fn what_guards_sockets_needs_no_virtual_server_of_packets() {
+    let Some(mut network) = Network::make() else { return };
+    let rest = "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n";
+    network.configure(", deny: [ 10.77.1.2 ]", rest);
+    network.start();
+    assert!(network.try_connect("10.77.1.1:80").is_none());
+    network.configure(", deny: [ 10.77.1.3 ]", rest);
+    network.reload();
+    network.connect("10.77.1.1:80").echo();
+}

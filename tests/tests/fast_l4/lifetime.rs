@@ -1,0 +1,141 @@
+//! What outlasts what: members, reloads, restarts, crashes.
+
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+use crate::network::{Connection, FIRST, Network, SECOND, at};
+use crate::{POOL, server};
+
+/// Connections until both members have one.
+fn connect_to_both(network: &Network) -> Vec<Connection> {
+    let mut all = Vec::new();
+    let has =
+        |all: &[Connection], member| all.iter().any(|it: &Connection| it.member == at(member));
+    while !(has(&all, FIRST) && has(&all, SECOND)) {
+        assert!(all.len() < 64, "one member gets nothing");
+        all.push(network.connect("10.77.9.1:80"));
+    }
+    all
+}
+
+#[test]
+fn a_member_that_is_drained_keeps_its_flows_and_one_that_is_down_loses_them() {
+    let Some(mut network) = Network::make() else { return };
+    let monitors = "monitors: [ { type: tcp, port: 9100, interval: 200ms, timeout: 200ms, rise: 1, fall: 1 } ]";
+    network.serve("10.77.2.2:9100");
+    let pool = format!("pools: {{ p: {{ members: [ {FIRST}, {SECOND} ], {monitors} }} }}\n");
+    network.configure("", &format!("{}{pool}", server("listen: 10.77.9.1:80, pool: p")));
+    network.start();
+    // The second answers no probe.
+    for _ in 0..8 {
+        assert_eq!(network.connect("10.77.9.1:80").member, at(FIRST));
+    }
+    network.serve("10.77.2.3:9100");
+    eventually("the second is up", STEP_TIMEOUT, || {
+        network.connect("10.77.9.1:80").member == at(SECOND)
+    });
+    let mut connections = connect_to_both(&network);
+    network.command(&["member", "p", SECOND, "drain"]);
+    eventually("the second gets nothing new", STEP_TIMEOUT, || {
+        (0..16).all(|_| network.connect("10.77.9.1:80").member == at(FIRST))
+    });
+    for connection in &mut connections {
+        connection.echo();
+    }
+    network.command(&["member", "p", SECOND, "reset"]);
+    // Its probes are refused from now on.
+    network.shell("server", "ip route add blackhole 10.77.2.1/32; sleep 0");
+    eventually("both are down, and flows are reset", STEP_TIMEOUT, || {
+        connections.iter_mut().all(|it| it.try_echo().is_err())
+    });
+    let ended = network.status()["packet_path"]["flows_ended"]["member_down"].clone();
+    assert!(ended.as_u64() >= Some(connections.len() as u64), "{ended}");
+}
+
+#[test]
+fn flows_outlast_reloads() {
+    let Some(mut network) = Network::make() else { return };
+    let server =
+        server("listen: [ 10.77.9.1:80, 10.77.9.1:81 ], pool: p, fast_l4: { source: auto }");
+    network.configure("", &format!("{server}{POOL}"));
+    network.start();
+    let mut connections = connect_to_both(&network);
+    // Without the second: what it has goes on, and nothing new comes to it.
+    let one = format!("pools: {{ p: {{ members: [ {FIRST} ] }} }}\n");
+    network.configure("", &format!("{server}{one}"));
+    network.reload();
+    for connection in &mut connections {
+        connection.echo();
+    }
+    for _ in 0..8 {
+        assert_eq!(network.connect("10.77.9.1:80").member, at(FIRST));
+    }
+    // Another rung: programs are replaced.
+    network.configure(", rungs: [ tcx ]", &format!("{server}{POOL}"));
+    network.reload();
+    assert_eq!(network.server("a")["rungs"], "tcx on clients, tcx on servers");
+    for connection in &mut connections {
+        connection.echo();
+    }
+    // A configuration that cannot be in force changes nothing.
+    network.configure("", "virtual_servers: { a: { type: http, listen: 10.99.9.9:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n");
+    network.weir().signal(rustix::process::Signal::HUP);
+    eventually("it is refused", STEP_TIMEOUT, || {
+        network.weir().output().contains("was not reloaded")
+    });
+    for connection in &mut connections {
+        connection.echo();
+    }
+    // Without any of type fast_l4 nothing is left in the kernel.
+    network.configure("", "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n");
+    network.reload();
+    eventually("it is detached", STEP_TIMEOUT, || !network.has_pins());
+    network.connect("10.77.1.1:80").echo();
+}
+
+#[test]
+fn flows_outlast_restarts_and_crashes_and_can_be_removed() {
+    let Some(mut network) = Network::make() else { return };
+    let rest =
+        format!("{}{POOL}", server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }"));
+    network.configure(", on_exit: keep", &rest);
+    network.start();
+    let mut connections = connect_to_both(&network);
+    network.end();
+    // Nobody steers, and packets go on: new flows, too.
+    connections.push(network.connect("10.77.9.1:80"));
+    for connection in &mut connections {
+        connection.echo();
+    }
+    network.start();
+    assert_eq!(network.status()["packet_path"]["taken_over"], true);
+    for connection in &mut connections {
+        connection.echo();
+    }
+    assert_eq!(network.flows(&[]).len(), connections.len());
+    network.kill();
+    for connection in &mut connections {
+        connection.echo();
+    }
+    network.start();
+    assert_eq!(network.flows(&[]).len(), connections.len());
+    // What a running weir has is left alone.
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| network.detach()));
+    assert!(refused.is_err() && network.has_pins());
+    network.kill();
+    let told = network.detach();
+    assert!(told.starts_with("removed the packet path "), "{told}");
+    assert!(!network.has_pins());
+    assert!(network.try_connect("10.77.9.1:80").is_none());
+    assert_eq!(network.detach(), "nothing is left in the kernel\n");
+}
+
+#[test]
+fn flows_that_rest_are_ended_and_told() {
+    let Some(mut network) = Network::make() else { return };
+    let server = server("listen: 10.77.9.1:80, pool: p, fast_l4: { idle_timeout: 1s }");
+    network.configure("", &format!("{server}{POOL}"));
+    network.start();
+    let mut connection = network.connect("10.77.9.1:80");
+    eventually("the flow is ended", STEP_TIMEOUT, || network.flows(&[]).is_empty());
+    assert!(connection.try_echo().is_err(), "the client was not told");
+}

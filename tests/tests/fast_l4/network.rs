@@ -1,0 +1,267 @@
+//! A client, weir and two members in network namespaces.
+//!
+//! ```text
+//!   client 10.77.1.2 ---- 10.77.1.1 weir 10.77.2.1 ---- 10.77.2.2 and 10.77.2.3, members
+//! ```
+//!
+//! The virtual address 10.77.9.1 is nobody's: the client's default route leads to weir.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_tests::namespaces::Namespaces;
+use weir_tests::process::Process;
+use weir_tests::proxy::weir_binary;
+use weir_tests::temp::TempDir;
+use weir_tests::{STEP_TIMEOUT, eventually, tools};
+
+pub const FIRST: &str = "10.77.2.2:9000";
+pub const SECOND: &str = "10.77.2.3:9000";
+
+/// Waits for an answer of a connection that may come to nothing.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+pub fn at(text: &str) -> SocketAddr {
+    text.parse().unwrap_or_else(|_| panic!("{text} is no address"))
+}
+
+/// The namespaces, a folder, and weir in it; removed when dropped.
+pub struct Network {
+    namespaces: Namespaces,
+    directory: TempDir,
+    weir: Option<Process>,
+    /// Of the packet path.
+    name: String,
+}
+
+impl Network {
+    /// Makes it; `None`, with the reason printed, where it cannot be had.
+    #[track_caller]
+    pub fn make() -> Option<Self> {
+        if !tools::present("ethtool") || !tools::present("nsenter") {
+            return None;
+        }
+        let namespaces = Namespaces::make()?;
+        // Whole checksums: what XDP sends on is not completed by a device.
+        for role in ["client", "server"] {
+            namespaces.shell(role, "ethtool -K link gro on tx off");
+        }
+        namespaces.shell("adc", "echo 1 > /proc/sys/net/ipv4/ip_forward");
+        namespaces.shell("server", "ip addr add 10.77.2.3/24 dev link; ip link set dev lo up");
+        let name = namespaces.name("adc");
+        let network = Self { namespaces, directory: TempDir::new("fast-l4"), weir: None, name };
+        for member in [FIRST, SECOND] {
+            network.serve(member);
+        }
+        Some(network)
+    }
+
+    /// Serves there: tells each connection `LOCAL REMOTE`, and then sends back what comes.
+    pub fn serve(&self, address: &str) {
+        let listener = self
+            .namespaces
+            .within("server", || TcpListener::bind(at(address)).expect("a member's address"));
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                thread::spawn(move || {
+                    let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
+                    stream.write_all(format!("{local} {remote}\n").as_bytes())?;
+                    weir_tests::stream::echo(&mut stream)
+                });
+            }
+        });
+    }
+
+    pub fn shell(&self, role: &str, line: &str) {
+        self.namespaces.shell(role, line);
+    }
+
+    /// Writes the configuration: this, an admin socket, and a packet path of its own with these settings.
+    pub fn configure(&self, settings: &str, rest: &str) {
+        let socket = self.socket();
+        let text = format!(
+            "admin: {{ listen: \"{socket}\" }}\nlog: {{ access: {{ format: \"off\" }} }}\n\
+             data_plane: {{ workers: 1, drain_timeout: 0s }}\n\
+             packet_path: {{ name: {}, flows_max: 4096, remembered_max: 1024{settings} }}\n{rest}",
+            self.name
+        );
+        self.directory.write("weir.yaml", &text);
+    }
+
+    fn socket(&self) -> String {
+        format!("unix:{}", self.directory.path().join("admin.sock").display())
+    }
+
+    pub fn file(&self) -> String {
+        self.directory.path().join("weir.yaml").to_string_lossy().into_owned()
+    }
+
+    /// Starts weir, and waits until it serves. `before`: the words in front of its command.
+    #[track_caller]
+    pub fn start_as(&mut self, before: &[&str]) {
+        let nsenter = tools::find("nsenter").expect("nsenter");
+        let namespace = format!("--net=/run/netns/{}", self.namespaces.name("adc"));
+        let (weir, file) = (weir_binary().to_string_lossy(), self.file());
+        let mut words = vec![namespace.as_str()];
+        words.extend(before);
+        words.extend([&*weir, "run", &file]);
+        let log = self.directory.path().join("output.log");
+        let mut process = Process::start(&nsenter, &words, &log);
+        eventually("weir serves", STEP_TIMEOUT, || {
+            assert!(process.exited().is_none(), "{}", process.output());
+            process.output().contains(" serves ")
+        });
+        self.weir = Some(process);
+        self.wait_until_the_kernel_knows();
+    }
+
+    /// The packet path does what the configuration in force says.
+    #[track_caller]
+    fn wait_until_the_kernel_knows(&self) {
+        eventually("the packet path does what the configuration says", STEP_TIMEOUT, || {
+            let status = self.status();
+            let path = &status["packet_path"];
+            let has_packets = path["interfaces"].as_array().is_some_and(|all| !all.is_empty());
+            let is_wanted = path["virtual_servers"].as_array().is_some_and(|all| {
+                all.is_empty() || all.iter().any(|server| server["served_by"] == "packets")
+            });
+            !is_wanted || has_packets && path["generation"] == status["configuration"]["generation"]
+        });
+    }
+
+    #[track_caller]
+    pub fn start(&mut self) {
+        self.start_as(&[]);
+    }
+
+    pub fn weir(&mut self) -> &mut Process {
+        self.weir.as_mut().expect("weir runs")
+    }
+
+    /// Reads the configuration again, and waits until it is in force.
+    #[track_caller]
+    pub fn reload(&mut self) {
+        let count = |process: &Process| process.output().matches(" was reloaded").count();
+        let weir = self.weir();
+        let before = count(weir);
+        weir.signal(rustix::process::Signal::HUP);
+        eventually("the configuration is in force", STEP_TIMEOUT, || count(weir) > before);
+        self.wait_until_the_kernel_knows();
+    }
+
+    /// Has weir end as a service manager does.
+    #[track_caller]
+    pub fn end(&mut self) {
+        let mut weir = self.weir.take().expect("weir runs");
+        weir.signal(rustix::process::Signal::TERM);
+        assert!(weir.wait(STEP_TIMEOUT).success(), "{}", weir.output());
+    }
+
+    pub fn kill(&mut self) {
+        self.weir.take().expect("weir runs").kill();
+    }
+
+    /// What a command of weir says.
+    #[track_caller]
+    pub fn command(&self, words: &[&str]) -> String {
+        let mut command = Command::new(weir_binary());
+        tools::run(command.args(words).env("WEIR_ADMIN", self.socket()))
+    }
+
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        serde_json::from_str(&self.command(&["status", "--json"])).expect("a status")
+    }
+
+    /// What `/status` says of a virtual server of the packet path.
+    #[track_caller]
+    pub fn server(&self, name: &str) -> Value {
+        let status = self.status();
+        let servers = status["packet_path"]["virtual_servers"].as_array().expect("a list").clone();
+        let found = servers.into_iter().find(|server| server["name"] == name);
+        found.unwrap_or_else(|| panic!("{name} is not in {status:#}"))
+    }
+
+    #[track_caller]
+    pub fn flows(&self, words: &[&str]) -> Vec<Value> {
+        let words = [&["l4", "flows", "--json"], words].concat();
+        let listed: Value = serde_json::from_str(&self.command(&words)).expect("flows");
+        listed["flows"].as_array().expect("a list").clone()
+    }
+
+    pub fn detach(&self) -> String {
+        self.command(&["l4", "detach", &self.name])
+    }
+
+    pub fn has_pins(&self) -> bool {
+        Path::new("/sys/fs/bpf/weirgate").join(&self.name).exists()
+    }
+
+    /// A connection of the client.
+    #[track_caller]
+    pub fn connect(&self, address: &str) -> Connection {
+        self.try_connect(address).unwrap_or_else(|| {
+            panic!("no connection to {address}: {:#}", self.status()["packet_path"])
+        })
+    }
+
+    /// A connection of the client; `None`: there is none in time.
+    pub fn try_connect(&self, address: &str) -> Option<Connection> {
+        let connect = || TcpStream::connect_timeout(&at(address), CONNECT_TIMEOUT);
+        let stream = self.namespaces.within("client", connect).ok()?;
+        stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line of the member");
+        let (member, source) =
+            line.trim_end().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
+        Some(Connection { member: at(member), source: at(source), reader })
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        if let Some(mut weir) = self.weir.take() {
+            if thread::panicking() {
+                eprintln!("{}", weir.output());
+            }
+            weir.kill();
+        }
+        if self.has_pins() {
+            let _ = Command::new(weir_binary()).args(["l4", "detach", &self.name]).output();
+        }
+    }
+}
+
+/// A connection to a member.
+pub struct Connection {
+    /// The member's end.
+    pub member: SocketAddr,
+    /// What the member sees as its client.
+    pub source: SocketAddr,
+    reader: BufReader<TcpStream>,
+}
+
+impl Connection {
+    pub fn own(&self) -> SocketAddr {
+        self.reader.get_ref().local_addr().expect("the client's address")
+    }
+
+    /// Sends a line and gets it back.
+    #[track_caller]
+    pub fn echo(&mut self) {
+        self.try_echo().expect("an echo");
+    }
+
+    pub fn try_echo(&mut self) -> std::io::Result<()> {
+        self.reader.get_mut().write_all(b"still there\n")?;
+        let mut line = String::new();
+        self.reader.read_line(&mut line)?;
+        if line == "still there\n" { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
