@@ -32,9 +32,7 @@ pub(crate) struct NetworkPorts {
 
 impl Decode for ListenOn {
     fn expected() -> String {
-        "an address to listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`; of type fast_l4 also \
-         `ip:*`, `ip/length:port` and `[v6]/length:*`)"
-            .into()
+        "an address to listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`)".into()
     }
 
     fn schema(_: &mut Registry) -> Value {

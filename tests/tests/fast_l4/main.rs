@@ -94,7 +94,41 @@ fn a_network_is_forwarded_by_the_routing_table() {
     eventually("the packets are counted", STEP_TIMEOUT, || {
         network.server("a")["counters"]["packets_out"].as_u64() > Some(2)
     });
-    network.shell("client", "ping -c 2 -W 2 10.77.2.2");
+    assert_eq!(network.echo_datagram("10.77.2.2:5000"), "a datagram");
+    let protocols: Vec<_> = network.flows(&[]).iter().map(|it| it["protocol"].clone()).collect();
+    assert!(protocols.contains(&17.into()) && protocols.contains(&6.into()), "{protocols:?}");
+}
+
+#[test]
+fn what_leaves_goes_to_routers_and_this_host_keeps_its_own() {
+    let Some(mut network) = Network::make() else { return };
+    // Behind the router.
+    network.shell("server", "ip addr add 10.77.9.1/32 dev lo");
+    network.serve("10.77.9.1:9000");
+    network.serve("10.77.2.2:9100");
+    let servers = "virtual_servers:\n  \
+        out: { type: fast_l4, listen: \"0.0.0.0/0:*\", protocol: any, pool: r, fast_l4: { translate_address: false } }\n  \
+        own: { type: tcp, listen: 10.77.1.1:80, pool: p }\n";
+    let monitor = "monitors: [ { type: tcp, port: 9100, interval: 200ms } ]";
+    let pools = format!(
+        "pools: {{ r: {{ members: [ 10.77.2.2 ], {monitor} }}, p: {{ members: [ {FIRST} ] }} }}\n"
+    );
+    network.configure("", &format!("{servers}{pools}"));
+    network.start();
+    let mut connection = network.connect("10.77.9.1:9000");
+    assert_eq!((connection.member, connection.source), (at("10.77.9.1:9000"), connection.own()));
+    connection.echo();
+    // Sockets of this host, and its own connections: the relay's and the monitor's.
+    let mut own = network.connect("10.77.1.1:80");
+    assert_eq!(own.member, at(FIRST));
+    own.echo();
+    let passes = || network.status()["pools"][0]["members"][0]["monitors"][0]["passes"].as_u64();
+    let before = passes();
+    eventually("the monitor goes on", STEP_TIMEOUT, || passes() > before.map(|it| it + 3));
+    assert_eq!(
+        network.status()["packet_path"]["virtual_servers"].as_array().map(Vec::len),
+        Some(1)
+    );
 }
 
 #[test]

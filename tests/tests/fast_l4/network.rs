@@ -7,7 +7,7 @@
 //! The virtual address 10.77.9.1 is nobody's: the client's default route leads to weir.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -37,6 +37,7 @@ pub struct Network {
     weir: Option<Process>,
     /// Of the packet path.
     name: String,
+    starts: u32,
 }
 
 impl Network {
@@ -54,7 +55,8 @@ impl Network {
         namespaces.shell("adc", "echo 1 > /proc/sys/net/ipv4/ip_forward");
         namespaces.shell("server", "ip addr add 10.77.2.3/24 dev link; ip link set dev lo up");
         let name = namespaces.name("adc");
-        let network = Self { namespaces, directory: TempDir::new("fast-l4"), weir: None, name };
+        let network =
+            Self { namespaces, directory: TempDir::new("fast-l4"), weir: None, name, starts: 0 };
         for member in [FIRST, SECOND] {
             network.serve(member);
         }
@@ -110,7 +112,8 @@ impl Network {
         let mut words = vec![namespace.as_str()];
         words.extend(before);
         words.extend([&*weir, "run", &file]);
-        let log = self.directory.path().join("output.log");
+        self.starts += 1;
+        let log = self.directory.path().join(format!("output-{}.log", self.starts));
         let mut process = Process::start(&nsenter, &words, &log);
         eventually("weir serves", STEP_TIMEOUT, || {
             assert!(process.exited().is_none(), "{}", process.output());
@@ -200,6 +203,24 @@ impl Network {
 
     pub fn has_pins(&self) -> bool {
         Path::new("/sys/fs/bpf/weirgate").join(&self.name).exists()
+    }
+
+    /// Sends a datagram from the client to there, where it is sent back. Gives what came.
+    pub fn echo_datagram(&self, address: &str) -> String {
+        let bind = |role: &str, own: &str| {
+            self.namespaces.within(role, || UdpSocket::bind(at(own)).expect("an address"))
+        };
+        let (member, client) = (bind("server", address), bind("client", "10.77.1.2:0"));
+        for socket in [&member, &client] {
+            socket.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+        }
+        client.send_to(b"a datagram", at(address)).expect("sending");
+        let mut bytes = [0; 64];
+        let (length, from) = member.recv_from(&mut bytes).expect("a datagram of the client");
+        assert_eq!(from, client.local_addr().expect("the client's address"));
+        member.send_to(&bytes[..length], from).expect("sending back");
+        let length = client.recv(&mut bytes).expect("a datagram of the member");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
     /// A connection of the client.

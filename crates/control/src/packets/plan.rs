@@ -22,14 +22,19 @@ pub(super) trait Host {
     fn address_toward(&self, to: IpAddr) -> Option<IpAddr>;
     /// Ports that the system does not give out itself, the lowest and the highest.
     fn free_ports(&self) -> (u16, u16);
+    /// Its own addresses.
+    fn own_addresses(&self) -> Vec<IpAddr>;
 }
 
 /// The plan for a table; while weir drains nobody gets anything new.
 pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
     let Some(packets) = &table.snapshot.packets else { return Plan::default() };
     let prefixes = |list: &[Prefix]| list.iter().map(prefix).collect();
+    let mut virtual_servers: Vec<plan::VirtualServer> =
+        packets.servers.iter().map(|it| server(table, it, host, drains)).collect();
+    virtual_servers.extend(this_host(&virtual_servers, host));
     Plan {
-        virtual_servers: packets.servers.iter().map(|it| server(table, it, host, drains)).collect(),
+        virtual_servers,
         deny: prefixes(&packets.path.deny),
         allow: prefixes(&packets.path.allow),
         new_flows_per_source: packets
@@ -38,6 +43,57 @@ pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
             .map(|rate| plan::Rate { per_second: rate.per_second, burst: rate.burst }),
         syn_cookies: packets.path.syn_cookies.clone(),
     }
+}
+
+/// The virtual server of [`this_host`]; no name of a file is like this.
+pub(super) const THIS_HOST: &str = "(this host)";
+
+/// How long what is for this host is remembered.
+const THIS_HOST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Packets to this host itself go to it, though a virtual server takes those to a network that its addresses are in: the longest
+/// prefix wins, and the routing table leads here.
+fn this_host(servers: &[plan::VirtualServer], host: &impl Host) -> Option<plan::VirtualServer> {
+    let all =
+        || servers.iter().flat_map(|server| server.destinations.iter().map(move |it| (server, it)));
+    let networks: Vec<plan::Prefix> =
+        all().map(|(_, it)| it.prefix).filter(|prefix| !prefix.is_host()).collect();
+    if networks.is_empty() {
+        return None;
+    }
+    let is_taken = |destination: &plan::Destination| {
+        all().any(|(server, it)| it == destination && server.protocol == plan::Protocol::Any)
+    };
+    let own = host.own_addresses().into_iter();
+    let destinations: Vec<plan::Destination> = own
+        .filter(|own| networks.iter().any(|network| contains(network, *own)))
+        .map(|own| plan::Destination { prefix: plan::Prefix::host(own), port: None })
+        .filter(|own| !is_taken(own))
+        .collect();
+    if destinations.is_empty() {
+        return None;
+    }
+    let server = plan::VirtualServer::new(THIS_HOST, plan::Protocol::Any, destinations);
+    let timeout = THIS_HOST_TIMEOUT;
+    Some(plan::VirtualServer {
+        delivery: plan::Delivery::Route,
+        loose_initiation: true,
+        ttl: plan::Ttl::Keep,
+        timeouts: plan::Timeouts { idle: timeout, handshake: timeout, ..plan::Timeouts::default() },
+        reset_on_timeout: false,
+        reset_on_member_down: false,
+        ..server
+    })
+}
+
+fn contains(network: &plan::Prefix, address: IpAddr) -> bool {
+    let (a, b, bits) = match (network.address, address) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits().into(), b.to_bits().into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
+        _ => return false,
+    };
+    let differing: u128 = a ^ b;
+    differing.checked_shr(bits - u32::from(network.length)).unwrap_or(0) == 0
 }
 
 fn prefix(prefix: &Prefix) -> plan::Prefix {

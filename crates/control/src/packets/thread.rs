@@ -18,7 +18,7 @@ use weir_packet::{
 
 use super::host::ThisHost;
 use super::lock::Lock;
-use super::plan::{Difference, difference, plan};
+use super::plan::{Difference, THIS_HOST, difference, plan};
 use super::report::{Board, Report};
 use crate::events::Events;
 
@@ -309,7 +309,8 @@ impl Keeper {
             Ok((open.path.server_totals()?, open.path.member_totals()?, open.path.reasons()?))
         };
         match read() {
-            Ok((servers, members, reasons)) => {
+            Ok((mut servers, members, reasons)) => {
+                servers.retain(|(name, _)| name != THIS_HOST);
                 self.report.servers = servers;
                 self.report.members = members;
                 self.report.reasons = reasons;

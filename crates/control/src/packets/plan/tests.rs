@@ -14,6 +14,10 @@ impl Host for Own {
     fn free_ports(&self) -> (u16, u16) {
         (1_024, 32_767)
     }
+
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        vec![IpAddr::from([10, 0, 0, 254]), IpAddr::from([192, 0, 2, 1])]
+    }
 }
 
 fn table(server: &str, pools: &str) -> LiveTable {
@@ -114,6 +118,25 @@ fn what_is_forwarded() {
         "10.0.0.2:80 up",
     );
     check("forward: route", plan::Delivery::Route, "");
+}
+
+#[test]
+fn what_is_for_this_host_goes_to_it() {
+    let own = |listen: &str| -> Vec<IpAddr> {
+        let text = format!(
+            "virtual_servers: {{ a: {{ type: fast_l4, listen: {listen}, protocol: any, forward: route }} }}\n"
+        );
+        let config = weir_config::parse("test.yaml", &text).config.expect("a sound configuration");
+        let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
+        let plan = plan(&LiveTable::build(snapshot, None, 1, &outside()), &Own, false);
+        let server = plan.virtual_servers.iter().find(|server| server.name == THIS_HOST);
+        server.iter().flat_map(|it| &it.destinations).map(|it| it.prefix.address).collect()
+    };
+    let (first, second) = (IpAddr::from([10, 0, 0, 254]), IpAddr::from([192, 0, 2, 1]));
+    assert_eq!(own("\"0.0.0.0/0:*\""), [first, second]);
+    assert_eq!(own("\"10.0.0.0/24:*\""), [first]);
+    assert_eq!(own("[ \"0.0.0.0/0:*\", \"10.0.0.254:*\" ]"), [second]);
+    assert!(own("\"10.0.0.1:*\"").is_empty() && own("\"[::]/0:*\"").is_empty());
 }
 
 #[test]

@@ -1,0 +1,249 @@
+//! `type: fast_l4` and `packet_path`: what they mean, and what is refused.
+
+use weir_config::snapshot::packet::{Delivery, Fallback, PacketServer, PacketSource, Packets, Ttl};
+use weir_config::{Resolutions, Severity, parse};
+
+const POOL: &str = "pools: { p: { members: [ 10.0.0.2:80 ] } }\n";
+
+fn file(server: &str, rest: &str) -> String {
+    format!("virtual_servers:\n  a: {{ type: fast_l4, {server} }}\n{rest}")
+}
+
+#[track_caller]
+fn packets(text: &str) -> Packets {
+    let loaded = parse("weir.yaml", text);
+    assert_eq!(loaded.diagnostics, [], "{text}");
+    let config = loaded.config.expect("a sound configuration");
+    config.snapshot(&Resolutions::default()).packets.expect("packets")
+}
+
+#[track_caller]
+fn server(lines: &str) -> PacketServer {
+    let packets = packets(&file(&format!("listen: 10.0.0.1:80, pool: p, {lines}"), POOL));
+    PacketServer::clone(&packets.servers[0])
+}
+
+/// What is said of a file, each in its place.
+#[track_caller]
+fn check(text: &str, severity: Severity, expected: &[&str]) {
+    let loaded = parse("weir.yaml", text);
+    let said: Vec<String> = loaded
+        .diagnostics
+        .iter()
+        .map(|it| format!("{} -> {}", it.message, it.suggestion.as_deref().unwrap_or_default()))
+        .collect();
+    assert_eq!(said.len(), expected.len(), "{text}{said:#?}");
+    for (said, expected) in said.iter().zip(expected) {
+        assert!(said.contains(expected), "{expected}\nis not in\n{said}");
+    }
+    assert!(loaded.diagnostics.iter().all(|it| it.severity == severity), "{text}");
+    assert_eq!(loaded.config.is_none(), severity == Severity::Error && !expected.is_empty());
+}
+
+#[track_caller]
+fn refused(server: &str, rest: &str, expected: &str) {
+    check(&file(server, rest), Severity::Error, &[expected]);
+}
+
+#[test]
+fn defaults_are_those_of_fast_l4_elsewhere() {
+    let server = server("");
+    assert_eq!(server.delivery, Delivery::Translate);
+    assert_eq!(server.source, PacketSource::Client);
+    assert_eq!((server.idle_timeout_ms, server.mss_max, server.tos), (300_000, None, None));
+    assert_eq!(server.ttl, Ttl::Decrement);
+    assert!(server.resets_on_timeout && server.resets_on_member_down);
+    assert!(!server.loose_initiation && !server.keeps_port);
+    assert!(server.remarks.is_empty(), "{:?}", server.remarks);
+}
+
+#[test]
+fn destinations_and_protocols() {
+    let shown = |listen: &str, protocol: &str| -> String {
+        let lines = format!("listen: {listen}, protocol: {protocol}, forward: route");
+        let packets = packets(&file(&lines, ""));
+        let destinations = packets.servers[0].destinations.iter().map(ToString::to_string);
+        format!("{} {}", packets.servers[0].protocol, destinations.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(shown("\"10.0.0.0/24:*\"", "any"), "any 10.0.0.0/24:*");
+    assert_eq!(shown("\"10.0.0.1:*\"", "47"), "47 10.0.0.1:*");
+    assert_eq!(shown("10.0.0.1:80-81", "17"), "udp 10.0.0.1:80 10.0.0.1:81");
+    assert_eq!(
+        shown("[ \"[2001:db8::]/64:443\", 0.0.0.0/0:53 ]", "6"),
+        "tcp [2001:db8::]/64:443 0.0.0.0/0:53"
+    );
+}
+
+#[test]
+fn destinations_that_cannot_be() {
+    let no_port = "write `*` in place of the port";
+    refused("listen: 10.0.0.1:80, protocol: any, forward: route", "", no_port);
+    refused("listen: 10.0.0.1:80, protocol: 47, forward: route", "", no_port);
+    refused("listen: unix:/run/a, forward: route", "", "no packet is addressed to a unix socket");
+    refused("listen: 0.0.0.0:80, forward: route", "", "write \"0.0.0.0/0:80\"");
+    refused("listen: 10.0.0.1:0, forward: route", "", "for any port write `*`");
+    refused("listen: 10.0.0.1:1-2000, forward: route", "", "at most 1024 are possible");
+    refused("listen: [ 10.0.0.1:80, 10.0.0.1:80-81 ], forward: route", "", "is used twice");
+    // What sockets listen on is no other's.
+    let http = "  b: { listen: 10.0.0.1:80, pool: p }\n";
+    let taken = format!("{http}{POOL}");
+    refused(
+        "listen: 10.0.0.1:80, pool: p",
+        &taken,
+        "`10.0.0.1:80` is used twice: in line 2 by virtual server `a`",
+    );
+    let text =
+        format!("virtual_servers: {{ b: {{ listen: \"10.0.0.0/24:80\", pool: p }} }}\n{POOL}");
+    check(&text, Severity::Error, &["sockets listen on an address and its ports"]);
+    // TCP and UDP do not meet.
+    let both =
+        format!("  b: {{ type: fast_l4, listen: 10.0.0.1:80, protocol: udp, pool: p }}\n{POOL}");
+    assert_eq!(packets(&file("listen: 10.0.0.1:80, pool: p", &both)).servers.len(), 2);
+}
+
+#[test]
+fn what_becomes_of_packets() {
+    assert_eq!(server("fast_l4: { dsr: true }").delivery, Delivery::DirectReturn);
+    assert_eq!(server("fast_l4: { translate_address: false }").delivery, Delivery::NextHop);
+    let listen = "listen: 10.0.0.1:80";
+    let refused = |lines: &str, expected: &str| {
+        self::refused(&format!("{listen}, {lines}"), POOL, expected);
+    };
+    refused("pool: p, fast_l4: { dsr: true, translate_address: true }", "beside `dsr: true`");
+    refused("forward: route, fast_l4: { translate_address: true }", "beside `forward: route`");
+    refused("forward: route, fast_l4: { dsr: true }", "`dsr` needs a pool");
+    refused("forward: route, pool: p", "`forward` beside `pool`");
+    refused("pool: p, fast_l4: { dsr: true, source: auto }", "whose address they must see");
+    refused("forward: route, fast_l4: { source: auto }", "needs members");
+    refused(
+        "pool: p, fast_l4: { source: \"2001:db8::1\" }",
+        "no address of the family of `10.0.0.1:80`",
+    );
+    refused("pool: p, fast_l4: { source: [ 10.0.0.9, 10.0.0.9 ] }", "stands here twice");
+    refused("pool: p, fast_l4: { source: false }", "write off");
+    refused(
+        "pool: p, fast_l4: { ttl: 0 }",
+        "must be `decrement`, `keep` or a number from 1 to 255",
+    );
+    refused("pool: p, fast_l4: nope", "fast_l4 profile `nope` is not defined");
+    refused("", "lacks `pool`");
+    for key in ["tls: {}", "limits: {}", "http: {}", "tcp: {}", "free_bind: true"] {
+        let (name, _) = key.split_once(':').expect("a key");
+        refused(
+            &format!("pool: p, {key}"),
+            &format!("`{name}` does not apply to a virtual server of type fast_l4"),
+        );
+    }
+    for key in ["forward: route", "protocol: udp", "fast_l4: {}"] {
+        let (name, _) = key.split_once(':').expect("a key");
+        let text = format!("virtual_servers: {{ b: {{ {listen}, pool: p, {key} }} }}\n{POOL}");
+        check(
+            &text,
+            Severity::Error,
+            &[&format!("`{name}` does not apply to a virtual server of type http")],
+        );
+    }
+}
+
+#[test]
+fn pools_of_packets() {
+    let refused = |pool: &str, expected: &str| {
+        let pools = format!("pools: {{ p: {{ {pool} }} }}\n");
+        self::refused("listen: 10.0.0.1:80, pool: p", &pools, expected);
+    };
+    refused(
+        "members: [ \"[2001:db8::2]:80\" ]",
+        "cannot get to `[2001:db8::2]:80` of the pool `p`",
+    );
+    refused("members: [ unix:/run/a ]", "cannot get to `unix:/run/a`");
+    refused("members: [ 10.0.0.2:80 ], proxy_protocol: v2", "is about connections");
+    refused("members: [ 10.0.0.1:80 ]", "requests would go round for ever");
+    let of = |pool: &str| {
+        let pools = format!("pools: {{ p: {{ {pool} }} }}\n");
+        packets(&file("listen: 10.0.0.1:80, pool: p", &pools)).servers[0].remarks.join("; ")
+    };
+    assert_eq!(of("members: [ 10.0.0.2 ]"), "");
+    assert_eq!(
+        of("members: [ 10.0.0.2 ], balance: least_connections, queue: {}, slow_start: 3s"),
+        "flows are spread over pool p by a hash of their ends and by weight, not by its `balance`; \
+         `queue`, `slow_start` of pool p have no effect on packets"
+    );
+}
+
+#[test]
+fn persistence_is_by_whole_addresses() {
+    let full = "prefix_v4: 32, prefix_v6: 128";
+    let kept = server(&format!("persistence: {{ type: source_address, timeout: 1m, {full} }}"));
+    assert_eq!(kept.persistence_ms, Some(60_000));
+    let lines = "listen: 10.0.0.1:80, pool: p, persistence:";
+    refused(&format!("{lines} {{ type: cookie }}"), POOL, "by their source address alone");
+    refused(
+        &format!("{lines} {{ type: source_address, prefix_v4: 24 }}"),
+        POOL,
+        "by whole addresses",
+    );
+}
+
+#[test]
+fn sockets_take_the_place_of_what_they_can() {
+    let falls = |server: PacketServer| match server.fallback {
+        Fallback::Proxy { server, remarks } => Ok((server.listen.len(), remarks.join("; "))),
+        Fallback::None(why) => Err(why.to_string()),
+    };
+    let (listeners, remarks) =
+        falls(server("fast_l4: { mss_max: 1400, tos: 8 }")).expect("sockets");
+    assert_eq!(listeners, 1);
+    assert!(remarks.contains("in place of the client's"), "{remarks}");
+    assert!(
+        remarks.ends_with("`mss_max`, `tos` have no effect on relayed connections"),
+        "{remarks}"
+    );
+    for (lines, why) in [
+        ("protocol: udp", "`protocol: tcp` alone"),
+        ("fast_l4: { dsr: true }", "answer clients directly"),
+        ("fast_l4: { translate_address: false }", "routers"),
+        ("fast_l4: { translate_port: false }", "members' ports"),
+    ] {
+        let found = falls(server(lines)).expect_err(lines);
+        assert!(found.contains(why), "{lines}: {found}");
+    }
+    let text = file("listen: 10.0.0.1:80, pool: p", POOL);
+    let mut fallen = packets(&text);
+    let proxies = fallen.fall("a test");
+    assert_eq!((proxies.len(), fallen.servers.len()), (1, 0));
+    assert!(proxies[0].service.is_tcp() && fallen.fallen[0].unserved.is_none());
+    let mut without = packets(&format!("packet_path: {{ rungs: [ xdp, tcx ] }}\n{text}"));
+    assert!(without.fall("a test").is_empty() && without.fallen[0].unserved.is_some());
+}
+
+#[test]
+fn how_packets_are_had() {
+    let with = |path: &str| {
+        format!("packet_path: {{ {path} }}\n{}", file("listen: 10.0.0.1:80, pool: p", POOL))
+    };
+    let path = packets(&with(
+        "interfaces: [ eth0 ], deny: [ 10.0.0.0/8 ], connections_per_second_per_source: 5",
+    ))
+    .path;
+    assert_eq!(path.interfaces.as_ref().map(Vec::len), Some(1));
+    assert_eq!(path.rate.map(|rate| (rate.per_second, rate.burst)), Some((5, 5)));
+    assert!(path.guards() && !path.is_kept_at_exit);
+    let refused = |path: &str, expected: &str| check(&with(path), Severity::Error, &[expected]);
+    refused("rungs: [ tcx, xdp ]", "tried in the order");
+    refused("rungs: [ xdp, xdp ]", "tried in the order");
+    refused("interfaces: [ eth0, eth0 ]", "`eth0` stands here twice");
+    refused("interfaces: [ a-name-that-is-long ]", "the name of a network interface");
+    refused("name: a.b", "letters, digits, `-` and `_`");
+    refused("flows_max: 1", "a whole number from 1024");
+    refused("rungs: [ tcx ], syn_cookies: 10.0.0.1:80", "`syn_cookies` needs the rung `xdp`");
+    refused("syn_cookies: 0.0.0.0:80", "is not one address and port");
+    let warned = |path: &str, expected: &str| check(&with(path), Severity::Warning, &[expected]);
+    warned("allow: [ 10.0.0.1 ]", "no effect without `deny`");
+    warned("burst: 5", "no effect without `connections_per_second_per_source`");
+    warned("syn_cookies: 10.9.9.9:80", "no virtual server listens on `10.9.9.9:80`");
+    let http = format!("virtual_servers: {{ b: {{ listen: 10.0.0.1:80, pool: p }} }}\n{POOL}");
+    let text = format!("packet_path: {{ flows_max: 4096 }}\n{http}");
+    check(&text, Severity::Warning, &["`packet_path` has no effect"]);
+    // A guard needs no virtual server of packets.
+    assert!(packets(&format!("packet_path: {{ deny: [ 10.0.0.9 ] }}\n{http}")).servers.is_empty());
+}
