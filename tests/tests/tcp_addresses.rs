@@ -298,9 +298,9 @@ fn rules_see_the_address_that_the_client_reached_on_a_listener_for_all() {
     }
 }
 
-/// The lines of the block of shell behind a heading of `docs/tcp.md`.
+/// The lines of the block of shell behind a heading of `docs/layer-4.md`.
 fn commands_of(heading: &str) -> String {
-    let text = include_str!("../../docs/tcp.md");
+    let text = include_str!("../../docs/layer-4.md");
     let (_, section) = text.split_once(&format!("{heading}\n")).expect("the heading");
     let (_, block) = section.split_once("```sh\n").expect("a block of shell");
     block.split("```").next().expect("its end").to_owned()

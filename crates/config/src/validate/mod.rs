@@ -106,7 +106,7 @@ pub(crate) fn validate(
     let fast_l4 = named(fast_l4.map(|fast_l4| &fast_l4.value));
     let packets = packet::PacketServers::new(fast_l4);
     let mut servers =
-        server::Servers::new(pools, &models, &members, profiles, compression, tls, tcp, packets);
+        server::Servers::new(pools, &models, &members, profiles, compression, tls, (tcp, packets));
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =

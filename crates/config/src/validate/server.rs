@@ -75,8 +75,7 @@ impl<'a> Servers<'a> {
         profiles: &'a [NamedItem<HttpProfile>],
         compression: &'a [NamedItem<raw::compression::Compression>],
         tls: TlsProfiles<'a>,
-        tcp: TcpProfiles<'a>,
-        packets: PacketServers<'a>,
+        (tcp, packets): (TcpProfiles<'a>, PacketServers<'a>),
     ) -> Self {
         Self {
             pools,

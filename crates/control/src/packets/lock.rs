@@ -14,7 +14,7 @@ const BPF_FILE_SYSTEM: &str = "/sys/fs/bpf";
 const BPF_MAGIC: i64 = 0xcafe_4a11;
 
 fn is_bpf(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|found| found.f_type as i64 == BPF_MAGIC)
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type == BPF_MAGIC)
 }
 
 /// A packet path that no other process has.
