@@ -71,9 +71,7 @@ pub(crate) fn validate(
         rule: String::new(),
         path_conditions: Vec::new(),
     };
-    let tls_profiles = file.profiles.as_ref();
-    let tls_profiles =
-        named(tls_profiles.and_then(|profiles| profiles.tls.as_ref()).map(|tls| &tls.value));
+    let tls_profiles = profiles_of(file, |profiles| profiles.tls.as_ref());
     let mut tls = tls::TlsProfiles::new(tls_profiles, directory);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
         pools.iter().map(|item| pool::pool(item, &mut compiler, &mut tls, context)).unzip();
@@ -94,16 +92,11 @@ pub(crate) fn validate(
     let fallbacks =
         followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
     refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
-    let profiles = file.profiles.as_ref();
-    let profiles =
-        named(profiles.and_then(|profiles| profiles.http.as_ref()).map(|http| &http.value));
-    let compression = file.profiles.as_ref().and_then(|profiles| profiles.compression.as_ref());
-    let compression = named(compression.map(|compression| &compression.value));
-    let tcp_profiles = file.profiles.as_ref().and_then(|profiles| profiles.tcp.as_ref());
-    let tcp_profiles = named(tcp_profiles.map(|tcp| &tcp.value));
+    let profiles = profiles_of(file, |profiles| profiles.http.as_ref());
+    let compression = profiles_of(file, |profiles| profiles.compression.as_ref());
+    let tcp_profiles = profiles_of(file, |profiles| profiles.tcp.as_ref());
     let tcp = relay::TcpProfiles::new(tcp_profiles);
-    let fast_l4 = file.profiles.as_ref().and_then(|profiles| profiles.fast_l4.as_ref());
-    let fast_l4 = named(fast_l4.map(|fast_l4| &fast_l4.value));
+    let fast_l4 = profiles_of(file, |profiles| profiles.fast_l4.as_ref());
     let packets = packet::PacketServers::new(fast_l4);
     let mut servers =
         server::Servers::new(pools, &models, &members, profiles, compression, tls, (tcp, packets));
@@ -180,6 +173,14 @@ fn refuse_circles<T>(
 
 fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
     map.map_or(&[], |map| &map.0)
+}
+
+/// The profiles of one kind.
+fn profiles_of<'f, T>(
+    file: &'f raw::File,
+    kind: impl FnOnce(&'f raw::Profiles) -> Option<&'f Spanned<crate::decode::Named<T>>>,
+) -> &'f [NamedItem<T>] {
+    named(file.profiles.as_ref().and_then(|all| kind(&all.value)).map(|found| &found.value))
 }
 
 /// The names that the admin listener may be asked for by.
