@@ -156,7 +156,18 @@ pub(crate) struct MemberStatus {
     response_duration: Latency,
 }
 
-/// Connections of a virtual server of type tcp, by how they ended.
+/// Datagrams of a virtual server of type udp.
+#[derive(Debug, Serialize)]
+struct Datagrams {
+    received: u64,
+    sent: u64,
+    /// Of clients without a session: above a limit, or no member.
+    refused: u64,
+    /// At `amplification_max`.
+    answers_dropped: u64,
+}
+
+/// Connections of a virtual server of type tcp, or sessions of type udp, by how they ended.
 #[derive(Debug, Serialize)]
 struct Relayed {
     complete: u64,
@@ -170,6 +181,8 @@ struct Relayed {
     client_malformed: u64,
     unknown_server_name: u64,
     stopped: u64,
+    /// `null` of type tcp.
+    datagrams: Option<Datagrams>,
 }
 
 #[derive(Debug, Serialize)]
@@ -276,7 +289,13 @@ fn virtual_server(
 ) -> VirtualServerStatus {
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
-    let relayed = configured.service.relay().map(|_| Relayed {
+    let datagrams = configured.service.sessions().map(|_| Datagrams {
+        received: totals.datagrams_received,
+        sent: totals.datagrams_sent,
+        refused: totals.datagrams_refused,
+        answers_dropped: totals.answers_dropped,
+    });
+    let relayed = configured.service.is_relay().then(|| Relayed {
         complete: totals.relays_complete,
         client_abort: totals.relays_client_abort,
         member_abort: totals.relays_member_abort,
@@ -288,6 +307,7 @@ fn virtual_server(
         client_malformed: totals.relays_client_malformed,
         unknown_server_name: totals.relays_unknown_server_name,
         stopped: totals.relays_stopped,
+        datagrams,
     });
     let mut pools: Vec<usize> = Vec::new();
     for pool in configured.pools() {
@@ -301,7 +321,7 @@ fn virtual_server(
     }
     VirtualServerStatus {
         name: live.name.to_string(),
-        r#type: if relayed.is_some() { "tcp" } else { "http" },
+        r#type: configured.service.name(),
         listen: ranges(&configured.listen),
         pool: snapshot.pools[configured.pool].name.to_string(),
         pools: pools.iter().map(|pool| snapshot.pools[*pool].name.to_string()).collect(),

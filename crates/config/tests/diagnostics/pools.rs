@@ -125,7 +125,7 @@ fn monitors() {
     check_pool(
         "monitors: [ {} ]",
         &["error 8:17 `pools.p.monitors[0]` lacks `type` -> \
-           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs` or `script`"],
+           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs`, `script`, `udp` or `dns`"],
     );
     check_pool(
         "monitors: [ { type: tcp, path: /, verify: no } ]",
