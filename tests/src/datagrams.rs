@@ -54,12 +54,15 @@ impl Default for UdpLease {
     }
 }
 
+/// Who has sent something, and what.
+pub type Seen = (SocketAddr, Vec<u8>);
+
 /// A member in a thread of its own: a closure makes the answers to each datagram.
 #[derive(Debug)]
 pub struct DatagramMember {
     address: SocketAddr,
     stopping: Arc<AtomicBool>,
-    seen: Arc<Mutex<Vec<(SocketAddr, Vec<u8>)>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -115,7 +118,7 @@ impl DatagramMember {
     }
 
     /// All that came so far, with its senders.
-    pub fn seen(&self) -> Vec<(SocketAddr, Vec<u8>)> {
+    pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no panic").clone()
     }
 }

@@ -104,9 +104,18 @@ struct VirtualServerStatus {
     /// How relayed connections ended; `null` of type http.
     relayed: Option<Relayed>,
     responses: Classes,
+    #[serde(flatten)]
+    traffic: Traffic,
+    request_duration: Latency,
+}
+
+/// What passed a virtual server.
+#[derive(Debug, Serialize)]
+struct Traffic {
     bytes_received: u64,
     bytes_sent: u64,
-    request_duration: Latency,
+    /// `null` but of type udp.
+    datagrams: Option<Datagrams>,
 }
 
 /// A pool and its members.
@@ -181,8 +190,6 @@ struct Relayed {
     client_malformed: u64,
     unknown_server_name: u64,
     stopped: u64,
-    /// `null` of type tcp.
-    datagrams: Option<Datagrams>,
 }
 
 #[derive(Debug, Serialize)]
@@ -307,7 +314,6 @@ fn virtual_server(
         client_malformed: totals.relays_client_malformed,
         unknown_server_name: totals.relays_unknown_server_name,
         stopped: totals.relays_stopped,
-        datagrams,
     });
     let mut pools: Vec<usize> = Vec::new();
     for pool in configured.pools() {
@@ -345,8 +351,11 @@ fn virtual_server(
             client_error: totals.responses_4xx,
             server_error: totals.responses_5xx,
         },
-        bytes_received: totals.bytes_received,
-        bytes_sent: totals.bytes_sent,
+        traffic: Traffic {
+            bytes_received: totals.bytes_received,
+            bytes_sent: totals.bytes_sent,
+            datagrams,
+        },
         request_duration: Latency::of(&totals.request_duration),
     }
 }

@@ -22,6 +22,11 @@ impl<S> Default for Sessions<S> {
     }
 }
 
+/// Where a session is found by the datagrams of its client.
+fn place(source: Source) -> (ListenerKey, Flow) {
+    (source.listener, source.flow)
+}
+
 impl<S: Copy> Sessions<S> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -47,13 +52,13 @@ impl<S: Copy> Sessions<S> {
     pub fn insert(&mut self, session: Session<S>) -> SessionKey {
         let source = session.source;
         let key = self.sessions.insert(session);
-        self.open.insert((source.listener, source.flow), key);
+        self.open.insert(place(source), key);
         key
     }
 
     /// The session that datagrams from there belong to.
     pub fn open_at(&self, source: Source) -> Option<SessionKey> {
-        self.open.get(&(source.listener, source.flow)).copied()
+        self.open.get(&place(source)).copied()
     }
 
     /// The session of this name.
@@ -68,7 +73,7 @@ impl<S: Copy> Sessions<S> {
         if session.is_open() {
             return None;
         }
-        let at = (session.source.listener, session.source.flow);
+        let at = place(session.source);
         if self.open.get(&at) == Some(&key) {
             self.open.remove(&at);
         }
