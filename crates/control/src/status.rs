@@ -302,7 +302,7 @@ fn virtual_server(
         refused: totals.datagrams_refused,
         answers_dropped: totals.answers_dropped,
     });
-    let relayed = configured.service.is_relay().then(|| Relayed {
+    let relayed = configured.service.is_relay().then_some(Relayed {
         complete: totals.relays_complete,
         client_abort: totals.relays_client_abort,
         member_abort: totals.relays_member_abort,
