@@ -273,3 +273,84 @@ unsafe fn write_one<T>(message: *mut cmsghdr, (level, kind): (c_int, c_int), con
         libc::CMSG_SPACE(bytes) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd as _;
+
+    use weir_core::datagram::Train;
+
+    use super::*;
+    use crate::sockets::{Endpoint, ListenOptions, connect_datagrams, listen};
+
+    /// A listener at this address, and where it is.
+    fn listener(address: &str) -> (UdpSocket, SocketAddr) {
+        let address = Endpoint::Datagrams(address.parse().unwrap());
+        let mut sockets = listen(address, 1, ListenOptions::default()).unwrap();
+        let socket = UdpSocket::from(sockets.remove(0));
+        let address = socket.local_addr().unwrap();
+        (socket, address)
+    }
+
+    /// All datagrams that have come, and whose they are.
+    fn received(socket: &UdpSocket, count: usize) -> Vec<(Option<Flow>, Vec<u8>)> {
+        let (mut inbox, mut all) = (Inbox::new(), Vec::new());
+        while all.len() < count {
+            let messages = receive(socket.as_fd(), &mut inbox, BATCH_MAX).expect("it has come");
+            for (flow, train) in inbox.trains(messages) {
+                all.extend(train.iter().map(|bytes| (flow, bytes.to_vec())));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn trains_arrive_as_they_were_sent() {
+        for host in ["127.0.0.1", "[::1]"] {
+            let Ok(probe) = UdpSocket::bind(format!("{host}:0")) else { continue };
+            drop(probe);
+            let (socket, address) = listener(&format!("{host}:0"));
+            let member = UdpSocket::from(connect_datagrams(address, None).unwrap());
+            let bytes: Vec<u8> = (0..2_950_usize).map(|at| (at / 100) as u8).collect();
+            let train = Train { bytes: &bytes, size: 100 };
+            assert_eq!(send(member.as_fd(), &[Outgoing::to_member(train)], true), Ok(1));
+            let all = received(&socket, 30);
+            let sent: Vec<Vec<u8>> = train.iter().map(<[u8]>::to_vec).collect();
+            assert_eq!(all.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>(), sent);
+            let client = member.local_addr().unwrap();
+            assert!(all.iter().all(|(flow, _)| *flow == Some(Flow { client, local: None })));
+            // And back, to whom they came from.
+            let mut outbox = crate::datagrams::Outbox::default();
+            let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
+            outbox.push(token, Flow { client, local: None }, train);
+            let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+            let (_, count) = outbox.batch(0, &mut batch).expect("something");
+            assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
+            assert_eq!(received(&member, 30).len(), 30);
+        }
+    }
+
+    #[test]
+    fn a_listener_for_all_addresses_knows_which_was_asked() {
+        let (socket, address) = listener("0.0.0.0:0");
+        for host in [1, 2] {
+            let asked = Ipv4Addr::new(127, 0, 0, host);
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.connect((asked, address.port())).unwrap();
+            client.send(b"").unwrap();
+            let (flow, bytes) = received(&socket, 1).remove(0);
+            let flow = flow.expect("a client");
+            assert_eq!((flow.local, bytes.len()), (Some(asked.into()), 0));
+            let mut outbox = crate::datagrams::Outbox::default();
+            let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
+            outbox.push(token, flow, Train::one(b"answer"));
+            let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+            let (_, count) = outbox.batch(0, &mut batch).expect("something");
+            assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
+            // A connected socket takes it from the address asked alone.
+            client.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            assert_eq!(client.recv(&mut [0; 16]).unwrap(), 6);
+        }
+    }
+}
