@@ -13,6 +13,7 @@ pub(crate) mod policy;
 pub(crate) mod source;
 pub(crate) mod tcp;
 pub(crate) mod tls;
+pub(crate) mod udp;
 
 pub(crate) use balance::{Balance, BalanceOr};
 
@@ -178,6 +179,8 @@ section! {
         optional compression: Named<compression::Compression>;
         /// Timeouts of relayed connections, for `virtual_servers.NAME.tcp`.
         optional tcp: Named<tcp::TcpProfile>;
+        /// Sessions of datagrams, for `virtual_servers.NAME.udp`.
+        optional udp: Named<udp::UdpProfile>;
     }
     later []
 }
@@ -185,20 +188,22 @@ section! {
 section! {
     /// An address that clients reach.
     VirtualServer at "virtual_servers.NAME" {
-        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. No two virtual servers share an address.
+        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. No two virtual servers share an address, but one of UDP and one of TCP.
         required listen: OneOrMany<crate::decode::Spanned<ListenRange>>;
         /// Whether it may listen on an address that this host does not have yet, such as one that moves between two hosts. What connects to it before then gets nowhere.
         default free_bind: bool = false;
         /// A new connection stays with the kernel until the client has sent something, or for this long (in whole seconds, rounded up; then it is taken as usual). That saves work per connection. Not for protocols in which the server speaks first: they would wait. Default: connections are taken at once.
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
-        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are.
+        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `udp`: datagrams, which are relayed as they are.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool that gets the requests, or with `type: tcp` the connections; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
+        /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
         either pool: Name = "by_server_name";
         /// Of `type: tcp`: pools by the name that clients ask for in the first message of TLS (SNI), an exact name before a wildcard. Without `tls` nothing is decrypted: the members do that.
         optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
         /// Of `type: tcp`: timeouts: a profile's name, or the settings inline.
         optional tcp: ProfileOr<tcp::TcpProfile>;
+        /// Of `type: udp`: how datagrams belong together: a profile's name, or the settings inline.
+        optional udp: ProfileOr<udp::UdpProfile>;
         /// HTTP limits and timeouts: a profile's name, or the settings inline.
         optional http: ProfileOr<HttpProfile>;
         /// How clients are served over TLS: a profile's name, or the settings inline. Default: without TLS.
@@ -232,8 +237,10 @@ choice! {
         Http = "http",
         /// Any protocol over TCP, or over TLS.
         Tcp = "tcp",
+        /// Any protocol over UDP.
+        Udp = "udp",
     }
-    later ["udp", "fast_l4"] maps []
+    later ["fast_l4"] maps []
 }
 
 section! {
