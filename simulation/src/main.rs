@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod allocations;
 mod arguments;
+mod datagrams;
 mod members;
 mod memory;
 mod network;

@@ -10,6 +10,7 @@ use weir_event_loop::memory::PANIC_AS_TOLD;
 use weir_tagged::world::{Kind, Tally};
 
 use crate::arguments::Arguments;
+use crate::datagrams;
 use crate::run::{Outcome, run};
 use crate::scene::Scene;
 
@@ -24,6 +25,8 @@ const IMPOSSIBLE: [Kind; 1] = [Kind::Tls];
 struct Totals {
     runs: u64,
     exchanges: u64,
+    /// Datagrams that clients got.
+    answers: u64,
     lasted_us: u64,
     tally: Tally,
     findings: Vec<String>,
@@ -56,7 +59,10 @@ fn work(arguments: &Arguments, began: Instant, next: &AtomicU64, totals: &Mutex<
         if is_last || began.elapsed() >= Duration::from_secs(arguments.seconds_max()) {
             return;
         }
-        let outcome = run(&scene, seed, arguments.exchanges, arguments.story.is_some());
+        let mut outcome = run(&scene, seed, arguments.exchanges, arguments.story.is_some());
+        let (findings, answers) = datagrams::run(seed);
+        outcome.findings.extend(findings);
+        outcome.answers = answers as u64;
         let mut totals = totals.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         totals.add(arguments, seed, outcome);
         if totals.findings.len() >= arguments.findings {
@@ -73,6 +79,7 @@ impl Totals {
     fn add(&mut self, arguments: &Arguments, seed: u64, outcome: Outcome) {
         self.runs += 1;
         self.exchanges += outcome.exchanges;
+        self.answers += outcome.answers;
         self.lasted_us += outcome.lasted_us;
         self.tally.add(&outcome.tally);
         if arguments.digests.is_some() {
@@ -92,8 +99,9 @@ impl Totals {
     fn pace(&self, elapsed: Duration) -> String {
         let per_minute = self.exchanges as f64 * 60.0 / elapsed.as_secs_f64().max(1e-3);
         format!(
-            "{} exchanges in {} runs, {:.1} hours of their time, in {:.1} s: {:.2} million a minute",
+            "{} exchanges and {} answers by datagrams in {} runs, {:.1} hours of their time, in {:.1} s: {:.2} million a minute",
             self.exchanges,
+            self.answers,
             self.runs,
             self.lasted_us as f64 / 3.6e9,
             elapsed.as_secs_f64(),

@@ -42,6 +42,8 @@ const EXCHANGE_BYTES_MAX: isize = 3 * 1024 * 1024;
 pub struct Outcome {
     /// Exchanges that clients began.
     pub exchanges: u64,
+    /// Answers that clients of datagrams got.
+    pub answers: u64,
     /// What must not be, in words.
     pub findings: Vec<String>,
     /// Of all that was sent, logged and counted.
@@ -171,6 +173,7 @@ impl<'a> Run<'a> {
         self.world.close();
         Outcome {
             exchanges: 0,
+            answers: 0,
             findings: self.findings,
             digest,
             log: self.log,

@@ -5,6 +5,7 @@
 pub mod apache;
 pub mod bench;
 pub mod client;
+pub mod datagrams;
 pub mod http2;
 pub mod jar;
 pub mod load;

@@ -205,7 +205,7 @@ fn is_for_many(address: &Address) -> bool {
             IpAddr::V4(ip) => ip.is_multicast() || ip.is_broadcast(),
             IpAddr::V6(ip) => ip.is_multicast(),
         },
-        Address::Unix(_) => false,
+        Address::Unix(_) | Address::Udp(_) => false,
     }
 }
 

@@ -229,7 +229,7 @@ fn the_schema_refuses_what_the_decoder_refuses() {
         ("listen: 127.0.0.1:8080", "listen: []"),
         ("pool: web", "pool: web\n    http: { idle_timeout: 30 }"),
         ("pool: web", "pool: web\n    http: { body_size_max: 30KB }"),
-        ("pool: web", "pool: web\n    type: udp"),
+        ("pool: web", "pool: web\n    type: sctp"),
         ("pool: web", "type: tcp"),
         ("pool: web", "pool: web\n    limits: { connections: 0 }"),
         ("    pool: web\n", ""),

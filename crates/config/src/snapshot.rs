@@ -2,8 +2,10 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
+mod datagram_probes;
 mod listening;
 pub mod packet;
+mod service;
 mod source;
 
 use std::net::SocketAddr;
@@ -25,10 +27,11 @@ use weir_http::flaws::Flaws;
 use weir_http::path::PathForm;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
-use weir_tls::names::Names;
 use weir_tls::server::Offer;
 
+pub use datagram_probes::{DnsProbe, UdpProbe};
 pub use listening::{Listening, ranges};
+pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
 pub use source::{Source, SourceAddresses};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
@@ -128,6 +131,18 @@ pub enum Address {
     Socket(SocketAddr),
     /// A unix stream socket.
     Unix(PathBuf),
+    /// IP address and port, to listen on for datagrams.
+    Udp(SocketAddr),
+}
+
+impl Address {
+    /// IP address and port, whatever comes there.
+    pub fn socket(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Socket(address) | Self::Udp(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 /// What clients reach.
@@ -168,58 +183,6 @@ impl VirtualServer {
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();
         std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
-    }
-}
-
-/// What a virtual server does with connections.
-#[derive(Debug, Clone)]
-pub enum Service {
-    /// `type: http`: requests are read from them.
-    Http,
-    /// `type: tcp`: each goes to a member as a whole.
-    Tcp(Arc<Relay>),
-}
-
-impl Service {
-    /// How connections are relayed, if they are.
-    pub fn relay(&self) -> Option<&Relay> {
-        match self {
-            Self::Http => None,
-            Self::Tcp(relay) => Some(relay),
-        }
-    }
-
-    /// Whether connections are relayed as a whole.
-    pub fn is_tcp(&self) -> bool {
-        matches!(self, Self::Tcp(_))
-    }
-}
-
-/// How a virtual server of `type: tcp` relays connections.
-#[derive(Debug, Clone)]
-pub struct Relay {
-    /// Without a byte in either direction.
-    pub idle_timeout_ms: u64,
-    /// Until what a client begins with is known.
-    pub hello_timeout_ms: u64,
-    /// Where connections go by the name that they ask for; `None`: all go to the virtual server's pool.
-    pub names: Option<ServerNames>,
-}
-
-/// Pools by the names that clients ask for.
-#[derive(Debug, Clone)]
-pub struct ServerNames {
-    /// Indexes into [`Snapshot::pools`].
-    pub pools: Names<usize>,
-    /// Who asks for none of the names gets [`VirtualServer::pool`]; otherwise nothing.
-    pub has_default: bool,
-}
-
-impl ServerNames {
-    /// The pool of a connection that asks for this name, in lower case; empty: for none. `default` is that of
-    /// the virtual server.
-    pub fn pool(&self, name: &str, default: usize) -> Option<usize> {
-        self.pools.find(name).copied().or(self.has_default.then_some(default))
     }
 }
 
@@ -422,6 +385,8 @@ pub enum PersistenceKind {
     },
     /// The client's address, remembered.
     SourceAddress(SourceAddress),
+    /// The connection ID of QUIC that its member has given it, remembered.
+    ConnectionIds(ConnectionIdSettings),
     /// The value of a template, hashed.
     Hash(Template),
     /// A parameter in the path, or the cookie of the same name in upper case.
@@ -438,7 +403,7 @@ impl PersistenceKind {
     pub fn is_keyed(&self) -> bool {
         match self {
             Self::Passive { .. } | Self::Hash(_) | Self::PathParameter { .. } => true,
-            Self::Insert(_) | Self::SourceAddress(_) => false,
+            Self::Insert(_) | Self::SourceAddress(_) | Self::ConnectionIds(_) => false,
         }
     }
 }
@@ -671,6 +636,10 @@ pub enum MonitorKind {
     Grpc(GrpcProbe),
     /// A program ends with 0.
     Script(ScriptProbe),
+    /// A datagram is answered, or at least its port is reachable.
+    Udp(UdpProbe),
+    /// A question of DNS is answered.
+    Dns(DnsProbe),
 }
 
 /// What a tcp monitor says and expects.
@@ -757,7 +726,7 @@ impl PartialEq for BodyMatch {
 impl Address {
     /// Whether connections go to the port that the client connected to.
     pub fn is_without_port(&self) -> bool {
-        matches!(self, Self::Socket(address) if address.port() == 0)
+        self.socket().is_some_and(|address| address.port() == 0)
     }
 
     /// A member's address as text for logs and metrics, which has no port if the member has none.
@@ -774,6 +743,7 @@ impl std::fmt::Display for Address {
         match self {
             Self::Socket(address) => address.fmt(formatter),
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::Udp(address) => write!(formatter, "udp:{address}"),
         }
     }
 }

@@ -130,7 +130,7 @@ fn members_without_a_port_keep_the_clients() {
     refused(
         &with_http,
         &[
-            "9:16 `fd00::2` has no port: only members of pools that virtual servers of type tcp alone use keep the client's -> write [fd00::2]:8080",
+            "9:16 `fd00::2` has no port: only members of pools that virtual servers of type tcp or udp alone use keep the client's -> write [fd00::2]:8080",
         ],
     );
     refused(

@@ -100,7 +100,7 @@ impl Admin {
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         };
         match address {
-            Address::Socket(socket) => {
+            Address::Socket(socket) | Address::Udp(socket) => {
                 let listener = TcpListener::bind(socket).await?;
                 let address = Address::Socket(listener.local_addr()?);
                 let accepting = tokio::spawn(service.accept(async move || {

@@ -109,9 +109,18 @@ struct VirtualServerStatus {
     /// How relayed connections ended; `null` of type http.
     relayed: Option<Relayed>,
     responses: Classes,
+    #[serde(flatten)]
+    traffic: Traffic,
+    request_duration: Latency,
+}
+
+/// What passed a virtual server.
+#[derive(Debug, Serialize)]
+struct Traffic {
     bytes_received: u64,
     bytes_sent: u64,
-    request_duration: Latency,
+    /// `null` but of type udp.
+    datagrams: Option<Datagrams>,
 }
 
 /// A pool and its members.
@@ -161,7 +170,18 @@ pub(crate) struct MemberStatus {
     response_duration: Latency,
 }
 
-/// Connections of a virtual server of type tcp, by how they ended.
+/// Datagrams of a virtual server of type udp.
+#[derive(Debug, Serialize)]
+struct Datagrams {
+    received: u64,
+    sent: u64,
+    /// Of clients without a session: above a limit, or no member.
+    refused: u64,
+    /// At `amplification_max`.
+    answers_dropped: u64,
+}
+
+/// Connections of a virtual server of type tcp, or sessions of type udp, by how they ended.
 #[derive(Debug, Serialize)]
 struct Relayed {
     complete: u64,
@@ -282,7 +302,13 @@ fn virtual_server(
 ) -> VirtualServerStatus {
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
-    let relayed = configured.service.relay().map(|_| Relayed {
+    let datagrams = configured.service.sessions().map(|_| Datagrams {
+        received: totals.datagrams_received,
+        sent: totals.datagrams_sent,
+        refused: totals.datagrams_refused,
+        answers_dropped: totals.answers_dropped,
+    });
+    let relayed = configured.service.is_relay().then_some(Relayed {
         complete: totals.relays_complete,
         client_abort: totals.relays_client_abort,
         member_abort: totals.relays_member_abort,
@@ -307,7 +333,7 @@ fn virtual_server(
     }
     VirtualServerStatus {
         name: live.name.to_string(),
-        r#type: if relayed.is_some() { "tcp" } else { "http" },
+        r#type: configured.service.name(),
         listen: ranges(&configured.listen),
         pool: snapshot.pools[configured.pool].name.to_string(),
         pools: pools.iter().map(|pool| snapshot.pools[*pool].name.to_string()).collect(),
@@ -331,8 +357,11 @@ fn virtual_server(
             client_error: totals.responses_4xx,
             server_error: totals.responses_5xx,
         },
-        bytes_received: totals.bytes_received,
-        bytes_sent: totals.bytes_sent,
+        traffic: Traffic {
+            bytes_received: totals.bytes_received,
+            bytes_sent: totals.bytes_sent,
+            datagrams,
+        },
         request_duration: Latency::of(&totals.request_duration),
     }
 }

@@ -159,6 +159,16 @@ impl AccessLog {
         }
     }
 
+    /// Formats what a line will say of a session of datagrams: how many came of the client, and went to it.
+    pub fn session_part(&self, (received, sent): (u64, u64), out: &mut Vec<u8>) {
+        if self.format == AccessFormat::Json {
+            for (key, number) in [("datagrams_received", received), ("datagrams_sent", sent)] {
+                put_text_key(out, key);
+                put_number(out, number);
+            }
+        }
+    }
+
     /// Writes one line.
     pub fn write(&mut self, entry: &Entry<'_>, clock: Clock, counters: &WorkerCounters) {
         if entry.format == AccessFormat::Off {

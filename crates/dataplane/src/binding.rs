@@ -128,7 +128,8 @@ pub fn adjust(
     let seconds = |server: &VirtualServer| server.listening.defer_accept_s.unwrap_or(0);
     let former: HashMap<&Address, u32> =
         addresses(former).map(|(server, address)| (address, seconds(server))).collect();
-    for (server, address) in addresses(next).filter(|(_, address)| port(address).is_some()) {
+    let is_of_tcp = |address: &Address| matches!(address, Address::Socket(_));
+    for (server, address) in addresses(next).filter(|(_, address)| is_of_tcp(address)) {
         let seconds = seconds(server);
         let is_new = former.get(address).is_none_or(|former| *former != seconds);
         let kept = kept.get(address).filter(|_| is_new).into_iter().flatten().flatten();
@@ -199,10 +200,7 @@ fn system_ports() -> io::Result<RangeInclusive<u16>> {
 
 /// The port of an address, if it has one.
 pub fn port(address: &Address) -> Option<u16> {
-    match address {
-        Address::Socket(address) => Some(address.port()),
-        Address::Unix(_) => None,
-    }
+    address.socket().map(|address| address.port())
 }
 
 /// A unix socket that nobody serves any more leaves no file behind.

@@ -8,5 +8,6 @@ pub fn endpoint(address: &Address) -> Endpoint<'_> {
     match address {
         Address::Socket(address) => Endpoint::Socket(*address),
         Address::Unix(path) => Endpoint::Unix(path),
+        Address::Udp(address) => Endpoint::Datagrams(*address),
     }
 }

@@ -82,7 +82,7 @@ impl SimulatedWorker {
         self.put_in_force(table, &old);
     }
 
-    fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[SocketAddr]) {
+    fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[Address]) {
         let now_ms = memory::now_us() / 1_000;
         table.enter_into_force(now_ms);
         // The first probe of a member that is monitored passes at once.
@@ -91,13 +91,15 @@ impl SimulatedWorker {
             member.set_health(Health::Up, now_ms);
         }
         let new = addresses(&table.snapshot);
-        let added: Vec<SocketAddr> = new.iter().filter(|it| !old.contains(it)).copied().collect();
-        let kept: HashSet<SocketAddr> = new.into_iter().collect();
-        let removed: Vec<Address> =
-            old.iter().filter(|it| !kept.contains(it)).map(|it| Address::Socket(*it)).collect();
-        let listeners =
-            added.iter().map(|it| Descriptor::Memory(self.network.listen(*it))).collect();
-        let added = added.into_iter().map(Address::Socket).collect();
+        let added: Vec<Address> = new.iter().filter(|it| !old.contains(it)).cloned().collect();
+        let kept: HashSet<Address> = new.into_iter().collect();
+        let removed: Vec<Address> = old.iter().filter(|it| !kept.contains(*it)).cloned().collect();
+        let listen = |address: &Address| match address {
+            Address::Socket(socket) => Some(self.network.listen(*socket)),
+            Address::Udp(socket) => Some(self.network.listen_datagrams(*socket)),
+            Address::Unix(_) => None,
+        };
+        let listeners = added.iter().filter_map(listen).map(Descriptor::Memory).collect();
         self.table = Arc::clone(&table);
         let command = Command::Apply { table, added, removed };
         self.worker.obey_in_simulation(&mut self.io, command, listeners);
@@ -209,11 +211,8 @@ impl SimulatedWorker {
     }
 }
 
-fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
+/// Where a snapshot listens in the network.
+fn addresses(snapshot: &Snapshot) -> Vec<Address> {
     let all = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
-    all.filter_map(|address| match address {
-        Address::Socket(address) => Some(*address),
-        Address::Unix(_) => None,
-    })
-    .collect()
+    all.filter(|address| address.socket().is_some()).cloned().collect()
 }

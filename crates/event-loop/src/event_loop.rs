@@ -9,6 +9,7 @@ use weir_tls::Sealed;
 
 use crate::bounds::SCRATCH_BYTES;
 use crate::clock::{self, Clock};
+use crate::datagrams;
 use crate::kernel::{Bulk, Descriptor, Kernel};
 use crate::output::Spares;
 use crate::pipes::{self, DESCRIPTORS_OF_A_PIPE, Pipes};
@@ -49,6 +50,8 @@ pub struct EventLoop {
     pub(crate) due_tokens: Vec<Token>,
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
+    /// What datagrams need, once there is a socket of them.
+    pub(crate) datagrams: Option<Box<datagrams::Desk>>,
 }
 
 impl EventLoop {
@@ -79,6 +82,7 @@ impl EventLoop {
             due_tokens: Vec::new(),
             stopping: false,
             is_precise: false,
+            datagrams: None,
         }
     }
 
@@ -140,7 +144,7 @@ impl EventLoop {
         EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
     }
 
-    fn add(
+    pub(crate) fn add(
         &mut self,
         fd: Descriptor,
         owner: Owner,
@@ -419,7 +423,7 @@ impl EventLoop {
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
-        if let (State::Listening, Some(fd)) = (socket.state, &socket.fd) {
+        if let (true, Some(fd)) = (socket.is_listener(), &socket.fd) {
             // The control plane has a duplicate, so closing ours would leave it in epoll. It is not
             // there while accepting rests.
             let _ = self.kernel.unwatch(fd);
@@ -483,7 +487,8 @@ impl EventLoop {
                 self.watch_listener(token, true);
                 continue;
             }
-            if !matches!(socket.state, State::Free | State::Listening | State::Waking) {
+            let is_kept = matches!(socket.state, State::Free | State::Waking);
+            if !is_kept && !socket.is_listener() {
                 self.close(token);
             }
         }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use rustix::io::Errno;
+use weir_core::datagram::{Flow, Train};
 use weir_tls::{Established, TlsError};
 
 use crate::event_loop::EventLoop;
@@ -46,6 +47,17 @@ pub trait Handler {
     fn timer(&mut self, io: &mut EventLoop, owner: Owner);
     /// A socket that was finished is closed.
     fn closed(&mut self, io: &mut EventLoop, owner: Owner);
+    /// Datagrams arrived: at a listener, with the client that sent them; else from the member of a session.
+    fn datagrams(
+        &mut self,
+        _io: &mut EventLoop,
+        _owner: Owner,
+        _flow: Option<Flow>,
+        _train: Train<'_>,
+    ) {
+    }
+    /// The member of a session does not take datagrams (ICMP).
+    fn datagrams_failed(&mut self, _io: &mut EventLoop, _owner: Owner, _error: Errno) {}
     /// The control socket has something to say.
     fn control(&mut self, io: &mut EventLoop);
     /// All events of a turn were handled. Returns when the next call is wanted at the latest, in

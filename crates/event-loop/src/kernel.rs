@@ -11,8 +11,10 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 use rustix::pipe::{self, PipeFlags, SpliceFlags};
+use weir_core::datagram::Train;
 
 use crate::bounds::{PIPE_BYTES, PIPE_BYTES_MIN, READ_BUFFER_BYTES};
+use crate::datagrams::{self, Inbox, Outgoing};
 #[cfg(feature = "simulation")]
 use crate::memory;
 use crate::sockets::{self, Endpoint, Source};
@@ -185,6 +187,64 @@ impl Pipe {
             (Self::Memory(conduit), Descriptor::Memory(end)) => conduit.drain(end, bytes),
             #[cfg(feature = "simulation")]
             _ => Err(Errno::BADF),
+        }
+    }
+}
+
+impl Kernel {
+    /// A socket for datagrams to a member and from there.
+    pub(crate) fn connect_datagrams(
+        &self,
+        to: SocketAddr,
+        source: Option<Source>,
+    ) -> Result<Descriptor, Errno> {
+        match self {
+            Self::Linux(_) => sockets::connect_datagrams(to, source).map(Descriptor::Socket),
+            #[cfg(feature = "simulation")]
+            Self::Memory(network) => network.connect_datagrams(to).map(Descriptor::Memory),
+        }
+    }
+}
+
+impl Descriptor {
+    /// Receives a batch of datagrams; how many messages there were.
+    pub(crate) fn receive_trains(
+        &self,
+        inbox: &mut Inbox,
+        batch_max: usize,
+    ) -> Result<usize, Errno> {
+        match self {
+            Self::Socket(socket) => datagrams::receive(socket.as_fd(), inbox, batch_max),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.receive_datagrams(inbox, batch_max),
+        }
+    }
+
+    /// Sends to whom the socket is connected to.
+    pub(crate) fn send_train(&self, train: Train<'_>) -> Result<(), Errno> {
+        match self {
+            Self::Socket(socket) if train.count() == 1 => {
+                net::send(socket, train.bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+                Ok(())
+            }
+            Self::Socket(socket) => datagrams::send_long(socket.as_fd(), train),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => train.iter().try_for_each(|bytes| end.send_datagram(bytes)),
+        }
+    }
+
+    /// Sends to clients; how many of these were taken.
+    pub(crate) fn send_to_clients(&self, batch: &[Outgoing<'_>]) -> Result<usize, Errno> {
+        match self {
+            Self::Socket(socket) => datagrams::send(socket.as_fd(), batch, false),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => {
+                for outgoing in batch {
+                    let mut parts = outgoing.train().iter();
+                    parts.try_for_each(|bytes| end.answer_datagram(outgoing.flow, bytes))?;
+                }
+                Ok(batch.len())
+            }
         }
     }
 }

@@ -15,6 +15,7 @@
 
 mod bounds;
 pub mod clock;
+mod datagrams;
 pub mod descriptors;
 mod event_loop;
 mod handler;
@@ -38,6 +39,7 @@ mod turn;
 mod wait;
 pub mod wall_clock;
 
+pub use datagrams::Datagrams;
 pub use event_loop::EventLoop;
 pub use handler::Handler;
 pub use kernel::Descriptor;

@@ -24,6 +24,8 @@ pub enum State {
     Listening,
     /// Wakes the loop; read by the handler.
     Waking,
+    /// Receives datagrams.
+    Datagrams,
     /// Being opened.
     Connecting,
     /// Open.
@@ -125,6 +127,11 @@ impl Socket {
     /// Bytes that are read of it at once, where they are read.
     pub fn bytes_at_once(&self) -> usize {
         (self.read_bytes_max as usize).min(READ_BUFFER_BYTES)
+    }
+
+    /// Whether it takes what comes from all clients of an address.
+    pub fn is_listener(&self) -> bool {
+        self.state == State::Listening || matches!(self.owner, Owner::DatagramListener(_))
     }
 
     /// There may be something to deliver without a word from the kernel.

@@ -8,6 +8,8 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
+use crate::datagrams::UDP_GRO;
+
 /// Where a socket listens, or connects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint<'a> {
@@ -15,6 +17,8 @@ pub enum Endpoint<'a> {
     Socket(SocketAddr),
     /// A unix socket.
     Unix(&'a Path),
+    /// An address and a port of UDP.
+    Datagrams(SocketAddr),
 }
 
 /// Where connections come from.
@@ -46,8 +50,13 @@ pub struct ListenOptions {
 /// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
 const LISTEN_BACKLOG: i32 = 65_535;
 
+/// Of datagrams that wait at a listener, as far as `net.core.rmem_max` lets it: what comes while a worker is busy with
+/// something else is not lost.
+const DATAGRAM_QUEUE_BYTES: usize = 4 << 20;
+
 /// Listening sockets for one address: one per worker, so that the kernel spreads connections and
-/// no worker shares a queue. A unix socket knows no such groups: its workers share one queue.
+/// no worker shares a queue. A unix socket knows no such groups: its workers share one queue. Datagrams of one client
+/// always come to the same of them, as long as there are as many.
 pub fn listen(
     address: Endpoint<'_>,
     workers: usize,
@@ -56,6 +65,9 @@ pub fn listen(
     match address {
         Endpoint::Socket(address) => {
             (0..workers).map(|_| listen_tcp(address, options)).collect::<io::Result<_>>()
+        }
+        Endpoint::Datagrams(address) => {
+            (0..workers).map(|_| listen_udp(address, options)).collect::<io::Result<_>>()
         }
         Endpoint::Unix(path) => {
             remove_stale_socket(path)?;
@@ -103,14 +115,60 @@ pub fn defer_accept(listener: &impl AsFd, seconds: u32) -> Result<(), Errno> {
     set_option(listener.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), seconds)
 }
 
+fn listen_udp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd> {
+    let socket = datagram_socket(address)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    sockopt::set_socket_recv_buffer_size(&socket, DATAGRAM_QUEUE_BYTES)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    if options.free_bind {
+        set_free_bind(&socket, address)?;
+    }
+    if address.ip().is_unspecified() {
+        // An answer has to leave from the address that was asked.
+        let option = match address {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        };
+        set_option(socket.as_fd(), option, 1)?;
+    }
+    net::bind(&socket, &address)?;
+    Ok(socket)
+}
+
+/// A socket for datagrams to `address` and from there; its port is drawn by the kernel.
+pub fn connect_datagrams(address: SocketAddr, source: Option<Source>) -> Result<OwnedFd, Errno> {
+    let socket = datagram_socket(address)?;
+    if let Some(source) = source {
+        bind_source(&socket, source).map_err(|_| Errno::ADDRNOTAVAIL)?;
+    }
+    net::connect(&socket, &address)?;
+    Ok(socket)
+}
+
+fn datagram_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family(address), SocketType::DGRAM, flags, None)?;
+    // The kernel joins what one sender sends (GRO). One that cannot hands over each datagram by itself.
+    let _ = set_option(socket.as_fd(), (libc::SOL_UDP, UDP_GRO), 1);
+    Ok(socket)
+}
+
 /// Whether another process listens on `address`: SO_REUSEPORT would let us share it silently.
 pub fn is_taken(address: Endpoint<'_>, free_bind: bool) -> bool {
-    let Endpoint::Socket(address) = address else {
-        return false;
+    let (address, is_udp) = match address {
+        Endpoint::Socket(address) => (address, false),
+        Endpoint::Datagrams(address) => (address, true),
+        Endpoint::Unix(_) => return false,
     };
     let probe = || -> io::Result<()> {
-        let socket = new_socket(family(address))?;
-        sockopt::set_socket_reuseaddr(&socket, true)?;
+        let socket = match is_udp {
+            true => datagram_socket(address)?,
+            false => new_socket(family(address))?,
+        };
+        // Of datagrams it would share the port.
+        sockopt::set_socket_reuseaddr(&socket, !is_udp)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
         }
@@ -159,6 +217,7 @@ pub fn connect(address: Endpoint<'_>, source: Option<Source>) -> Result<OwnedFd,
             net::connect(&socket, &SocketAddrUnix::new(path)?).or_else(under_way)?;
             Ok(socket)
         }
+        Endpoint::Datagrams(address) => connect_datagrams(address, source),
     }
 }
 

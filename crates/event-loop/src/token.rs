@@ -56,4 +56,8 @@ pub enum Owner {
     Client(OwnerKey),
     /// A member connection.
     Member(OwnerKey),
+    /// A listener of datagrams.
+    DatagramListener(OwnerKey),
+    /// Datagrams of a client to one member, and back.
+    Session(OwnerKey),
 }

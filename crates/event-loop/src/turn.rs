@@ -8,6 +8,7 @@ use rustix::net::RecvFlags;
 
 use crate::bounds::{ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, READ_BUFFER_BYTES, READS_IN_A_ROW_MAX};
 use crate::clock;
+use crate::datagrams::{self, Datagrams};
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::kernel::Descriptor;
@@ -39,7 +40,11 @@ impl EventLoop {
         self.handle_events(handler);
         self.handle_ready(handler);
         self.handle_deadlines(handler);
-        Ok(handler.turn_ended(self))
+        let wanted_at_us = handler.turn_ended(self);
+        if self.datagrams.is_some() {
+            Datagrams::of(self).flush();
+        }
+        Ok(wanted_at_us)
     }
 
     /// Whether [`Self::stop`] was called.
@@ -103,6 +108,7 @@ impl EventLoop {
         match socket.state {
             State::Listening => self.accept(handler, token, owner),
             State::Waking => handler.control(self),
+            State::Datagrams => datagrams::read(self, handler, token),
             State::Connecting => self.finish_connecting(handler, token, flags),
             _ => self.handle_stream(handler, token, flags),
         }

@@ -16,6 +16,8 @@ pub enum OfExchange {}
 pub enum OfConnection {}
 /// What [`ListenerKey`]s name: listeners.
 pub enum OfListener {}
+/// What [`SessionKey`]s name: sessions of datagrams.
+pub enum OfSession {}
 
 /// What [`StreamKey`]s name: streams of one client connection.
 pub enum OfStream {}
@@ -32,6 +34,8 @@ pub type ConnectionKey = Key<OfConnection>;
 pub type StreamKey = Key<OfStream>;
 /// Names a stream of a member connection.
 pub type MemberStreamKey = Key<OfMemberStream>;
+/// Names a session of datagrams.
+pub type SessionKey = Key<OfSession>;
 /// Names a listener.
 pub type ListenerKey = Key<OfListener>;
 

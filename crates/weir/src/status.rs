@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::admin::client::Error;
-use crate::admin::model::{PacketServer, Status, VirtualServer};
+use crate::admin::model::{Datagrams, PacketServer, Status, VirtualServer};
 use crate::admin::text::{Paint, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
 use crate::pool::table_of;
@@ -104,7 +104,7 @@ fn render_server(server: &VirtualServer, paint: Paint) -> String {
     let is_full = limit.is_some_and(|limit| server.connections_open >= limit);
     line(
         if is_full { Tone::Wrong } else { Tone::Plain },
-        "connections",
+        if server.datagrams.is_some() { "sessions" } else { "connections" },
         format!(
             "{} open{of}; {} accepted{refused}",
             grouped(server.connections_open),
@@ -114,6 +114,9 @@ fn render_server(server: &VirtualServer, paint: Paint) -> String {
     if let Some(relayed) = &server.relayed {
         let (received, sent) = (grouped(server.bytes_received), grouped(server.bytes_sent));
         line(Tone::Plain, "bytes", format!("{received} from clients; {sent} to clients"));
+        if let Some(datagrams) = &server.datagrams {
+            line(Tone::Plain, "datagrams", shown(datagrams));
+        }
         line(Tone::Plain, "ended", ended(relayed));
         return text;
     }
@@ -181,6 +184,20 @@ fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
         "flows",
         format!("{} began; now {}", grouped(counters.flows), of_members.join(", ")),
     );
+    text
+}
+
+/// Datagrams of a virtual server, and those that got nowhere.
+fn shown(datagrams: &Datagrams) -> String {
+    let (received, sent) = (grouped(datagrams.received), grouped(datagrams.sent));
+    let mut text = format!("{received} from clients; {sent} to clients");
+    for (what, count) in
+        [("refused", datagrams.refused), ("answers dropped", datagrams.answers_dropped)]
+    {
+        if count > 0 {
+            text.push_str(&format!("; {} {what}", grouped(count)));
+        }
+    }
     text
 }
 
@@ -260,6 +277,30 @@ virtual server shop
   connections  12 open; 1,204 accepted
   bytes        12,345 from clients; 67 to clients
   ended        1,190 complete; 3 no_member; 2 client_abort
+
+";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn datagrams_have_sessions() {
+        let text = render(
+            &status(|status| {
+                let server = &mut status["virtual_servers"][0];
+                server["bytes_received"] = 12_345.into();
+                server["bytes_sent"] = 67.into();
+                server["datagrams"] = serde_json::json!({
+                    "received": 2_000, "sent": 1_999, "refused": 3, "answers_dropped": 0,
+                });
+                server["relayed"] = serde_json::json!({ "complete": 1_190 });
+            }),
+            Paint::Plain,
+        );
+        let expected = "
+  sessions     12 open; 1,204 accepted
+  bytes        12,345 from clients; 67 to clients
+  datagrams    2,000 from clients; 1,999 to clients; 3 refused
+  ended        1,190 complete
 
 ";
         assert!(text.contains(expected), "{text}");

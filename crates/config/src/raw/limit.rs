@@ -16,9 +16,9 @@ pub(crate) type Rate = Whole<u32, 1, RATE_MAX>;
 section! {
     /// Limits of a virtual server. They are looked at before anything that is costly.
     Limits at "virtual_servers.NAME.limits" {
-        /// Client connections at a time, over all workers. One more gets 503 and is closed. Default: no limit.
+        /// Client connections at a time, over all workers; with `type: udp` sessions. One more gets 503 and is closed; the datagrams of one more session are dropped. Default: no limit.
         optional connections: Connections;
-        /// New client connections per second. One more is closed. Default: no limit.
+        /// New client connections per second, or sessions. One more is closed. Default: no limit.
         optional connections_per_second: Rate;
         /// Requests under way at a time, over all workers; those that wait for a member count. One more gets 429 with Retry-After. Default: no limit.
         optional requests: Connections;

@@ -14,6 +14,7 @@ pub(crate) mod policy;
 pub(crate) mod source;
 pub(crate) mod tcp;
 pub(crate) mod tls;
+pub(crate) mod udp;
 
 pub(crate) use balance::{Balance, BalanceOr};
 
@@ -184,6 +185,8 @@ section! {
         optional tcp: Named<tcp::TcpProfile>;
         /// How packets are forwarded, for `virtual_servers.NAME.fast_l4`.
         optional fast_l4: Named<packet::FastL4Profile>;
+        /// Sessions of datagrams, for `virtual_servers.NAME.udp`.
+        optional udp: Named<udp::UdpProfile>;
     }
     later []
 }
@@ -191,15 +194,15 @@ section! {
 section! {
     /// An address that clients reach.
     VirtualServer at "virtual_servers.NAME" {
-        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. Of `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. No two virtual servers share an address.
+        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. Of `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. No two virtual servers share an address, but one of UDP and one of TCP.
         required listen: OneOrMany<crate::decode::Spanned<ListenOn>>;
         /// Whether it may listen on an address that this host does not have yet, such as one that moves between two hosts. What connects to it before then gets nowhere.
         default free_bind: bool = false;
         /// A new connection stays with the kernel until the client has sent something, or for this long (in whole seconds, rounded up; then it is taken as usual). That saves work per connection. Not for protocols in which the server speaks first: they would wait. Default: connections are taken at once.
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
-        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `fast_l4`: packets, which the kernel forwards by a program of weir's; where that cannot be, connections of TCP are relayed as with `tcp`.
+        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `udp`: datagrams, which are relayed as they are. `fast_l4`: packets, which the kernel forwards by a program of weir's; where that cannot be, connections of TCP are relayed as with `tcp`.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool that gets the requests, or with `type: tcp` the connections; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
+        /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
         either pool: Name = "by_server_name|forward";
         /// Of `type: fast_l4`, in place of a pool: `route`: packets go where the routing table of this host says.
         optional forward: Forward;
@@ -211,6 +214,8 @@ section! {
         optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
         /// Of `type: tcp`: timeouts: a profile's name, or the settings inline.
         optional tcp: ProfileOr<tcp::TcpProfile>;
+        /// Of `type: udp`: how datagrams belong together: a profile's name, or the settings inline.
+        optional udp: ProfileOr<udp::UdpProfile>;
         /// HTTP limits and timeouts: a profile's name, or the settings inline.
         optional http: ProfileOr<HttpProfile>;
         /// How clients are served over TLS: a profile's name, or the settings inline. Default: without TLS.
@@ -244,10 +249,12 @@ choice! {
         Http = "http",
         /// Any protocol over TCP, or over TLS.
         Tcp = "tcp",
+        /// Any protocol over UDP.
+        Udp = "udp",
         /// Packets, of any protocol.
         FastL4 = "fast_l4",
     }
-    later ["udp"] maps []
+    later [] maps []
 }
 
 choice! {

@@ -19,7 +19,7 @@ pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
-        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a GET gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0.
+        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a GET gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered with what `receive` says, or, without that, its port is not unreachable. `dns`: a question is answered.
         required kind as "type": MonitorType;
         /// What is asked for (http and https), with a query if need be.
         default path: ProbePath = ProbePath("/".into());
@@ -31,10 +31,12 @@ section! {
         default verify: bool = true;
         /// What the answer must be (http and https).
         optional expect: Expect;
-        /// What is sent when the connection stands (tcp); in double quotes `\r` and `\n` are written so.
+        /// What is sent when the connection stands (tcp), or as a datagram (udp; default: an empty one); in double quotes `\r` and `\n` are written so.
         optional send: Text;
-        /// What the first 64 KiB that come must have in them (tcp): text, or `{ regex: … }`. Default: nothing needs to come.
+        /// What the first 64 KiB that come (udp: the first datagram) must have in them (tcp and udp): text, or `{ regex: … }`. Default: nothing needs to come.
         optional receive: BodyExpectation;
+        /// What is asked for (dns).
+        optional question: DnsQuestion;
         /// The service whose health is asked for (grpc and grpcs). Default: the server as a whole.
         optional service: Text;
         /// The program and its arguments (script). It gets `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT` in its environment; by `timeout` it is killed with all that it started.
@@ -72,8 +74,59 @@ choice! {
         Grpcs = "grpcs",
         /// A program of yours.
         Script = "script",
+        /// A datagram.
+        Udp = "udp",
+        /// A question of DNS over UDP.
+        Dns = "dns",
     }
-    later ["udp", "icmp"] maps []
+    later ["icmp"] maps []
+}
+
+section! {
+    /// A question of DNS, and the answer that it must get.
+    DnsQuestion at "pools.NAME.monitors[].question" {
+        /// The name that is asked for.
+        required name: Text;
+        /// The type of the records that are asked for.
+        default record: DnsRecord = DnsRecord::A;
+        /// The response code of the answer.
+        default code: DnsCode = DnsCode::NoError;
+        /// An address that the answer must have, for A and AAAA. Default: none needs to be there.
+        optional address: Text;
+    }
+    later []
+}
+
+choice! {
+    /// A type of records.
+    DnsRecord {
+        /// IPv4 addresses.
+        A = "A",
+        /// IPv6 addresses.
+        Aaaa = "AAAA",
+        /// Name servers.
+        Ns = "NS",
+        /// The start of a zone.
+        Soa = "SOA",
+        /// Mail servers.
+        Mx = "MX",
+        /// Texts.
+        Txt = "TXT",
+    }
+    later [] maps []
+}
+
+choice! {
+    /// A response code of DNS.
+    DnsCode {
+        /// There is an answer.
+        NoError = "noerror",
+        /// The name does not exist.
+        NxDomain = "nxdomain",
+        /// The server refuses.
+        Refused = "refused",
+    }
+    later [] maps []
 }
 
 section! {

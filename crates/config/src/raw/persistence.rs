@@ -37,16 +37,29 @@ section! {
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);
         /// The same for IPv6.
         default prefix_v6: Whole<u8, 0, 128> = Whole(128);
-        /// Of `source_address`: how long after its last request a client is remembered.
+        /// Of `source_address` and `quic`: how long after its last request or datagram a client is remembered.
         default timeout: Timeout = Duration(3 * MINUTE);
-        /// Of `source_address`: clients that are remembered at a time; when there are more, the one that was away longest is forgotten.
+        /// Of `source_address` and `quic`: clients that are remembered at a time; when there are more, the one that was away longest is forgotten.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
         /// Of `source_address`: whether virtual servers with the same pool share what is remembered.
         default across_virtual_servers: bool = false;
+        /// Of `quic`: where members write a name of their own into each of their connection IDs. Then a client is also known by an ID that it got later. Default: the ID that a member has given at first counts as a whole.
+        optional server_id: ServerId;
         /// Of `hash`: TEXT whose value tells clients apart; an empty one means no persistence.
         optional of: Text;
         /// What is tried when this one knows nothing of a request: the name of another.
         optional fallback: Name;
+    }
+    later []
+}
+
+section! {
+    /// Where a member's own name stands in the connection IDs of QUIC that it gives (as with QUIC-LB in plain text).
+    ServerId at "persistence.NAME.server_id" {
+        /// Bytes of the ID before it.
+        default offset: Whole<u8, 0, 19> = Whole(1);
+        /// Bytes of it.
+        required length: Whole<u8, 1, 20>;
     }
     later []
 }
@@ -58,6 +71,8 @@ choice! {
         Cookie = "cookie",
         /// Its address, remembered in a table.
         SourceAddress = "source_address",
+        /// The connection ID of QUIC that its member has given it (`type: udp`): it stays with a client whose address changes.
+        Quic = "quic",
         /// A value of the request, hashed to a member.
         Hash = "hash",
         /// A parameter in the path (`;jsessionid=…`), or the cookie of the same name in upper case.

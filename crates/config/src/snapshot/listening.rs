@@ -16,7 +16,7 @@ pub struct Listening {
 /// Addresses as the file has them: consecutive ports of one address are a range.
 pub fn ranges(addresses: &[Address]) -> Vec<String> {
     let follows = |one: &Address, next: &Address| match (one, next) {
-        (Address::Socket(one), Address::Socket(next)) => {
+        (Address::Socket(one), Address::Socket(next)) | (Address::Udp(one), Address::Udp(next)) => {
             let mut following = *one;
             following.set_port(one.port().wrapping_add(1));
             following == *next && next.port() != 0
@@ -26,6 +26,9 @@ pub fn ranges(addresses: &[Address]) -> Vec<String> {
     let runs = addresses.chunk_by(follows);
     runs.map(|run| match run {
         [Address::Socket(first), .., Address::Socket(last)] => range(*first, last.port()),
+        [Address::Udp(first), .., Address::Udp(last)] => {
+            format!("udp:{}", range(*first, last.port()))
+        }
         run => run[0].to_string(),
     })
     .collect()

@@ -47,15 +47,37 @@ impl Compiler<'_> {
     pub fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
         let mut scope = self.scope();
         let compiled = Condition::compile(&when.value.0, &mut scope);
-        compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()
+        let compiled =
+            compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()?;
+        if compiled.reads_datagram() {
+            refuse_datagram(when.span, context);
+            return None;
+        }
+        Some(compiled)
     }
 
     fn scope(&mut self) -> Scope<'_> {
         Scope { phase: Phase::Response, data: self.data_sets, slots: &mut self.slots }
     }
 
-    /// A text with `${…}` in it, if it is sound.
+    /// A text with `${…}` in it about a request, if it is sound.
     pub fn template(
+        &mut self,
+        text: &str,
+        span: Span,
+        purpose: Purpose,
+        context: &mut Context,
+    ) -> Option<Template> {
+        let template = self.any_template(text, span, purpose, context)?;
+        if template.reads_datagram() {
+            refuse_datagram(span, context);
+            return None;
+        }
+        Some(template)
+    }
+
+    /// A text with `${…}` in it about whatever comes, if it is sound.
+    pub fn any_template(
         &mut self,
         text: &str,
         span: Span,
@@ -74,7 +96,11 @@ impl Compiler<'_> {
         text: &Spanned<Text>,
         context: &mut Context,
     ) -> Option<Template> {
-        let template = self.template(&text.value.0, text.span, Purpose::Plain, context)?;
+        let template = self.any_template(&text.value.0, text.span, Purpose::Plain, context)?;
+        if key != "of" && template.reads_datagram() {
+            refuse_datagram(text.span, context);
+            return None;
+        }
         if template.constant().is_none() {
             return Some(template);
         }
@@ -146,6 +172,15 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// There is no datagram where requests are looked at.
+fn refuse_datagram(span: Span, context: &mut Context) {
+    context.error_help(
+        span,
+        "there is no datagram here",
+        "`datagram` is for `balance` and `persistence` of virtual servers of type udp",
+    );
 }
 
 /// Reports an error of an expression at its place in the file.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::udp;
 use crate::address::ListenRange;
 use crate::decode::{Context, Spanned};
 use crate::destination::ListenOn;
@@ -20,8 +21,8 @@ pub(super) const PORTS_MAX: usize = 1024;
 pub(super) struct Listeners {
     /// By whom, and where the file says so.
     owners: HashMap<Address, (String, Span)>,
-    /// The first listener of each address family and port.
-    first_of_port: HashMap<(bool, u16), Address>,
+    /// The first listener of each protocol, address family and port.
+    first_of_port: HashMap<(bool, bool, u16), Address>,
 }
 
 impl Listeners {
@@ -49,7 +50,7 @@ impl Listeners {
         let owner = format!("virtual server `{}`", clip(name));
         let mut all = Vec::with_capacity(ports);
         for (range, span) in ranges {
-            let addresses = range.addresses();
+            let addresses = udp::of_type(raw, range.addresses(), span, context);
             // One report is enough for a range.
             let _ = addresses.iter().all(|address| self.claim(&owner, address, span, context));
             all.extend(addresses.into_iter().map(|address| (address, span)));
@@ -95,9 +96,9 @@ impl Listeners {
             return false;
         }
         self.owners.insert(address.clone(), (owner.to_owned(), span));
-        if let Address::Socket(socket) = address {
+        if let Some(socket) = address.socket() {
             self.first_of_port
-                .entry((socket.is_ipv6(), socket.port()))
+                .entry((is_udp(address), socket.is_ipv6(), socket.port()))
                 .or_insert_with(|| address.clone());
         }
         true
@@ -111,17 +112,16 @@ impl Listeners {
     /// The listener that takes the same port together with `address`, because one of them is for every
     /// address. IPv4 and IPv6 do not meet: listeners of the latter are for it alone.
     fn overlapping(&self, address: &Address) -> Option<(&Address, &(String, Span))> {
-        let Address::Socket(socket) = address else {
-            return None;
-        };
+        let socket = address.socket()?;
         let other = if socket.ip().is_unspecified() {
-            self.first_of_port.get(&(socket.is_ipv6(), socket.port()))?.clone()
+            self.first_of_port.get(&(is_udp(address), socket.is_ipv6(), socket.port()))?.clone()
         } else {
             let every: IpAddr = match socket {
                 SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
-            Address::Socket(SocketAddr::new(every, socket.port()))
+            let every = SocketAddr::new(every, socket.port());
+            if is_udp(address) { Address::Udp(every) } else { Address::Socket(every) }
         };
         self.owners.get_key_value(&other)
     }
@@ -148,7 +148,11 @@ fn ranges<'r>(
 }
 
 fn is_wildcard(address: &Address) -> bool {
-    matches!(address, Address::Socket(socket) if socket.ip().is_unspecified())
+    address.socket().is_some_and(|socket| socket.ip().is_unspecified())
+}
+
+fn is_udp(address: &Address) -> bool {
+    matches!(address, Address::Udp(_))
 }
 
 /// How a virtual server listens on these addresses.
@@ -158,7 +162,8 @@ pub(super) fn settings(
     context: &mut Context,
 ) -> Listening {
     let of_tcp = |(address, _): &(Address, Span)| matches!(address, Address::Socket(_));
-    let is_one = |listener: &(Address, Span)| of_tcp(listener) && !is_wildcard(&listener.0);
+    let is_one =
+        |(address, _): &(Address, Span)| address.socket().is_some() && !is_wildcard(address);
     if raw.free_bind.value && !listen.is_empty() && !listen.iter().any(is_one) {
         context.error_help(
             raw.free_bind.span,
@@ -169,8 +174,15 @@ pub(super) fn settings(
     if let Some(defer) = raw.defer_accept.as_ref().filter(|_| !listen.is_empty())
         && !listen.iter().any(of_tcp)
     {
-        let message = "`defer_accept` has no effect on a unix socket";
-        context.error_help(defer.span, message, "remove it, or listen on an IP address");
+        let is_of_datagrams = listen.iter().any(|(address, _)| is_udp(address));
+        let (message, help) = match is_of_datagrams {
+            true => ("`defer_accept` is about connections, and these are datagrams", "remove it"),
+            false => (
+                "`defer_accept` has no effect on a unix socket",
+                "remove it, or listen on an IP address",
+            ),
+        };
+        context.error_help(defer.span, message, help);
     }
     Listening {
         free_bind: raw.free_bind.value,

@@ -20,6 +20,7 @@ mod relay;
 mod server;
 mod source;
 mod tls;
+mod udp;
 mod unreachable;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -71,8 +72,8 @@ pub(crate) fn validate(
         rule: String::new(),
         path_conditions: Vec::new(),
     };
-    let tls_profiles = profiles_of(file, |profiles| profiles.tls.as_ref());
-    let mut tls = tls::TlsProfiles::new(tls_profiles, directory);
+    let profiles = Profiles::of(file);
+    let mut tls = tls::TlsProfiles::new(profiles.tls, directory);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
         pools.iter().map(|item| pool::pool(item, &mut compiler, &mut tls, context)).unzip();
     compiler.know_members(members.iter().flatten());
@@ -92,14 +93,19 @@ pub(crate) fn validate(
     let fallbacks =
         followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
     refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
-    let profiles = profiles_of(file, |profiles| profiles.http.as_ref());
-    let compression = profiles_of(file, |profiles| profiles.compression.as_ref());
-    let tcp_profiles = profiles_of(file, |profiles| profiles.tcp.as_ref());
-    let tcp = relay::TcpProfiles::new(tcp_profiles);
-    let fast_l4 = profiles_of(file, |profiles| profiles.fast_l4.as_ref());
-    let packets = packet::PacketServers::new(fast_l4);
-    let mut servers =
-        server::Servers::new(pools, &models, &members, profiles, compression, tls, (tcp, packets));
+    let of_transport = (
+        relay::TcpProfiles::new(profiles.tcp),
+        udp::UdpProfiles::new(profiles.udp),
+        packet::PacketServers::new(profiles.fast_l4),
+    );
+    let mut servers = server::Servers::new(
+        pools,
+        &models,
+        &members,
+        (profiles.http, profiles.compression),
+        tls,
+        of_transport,
+    );
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =
@@ -108,7 +114,7 @@ pub(crate) fn validate(
     let packets = servers.packets(file, context);
     let log = log(file, directory, context);
     let used = servers.used();
-    let mut pools_used = used.pools;
+    let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     pools_used.extend(&compiler.pools_used);
     // Beside errors these would be noise: what is unused often is so because of the error.
@@ -116,11 +122,7 @@ pub(crate) fn validate(
         return None;
     }
     warn_of_unused("pool", pools, &pools_used, context);
-    warn_of_unused("http profile", profiles, &used.http, context);
-    warn_of_unused("compression profile", compression, &used.compression, context);
-    warn_of_unused("TLS profile", tls_profiles, &used.tls, context);
-    warn_of_unused("tcp profile", tcp_profiles, &used.tcp, context);
-    warn_of_unused("fast_l4 profile", fast_l4, &used.fast_l4, context);
+    profiles.warn_of_unused(&used, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     for condition in &compiler.path_conditions {
@@ -148,6 +150,39 @@ pub(crate) fn validate(
     })
 }
 
+/// Settings by name.
+struct Profiles<'a> {
+    http: &'a [NamedItem<raw::HttpProfile>],
+    compression: &'a [NamedItem<raw::compression::Compression>],
+    tls: &'a [NamedItem<raw::tls::Tls>],
+    tcp: &'a [NamedItem<raw::tcp::TcpProfile>],
+    udp: &'a [NamedItem<raw::udp::UdpProfile>],
+    fast_l4: &'a [NamedItem<raw::packet::FastL4Profile>],
+}
+
+impl<'a> Profiles<'a> {
+    fn of(file: &'a raw::File) -> Self {
+        let profiles = file.profiles.as_ref();
+        Self {
+            http: named(profiles.and_then(|it| it.http.as_ref()).map(|it| &it.value)),
+            compression: named(profiles.and_then(|it| it.compression.as_ref()).map(|it| &it.value)),
+            tls: named(profiles.and_then(|it| it.tls.as_ref()).map(|it| &it.value)),
+            tcp: named(profiles.and_then(|it| it.tcp.as_ref()).map(|it| &it.value)),
+            udp: named(profiles.and_then(|it| it.udp.as_ref()).map(|it| &it.value)),
+            fast_l4: named(profiles.and_then(|it| it.fast_l4.as_ref()).map(|it| &it.value)),
+        }
+    }
+
+    fn warn_of_unused(&self, used: &server::AllUsed, context: &mut Context) {
+        warn_of_unused("http profile", self.http, &used.http, context);
+        warn_of_unused("compression profile", self.compression, &used.compression, context);
+        warn_of_unused("TLS profile", self.tls, &used.tls, context);
+        warn_of_unused("tcp profile", self.tcp, &used.tcp, context);
+        warn_of_unused("udp profile", self.udp, &used.udp, context);
+        warn_of_unused("fast_l4 profile", self.fast_l4, &used.fast_l4, context);
+    }
+}
+
 /// A circle of fallbacks would never lead to one that serves.
 fn refuse_circles<T>(
     kind: &str,
@@ -173,14 +208,6 @@ fn refuse_circles<T>(
 
 fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
     map.map_or(&[], |map| &map.0)
-}
-
-/// The profiles of one kind.
-fn profiles_of<'f, T>(
-    file: &'f raw::File,
-    kind: impl FnOnce(&'f raw::Profiles) -> Option<&'f Spanned<crate::decode::Named<T>>>,
-) -> &'f [NamedItem<T>] {
-    named(file.profiles.as_ref().and_then(|all| kind(&all.value)).map(|found| &found.value))
 }
 
 /// The names that the admin listener may be asked for by.

@@ -1,16 +1,19 @@
 //! Monitors: what a probe of each type asks, expects and needs.
 
+use std::net::IpAddr;
+
 use regex::bytes::RegexBuilder;
 use weir_core::monitor::Schedule;
+use weir_core::monitor::dns::Question;
 
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Section as _, Spanned};
-use crate::raw::monitor::{self as raw, DrainOn, Expect, MonitorType};
+use crate::raw::monitor::{self as raw, DnsCode, DnsRecord, DrainOn, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, Text, show_duration};
 use crate::shapes::BodyExpectation;
 use crate::snapshot::{
-    BodyMatch, DrainAnswer, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe,
-    TcpProbe,
+    BodyMatch, DnsProbe, DrainAnswer, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls,
+    ScriptProbe, TcpProbe, UdpProbe,
 };
 use crate::tree::Span;
 
@@ -77,6 +80,17 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
     let schedule = schedule(raw, context);
     let kind = raw.kind.as_ref()?;
     refuse_foreign_keys(raw, kind.value, context);
+    if to_unix && matches!(kind.value, MonitorType::Udp | MonitorType::Dns) {
+        context.error_help(
+            kind.span,
+            format!(
+                "a monitor of type {} does not fit a pool with a member on a unix socket",
+                kind.value.word()
+            ),
+            "use another type, or give the member an IP address",
+        );
+        return None;
+    }
     let tls = Some(ProbeTls { verify: raw.verify.value });
     let kind = match kind.value {
         MonitorType::Tcp => MonitorKind::Tcp(tcp(raw, context)?),
@@ -85,6 +99,8 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
         MonitorType::Grpc => MonitorKind::Grpc(grpc(raw, None)),
         MonitorType::Grpcs => MonitorKind::Grpc(grpc(raw, tls)),
         MonitorType::Script => MonitorKind::Script(script(raw, span, context)?),
+        MonitorType::Udp => MonitorKind::Udp(udp(raw, context)?),
+        MonitorType::Dns => MonitorKind::Dns(dns(raw, span, context)?),
     };
     let is_reverse = raw.reverse.value;
     Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0), is_reverse })
@@ -99,20 +115,23 @@ impl MonitorType {
             Self::Grpc => "grpc",
             Self::Grpcs => "grpcs",
             Self::Script => "script",
+            Self::Udp => "udp",
+            Self::Dns => "dns",
         }
     }
 }
 
 /// A key that the monitor's type would ignore is a mistake.
 fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
-    use MonitorType::{Grpc, Grpcs, Http, Https, Script, Tcp};
-    let keys: [(&str, Option<Span>, &[MonitorType]); 9] = [
+    use MonitorType::{Dns, Grpc, Grpcs, Http, Https, Script, Tcp, Udp};
+    let keys: [(&str, Option<Span>, &[MonitorType]); 10] = [
         ("path", raw.path.given.then_some(raw.path.span), &[Http, Https]),
         ("host", raw.host.as_ref().map(|key| key.span), &[Http, Https, Grpc, Grpcs]),
         ("expect", raw.expect.as_ref().map(|key| key.span), &[Http, Https]),
         ("verify", raw.verify.given.then_some(raw.verify.span), &[Https, Grpcs]),
-        ("send", raw.send.as_ref().map(|key| key.span), &[Tcp]),
-        ("receive", raw.receive.as_ref().map(|key| key.span), &[Tcp]),
+        ("send", raw.send.as_ref().map(|key| key.span), &[Tcp, Udp]),
+        ("receive", raw.receive.as_ref().map(|key| key.span), &[Tcp, Udp]),
+        ("question", raw.question.as_ref().map(|key| key.span), &[Dns]),
         ("service", raw.service.as_ref().map(|key| key.span), &[Grpc, Grpcs]),
         ("command", raw.command.as_ref().map(|key| key.span), &[Script]),
         ("drain_on", raw.drain_on.as_ref().map(|key| key.span), &[Http, Https, Tcp]),
@@ -221,6 +240,67 @@ fn tcp(raw: &raw::Monitor, context: &mut Context) -> Option<TcpProbe> {
             Some(drain_on) => drain_answer(drain_on, context)?.body,
         },
     })
+}
+
+fn udp(raw: &raw::Monitor, context: &mut Context) -> Option<UdpProbe> {
+    Some(UdpProbe {
+        send: raw.send.as_ref().map_or("", |send| &send.value.0).into(),
+        receive: body_match(raw.receive.as_ref(), context)?,
+    })
+}
+
+fn dns(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<DnsProbe> {
+    let Some(asked) = &raw.question else {
+        let help = "add `question: { name: example.com }`";
+        context.error_help(span, "a monitor of type dns needs `question`", help);
+        return None;
+    };
+    let name = asked.name.as_ref()?;
+    let record = asked.record.value;
+    let number = match record {
+        DnsRecord::A => 1,
+        DnsRecord::Ns => 2,
+        DnsRecord::Soa => 6,
+        DnsRecord::Mx => 15,
+        DnsRecord::Txt => 16,
+        DnsRecord::Aaaa => 28,
+    };
+    let Some(question) = Question::new(&name.value.0, number) else {
+        context.error_help(
+            name.span,
+            "there can be no such name",
+            "write it in ASCII, by parts of 1 to 63 characters",
+        );
+        return None;
+    };
+    let code = match asked.code.value {
+        DnsCode::NoError => 0,
+        DnsCode::NxDomain => 3,
+        DnsCode::Refused => 5,
+    };
+    let address = match &asked.address {
+        None => None,
+        Some(text) => match text.value.0.parse::<IpAddr>() {
+            Ok(ip)
+                if matches!(
+                    (record, ip.is_ipv4()),
+                    (DnsRecord::A, true) | (DnsRecord::Aaaa, false)
+                ) =>
+            {
+                Some(ip)
+            }
+            _ => {
+                let message = "no record of this type has such an address";
+                context.error_help(
+                    text.span,
+                    message,
+                    "give an IPv4 address for `A`, an IPv6 address for `AAAA`",
+                );
+                return None;
+            }
+        },
+    };
+    Some(DnsProbe { question, code, address })
 }
 
 fn grpc(raw: &raw::Monitor, tls: Option<ProbeTls>) -> GrpcProbe {

@@ -227,7 +227,7 @@ impl Servers<'_> {
             for member in raw.members.iter().flat_map(|members| members.iter()) {
                 let Some(address) = &member.value.0.address else { continue };
                 let fits = match &address.value {
-                    Endpoint::Literal(Address::Unix(_)) => false,
+                    Endpoint::Literal(Address::Unix(_) | Address::Udp(_)) => false,
                     Endpoint::Literal(Address::Socket(socket)) => {
                         destinations.iter().all(|(to, _)| is_v4(to) == socket.is_ipv4())
                     }
@@ -306,7 +306,7 @@ fn expanded(
             let mut found = Vec::new();
             for address in range.addresses() {
                 let problem = match address {
-                    Address::Unix(_) => Some((
+                    Address::Unix(_) | Address::Udp(_) => Some((
                         "no packet is addressed to a unix socket",
                         "give an IP address".into(),
                     )),

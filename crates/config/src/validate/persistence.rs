@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
+use weir_core::persistence::quic::ID_BYTES_MAX;
 use weir_http::cookies::SetCookie;
 
 use super::compiler::Compiler;
@@ -12,7 +13,10 @@ use super::policy::{same_site, secure};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::raw::persistence as raw;
 use crate::shapes::{AutoOr, FilePath};
-use crate::snapshot::{InsertedCookie, Persistence, PersistenceKind, SourceAddress};
+use crate::snapshot::{
+    ConnectionIdSettings, InsertedCookie, Persistence, PersistenceKind, ServerIdPlace,
+    SourceAddress,
+};
 use crate::tree::Span;
 
 /// The name of an inserted cookie when the file gives none.
@@ -50,6 +54,9 @@ impl Compiler<'_> {
                 entries_max: raw.entries_max.0,
                 across_virtual_servers: raw.across_virtual_servers.value,
             }),
+            raw::PersistenceType::Quic => {
+                PersistenceKind::ConnectionIds(connection_ids(raw, context)?)
+            }
             raw::PersistenceType::Hash => {
                 let Some(of) = &raw.of else {
                     let message = "a persistence of type hash lacks `of`";
@@ -122,6 +129,28 @@ impl Compiler<'_> {
     }
 }
 
+/// Where a member's name stands must be within an ID.
+fn connection_ids(raw: &raw::Persistence, context: &mut Context) -> Option<ConnectionIdSettings> {
+    let server_id = match &raw.server_id {
+        None => None,
+        Some(place) => {
+            let length = place.value.length.as_ref()?.value.0;
+            let offset = place.value.offset.0;
+            if usize::from(offset) + usize::from(length) > ID_BYTES_MAX {
+                let message = format!("a connection ID has at most {ID_BYTES_MAX} bytes");
+                context.error_help(place.span, message, "lower `offset` or `length`");
+                return None;
+            }
+            Some(ServerIdPlace { offset, length })
+        }
+    };
+    Some(ConnectionIdSettings {
+        timeout_ms: raw.timeout.0,
+        entries_max: raw.entries_max.0,
+        server_id,
+    })
+}
+
 fn keys(
     path: &Spanned<FilePath>,
     directory: &std::path::Path,
@@ -142,7 +171,7 @@ fn keys(
 
 /// A key that the type would ignore is a mistake.
 fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, context: &mut Context) {
-    use raw::PersistenceType::{Cookie, Hash, PathParameter, SourceAddress};
+    use raw::PersistenceType::{Cookie, Hash, PathParameter, Quic, SourceAddress};
     fn given<T>(key: &Spanned<T>) -> Option<Span> {
         key.given.then_some(key.span)
     }
@@ -152,7 +181,9 @@ fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, conte
     let is_insert = kind == Cookie && raw.mode.value == raw::CookieMode::Insert;
     let of_insert = "an inserted cookie";
     let of_address = "type source_address";
-    let keys: [(&str, Option<Span>, bool, &str); 16] = [
+    let of_table = "type source_address or quic";
+    let is_table = matches!(kind, SourceAddress | Quic);
+    let keys: [(&str, Option<Span>, bool, &str); 17] = [
         (
             "name",
             there(&raw.name),
@@ -170,8 +201,9 @@ fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, conte
         ("key_file", there(&raw.key_file), is_insert, of_insert),
         ("prefix_v4", given(&raw.prefix_v4), kind == SourceAddress, of_address),
         ("prefix_v6", given(&raw.prefix_v6), kind == SourceAddress, of_address),
-        ("timeout", given(&raw.timeout), kind == SourceAddress, of_address),
-        ("entries_max", given(&raw.entries_max), kind == SourceAddress, of_address),
+        ("timeout", given(&raw.timeout), is_table, of_table),
+        ("entries_max", given(&raw.entries_max), is_table, of_table),
+        ("server_id", there(&raw.server_id), kind == Quic, "type quic"),
         (
             "across_virtual_servers",
             given(&raw.across_virtual_servers),

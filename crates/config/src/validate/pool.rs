@@ -164,7 +164,12 @@ fn balance(
             // An expression may stand there by itself.
             let bare = format!("${{{text}}}");
             let text = if text.contains("${") { text } else { &bare };
-            snapshot::Balance::Hash(compiler.template(text, hash.span, Purpose::Plain, context)?)
+            snapshot::Balance::Hash(compiler.any_template(
+                text,
+                hash.span,
+                Purpose::Plain,
+                context,
+            )?)
         }
     })
 }

@@ -94,39 +94,44 @@ fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
 
 /// Whether a virtual server has only keys that its type looks at; the others are reported.
 pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool {
-    let (foreign, help) = match raw.kind.value {
-        VirtualServerType::Http => (
-            vec![("by_server_name", there(&raw.by_server_name)), ("tcp", there(&raw.tcp))],
-            "remove it, or set `type: tcp`",
-        ),
-        VirtualServerType::Tcp => {
-            (keys_of_requests(raw), "remove it: connections are relayed, requests are not seen")
+    let of_datagrams = (vec![("udp", there(&raw.udp))], "remove it, or set `type: udp`");
+    let mut foreign = match raw.kind.value {
+        VirtualServerType::Http => {
+            vec![(keys_of_connections(raw), "remove it, or set `type: tcp`"), of_datagrams]
         }
-        VirtualServerType::FastL4 => (
-            keys_of_connections(raw),
-            "remove it: packets are forwarded, connections are not opened",
-        ),
+        VirtualServerType::Tcp => {
+            let help = "remove it: connections are relayed, requests are not seen";
+            vec![(keys_of_requests(raw), help), of_datagrams]
+        }
+        VirtualServerType::Udp => {
+            let mut keys = keys_of_requests(raw);
+            keys.extend(keys_of_connections(raw));
+            keys.push(("tls", there(&raw.tls)));
+            keys.push(("client_address", there(&raw.client_address)));
+            vec![(keys, "remove it: datagrams are relayed as they are")]
+        }
+        VirtualServerType::FastL4 => {
+            let help = "remove it: packets are forwarded, connections are not opened";
+            vec![(keys_of_sockets(raw), help), of_datagrams]
+        }
     };
     let kind = match raw.kind.value {
         VirtualServerType::Http => "http",
         VirtualServerType::Tcp => "tcp",
+        VirtualServerType::Udp => "udp",
         VirtualServerType::FastL4 => "fast_l4",
     };
-    let of_packets =
-        if raw.kind.value == VirtualServerType::FastL4 { Vec::new() } else { keys_of_packets(raw) };
     let mut fits = true;
-    for (key, span) in of_packets {
-        if let Some(span) = span {
-            let message = format!("`{key}` does not apply to a virtual server of type {kind}");
-            context.error_help(span, message, "remove it, or set `type: fast_l4`");
-            fits = false;
-        }
+    if raw.kind.value != VirtualServerType::FastL4 {
+        foreign.push((keys_of_packets(raw), "remove it, or set `type: fast_l4`"));
     }
-    for (key, span) in foreign {
-        if let Some(span) = span {
-            let message = format!("`{key}` does not apply to a virtual server of type {kind}");
-            context.error_help(span, message, help);
-            fits = false;
+    for (keys, help) in foreign {
+        for (key, span) in keys {
+            if let Some(span) = span {
+                let message = format!("`{key}` does not apply to a virtual server of type {kind}");
+                context.error_help(span, message, help);
+                fits = false;
+            }
         }
     }
     fits
@@ -141,9 +146,10 @@ fn keys_of_packets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
     ]
 }
 
-/// The keys that are about connections which weir itself accepts, and what they carry; and where they stand.
-fn keys_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
-    vec![
+/// The keys that are about sockets which weir itself has, and what they carry; and where they stand.
+fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
+    let mut keys = keys_of_connections(raw);
+    keys.extend([
         ("http", there(&raw.http)),
         ("compression", there(&raw.compression)),
         ("hsts", there(&raw.hsts)),
@@ -153,12 +159,16 @@ fn keys_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Sp
         ("server_timing", given(&raw.server_timing)),
         ("free_bind", given(&raw.free_bind)),
         ("defer_accept", there(&raw.defer_accept)),
-        ("by_server_name", there(&raw.by_server_name)),
-        ("tcp", there(&raw.tcp)),
         ("tls", there(&raw.tls)),
         ("limits", there(&raw.limits)),
         ("client_address", there(&raw.client_address)),
-    ]
+    ]);
+    keys
+}
+
+/// The keys that are about connections as a whole, and where they stand.
+fn keys_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
+    vec![("by_server_name", there(&raw.by_server_name)), ("tcp", there(&raw.tcp))]
 }
 
 /// The keys that are about requests, and where they stand.
@@ -175,6 +185,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         protocol: _,
         fast_l4: _,
         tcp: _,
+        udp: _,
         http,
         compression,
         tls: _,
@@ -224,7 +235,11 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
 }
 
 /// A pool that only relayed connections come to has no keys about requests.
-pub(super) fn refuse_keys_of_requests(item: &NamedItem<raw::Pool>, context: &mut Context) {
+pub(super) fn refuse_keys_of_requests(
+    item: &NamedItem<raw::Pool>,
+    what: &str,
+    context: &mut Context,
+) {
     let Some(pool) = &item.value else { return };
     let keys = [
         ("reuse", "requests", there(&pool.reuse)),
@@ -236,7 +251,7 @@ pub(super) fn refuse_keys_of_requests(item: &NamedItem<raw::Pool>, context: &mut
     for (key, about, span) in keys {
         if let Some(span) = span {
             let message = format!(
-                "`{key}` is about {about}, and the pool `{}` only gets connections of virtual servers of type tcp",
+                "`{key}` is about {about}, and the pool `{}` only gets {what}",
                 clip(&item.name)
             );
             context.error_help(span, message, "remove it");
@@ -254,7 +269,7 @@ pub(super) fn refuse_members_without_port(item: &NamedItem<raw::Pool>, context: 
             endpoint => format!("{endpoint}:8080"),
         };
         let message = format!(
-            "`{endpoint}` has no port: only members of pools that virtual servers of type tcp alone use \
+            "`{endpoint}` has no port: only members of pools that virtual servers of type tcp or udp alone use \
              keep the client's"
         );
         context.error_help(span, message, format!("write {shown}"));
@@ -316,24 +331,36 @@ pub(super) fn refuse_tls_in_tls(
 pub(super) fn refuse_balance_of_requests(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
-    server: Span,
+    server: &Spanned<VirtualServerType>,
     context: &mut Context,
 ) {
     let Some(BalanceOr::Hash(balance)) = item.value.as_ref().map(|pool| &pool.balance.value) else {
         return;
     };
-    let reads_request = matches!(
-        model.map(|model| &model.balance),
-        Some(Balance::Hash(template)) if template.reads_request()
-    );
-    if let (Some(hash), true) = (&balance.hash, reads_request) {
+    let Some(Balance::Hash(template)) = model.map(|model| &model.balance) else { return };
+    let (what, kind, help) = match server.value {
+        VirtualServerType::Http if template.reads_datagram() => {
+            ("the datagram", "http", "use values of the request, or another pool")
+        }
+        VirtualServerType::Tcp if template.reads_datagram() => {
+            ("the datagram", "tcp", "use `client.ip` or `tls.sni`, or another pool")
+        }
+        VirtualServerType::Tcp if template.reads_request() => {
+            ("the request", "tcp", "use `client.ip` or `tls.sni`, or another pool")
+        }
+        VirtualServerType::Udp if template.reads_request() => {
+            ("the request", "udp", "use `client.ip` or `datagram`, or another pool")
+        }
+        _ => return,
+    };
+    if let Some(hash) = &balance.hash {
         let message = format!(
-            "the pool `{}` is balanced by a value of the request, and the virtual server of type tcp in \
+            "the pool `{}` is balanced by a value of {what}, and the virtual server of type {kind} in \
              line {} has none",
             clip(&item.name),
-            server.line
+            server.span.line
         );
-        context.error_help(hash.span, message, "use `client.ip` or `tls.sni`, or another pool");
+        context.error_help(hash.span, message, help);
     }
 }
 
@@ -351,20 +378,36 @@ pub(super) fn refuse_persistence_of_requests(
         let Some(found) = next.and_then(|index| policies.persistence[index].as_ref()) else {
             return;
         };
-        let kind = match &found.kind {
-            PersistenceKind::SourceAddress(_) => None,
-            PersistenceKind::Hash(of) => of.reads_request().then_some("a value of the request"),
-            PersistenceKind::Insert(_) | PersistenceKind::Passive { .. } => Some("a cookie"),
-            PersistenceKind::PathParameter { .. } => Some("a parameter of the path"),
+        let kind = match (&found.kind, raw.kind.value) {
+            (PersistenceKind::SourceAddress(_), _)
+            | (PersistenceKind::ConnectionIds(_), VirtualServerType::Udp) => None,
+            (PersistenceKind::ConnectionIds(_), _) => Some("a connection ID of QUIC"),
+            (PersistenceKind::Hash(of), kind) if of.reads_datagram() => {
+                (kind != VirtualServerType::Udp).then_some("a value of the datagram")
+            }
+            (_, VirtualServerType::Http) => None,
+            (PersistenceKind::Hash(of), _) => {
+                of.reads_request().then_some("a value of the request")
+            }
+            (PersistenceKind::Insert(_) | PersistenceKind::Passive { .. }, _) => Some("a cookie"),
+            (PersistenceKind::PathParameter { .. }, _) => Some("a parameter of the path"),
         };
         if let Some(kind) = kind {
-            let message =
-                format!("{kind} cannot keep the connections of a virtual server of type tcp");
-            context.error_help(
-                span,
-                message,
-                "use `type: source_address`, or `hash` of `client` or `tls`",
-            );
+            let of = match raw.kind.value {
+                VirtualServerType::Http => "clients of a virtual server of type http",
+                VirtualServerType::Tcp | VirtualServerType::FastL4 => {
+                    "connections of a virtual server of type tcp"
+                }
+                VirtualServerType::Udp => "sessions of a virtual server of type udp",
+            };
+            let message = format!("{kind} cannot keep the {of}");
+            let help = match raw.kind.value {
+                VirtualServerType::Udp => {
+                    "use `type: source_address`, `quic`, or `hash` of `client` or `datagram`"
+                }
+                _ => "use `type: source_address`, or `hash` of `client` or `tls`",
+            };
+            context.error_help(span, message, help);
             return;
         }
         next = found.fallback;

@@ -14,13 +14,14 @@ use super::packet::PacketServers;
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
+use super::udp::{self, UdpProfiles};
 use super::{compression, files, listening, path};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
-use crate::raw::{self, HttpProfile};
+use crate::raw::{self, HttpProfile, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
@@ -39,6 +40,7 @@ pub(super) struct AllUsed {
     pub(super) compression: Used,
     pub(super) tls: Used,
     pub(super) tcp: Used,
+    pub(super) udp: Used,
     pub(super) fast_l4: Used,
 }
 
@@ -59,10 +61,13 @@ pub(super) struct Servers<'a> {
     compression_used: Used,
     tls: TlsProfiles<'a>,
     tcp: TcpProfiles<'a>,
+    udp: UdpProfiles<'a>,
     /// Pools that requests come to.
     pools_of_requests: Used,
     /// Pools that relayed connections, or packets, come to.
     pub(super) pools_of_connections: Used,
+    /// Pools that datagrams come to.
+    pools_of_datagrams: Used,
     pub(super) listeners: Listeners,
     pub(super) packets: PacketServers<'a>,
 }
@@ -72,10 +77,12 @@ impl<'a> Servers<'a> {
         pools: &'a [NamedItem<raw::Pool>],
         models: &'a [Option<Pool>],
         members: &'a [Vec<ConfiguredMember>],
-        profiles: &'a [NamedItem<HttpProfile>],
-        compression: &'a [NamedItem<raw::compression::Compression>],
+        (profiles, compression): (
+            &'a [NamedItem<HttpProfile>],
+            &'a [NamedItem<raw::compression::Compression>],
+        ),
         tls: TlsProfiles<'a>,
-        (tcp, packets): (TcpProfiles<'a>, PacketServers<'a>),
+        (tcp, udp, packets): (TcpProfiles<'a>, UdpProfiles<'a>, PacketServers<'a>),
     ) -> Self {
         Self {
             pools,
@@ -91,8 +98,10 @@ impl<'a> Servers<'a> {
             compression_used: Used::new(),
             tls,
             tcp,
+            udp,
             pools_of_requests: Used::new(),
             pools_of_connections: Used::new(),
+            pools_of_datagrams: Used::new(),
             listeners: Listeners::default(),
             packets,
         }
@@ -106,6 +115,7 @@ impl<'a> Servers<'a> {
             compression: self.compression_used,
             tls: self.tls.used,
             tcp: self.tcp.used,
+            udp: self.udp.used,
             fast_l4: self.packets.used,
         }
     }
@@ -149,7 +159,15 @@ impl<'a> Servers<'a> {
             }
         }
         for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
-            relay::refuse_keys_of_requests(&self.pools[pool], context);
+            let what = "connections of virtual servers of type tcp";
+            relay::refuse_keys_of_requests(&self.pools[pool], what, context);
+        }
+        for &pool in self.pools_of_datagrams.difference(&self.pools_of_requests) {
+            if !self.pools_of_connections.contains(&pool) {
+                let what = "datagrams of virtual servers of type udp";
+                relay::refuse_keys_of_requests(&self.pools[pool], what, context);
+                udp::refuse_keys_of_connections(&self.pools[pool], context);
+            }
         }
         for &pool in &self.pools_of_requests {
             relay::refuse_members_without_port(&self.pools[pool], context);
@@ -166,7 +184,7 @@ impl<'a> Servers<'a> {
     ) -> Option<VirtualServer> {
         let listen = self.listeners.of_server(name, raw, context);
         let listening = listening::settings(raw, &listen, context);
-        let is_relay = raw.kind.value == raw::VirtualServerType::Tcp;
+        let is_relay = raw.kind.value != VirtualServerType::Http;
         if !relay::keys_fit(raw, context) {
             return None;
         }
@@ -200,27 +218,16 @@ impl<'a> Servers<'a> {
         let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
         for pool in self.reached(first, followed.as_deref().unwrap_or_default()) {
             self.refuse_loop((name, is_relay), &listen, pool, context);
-            let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
-            relay::refuse_clients_without_address(&listen, item, model, context);
-            let of =
-                if is_relay { &mut self.pools_of_connections } else { &mut self.pools_of_requests };
-            of.insert(pool);
-            if is_relay {
-                relay::refuse_tls_in_tls(raw, item, context);
-                relay::refuse_balance_of_requests(item, model, raw.kind.span, context);
-            }
+            self.note_pool(raw, &listen, pool, context);
         }
         let persistence = policies.persistence(name, raw, context);
-        if let (Some(Some(persistence)), true) = (persistence, is_relay) {
+        if let Some(Some(persistence)) = persistence {
             relay::refuse_persistence_of_requests(persistence, raw, policies, context);
         }
         if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
             path::warn_of_persistence(persistence, http.path, raw, policies, context);
         }
-        let service = match is_relay {
-            false => Some(Service::Http),
-            true => self.tcp.relay(raw, &named, context).map(|it| Service::Tcp(Arc::new(it))),
-        };
+        let service = self.service(raw, &named, context);
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
         warn_of_page_for_421(raw, followed.as_deref().unwrap_or_default(), context);
@@ -239,6 +246,48 @@ impl<'a> Servers<'a> {
             client_address: Arc::new(client_address?),
             error_pages: Arc::new(error_pages?),
             server_timing: raw.server_timing.value,
+        })
+    }
+
+    /// Notes that what comes to a virtual server goes to this pool, and reports what cannot be.
+    fn note_pool(
+        &mut self,
+        raw: &raw::VirtualServer,
+        listen: &[(Address, Span)],
+        pool: usize,
+        context: &mut Context,
+    ) {
+        let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
+        relay::refuse_clients_without_address(listen, item, model, context);
+        relay::refuse_balance_of_requests(item, model, &raw.kind, context);
+        let of = match raw.kind.value {
+            VirtualServerType::Http => &mut self.pools_of_requests,
+            // Those of packets are not served here.
+            VirtualServerType::Tcp | VirtualServerType::FastL4 => {
+                relay::refuse_tls_in_tls(raw, item, context);
+                &mut self.pools_of_connections
+            }
+            VirtualServerType::Udp => {
+                udp::refuse_pool(raw, item, &self.members[pool], context);
+                &mut self.pools_of_datagrams
+            }
+        };
+        of.insert(pool);
+    }
+
+    /// What a virtual server does with what comes.
+    fn service(
+        &mut self,
+        raw: &raw::VirtualServer,
+        named: &[(&Spanned<raw::tcp::ServerNamePool>, usize)],
+        context: &mut Context,
+    ) -> Option<Service> {
+        Some(match raw.kind.value {
+            VirtualServerType::Http => Service::Http,
+            VirtualServerType::Tcp | VirtualServerType::FastL4 => {
+                Service::Tcp(Arc::new(self.tcp.relay(raw, named, context)?))
+            }
+            VirtualServerType::Udp => Service::Udp(Arc::new(self.udp.sessions(raw, context)?)),
         })
     }
 
@@ -449,8 +498,8 @@ fn warn_of_page_for_421(raw: &raw::VirtualServer, policies: &[Arc<Policy>], cont
 
 /// Whether connecting to `member` ends at the listener `listen`.
 fn reaches(member: &Address, listen: &Address) -> bool {
-    match (member, listen) {
-        (Address::Socket(member), Address::Socket(listen)) => {
+    match (member.socket(), listen.socket()) {
+        (Some(member), Some(listen)) => {
             let everywhere = listen.ip().is_unspecified() && member.ip().is_loopback();
             let same_port = member.port() == listen.port() || member.port() == 0;
             same_port && (everywhere || member.ip() == listen.ip())

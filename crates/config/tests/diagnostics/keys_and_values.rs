@@ -54,7 +54,6 @@ fn keys_and_values_of_later_issues() {
         let key = "waf";
         check_server(&format!("{key}: {{ any: 1 }}"), &[&not_yet("5:5", key)]);
     }
-    check_server("type: udp", &[&not_yet("5:11", "udp")]);
 }
 
 #[test]

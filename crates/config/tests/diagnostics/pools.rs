@@ -49,7 +49,7 @@ fn members() {
         &with("[ 127.0.0.1 ]"),
         &[
             "error 7:16 `127.0.0.1` has no port: only members of pools that virtual servers of type tcp \
-           alone use keep the client's -> write 127.0.0.1:8080",
+           or udp alone use keep the client's -> write 127.0.0.1:8080",
         ],
     );
     check(
@@ -125,7 +125,7 @@ fn monitors() {
     check_pool(
         "monitors: [ {} ]",
         &["error 8:17 `pools.p.monitors[0]` lacks `type` -> \
-           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs` or `script`"],
+           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs`, `script`, `udp` or `dns`"],
     );
     check_pool(
         "monitors: [ { type: tcp, path: /, verify: no } ]",

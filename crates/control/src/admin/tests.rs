@@ -26,7 +26,7 @@ fn any_port() -> Address {
 fn socket_of(admin: &Admin) -> SocketAddr {
     match admin.address() {
         Address::Socket(address) => *address,
-        Address::Unix(path) => panic!("{path:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -23,6 +23,7 @@ pub struct ServerView {
     /// When the first of its certificates expires.
     expiry_unix_s: Option<u64>,
     is_relay: bool,
+    is_of_datagrams: bool,
     /// When the first of its OCSP responses is over; 0: one is not there.
     ocsp_expiry_unix_s: Option<u64>,
 }
@@ -40,7 +41,8 @@ impl ServerView {
                     name: Arc::clone(&server.name),
                     totals: server.counters.totals(),
                     expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
-                    is_relay: configured.service.is_tcp(),
+                    is_relay: configured.service.is_relay(),
+                    is_of_datagrams: configured.service.sessions().is_some(),
                     ocsp_expiry_unix_s: ocsp.map(|at_s| at_s.max(0) as u64),
                 }
             })
@@ -276,7 +278,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             ]);
         };
     "weir_virtual_server_relayed_connections_total" Counter + ",termination"
-        "Connections of a virtual server of type tcp, by how they ended, in the words of the access log; of another type there is no sample."
+        "Connections of a virtual server of type tcp, or sessions of type udp, by how they ended, in the words of the access log; of another type there is no sample."
         |server, to| if server.is_relay {
             let totals = &server.totals;
             for (termination, count) in [
@@ -294,6 +296,15 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             ] {
                 to.labelled("termination", termination, count);
             }
+        };
+    "weir_virtual_server_datagrams_total" Counter + ",what"
+        "Datagrams of a virtual server of type udp: of clients (what received), for them (sent), of clients without a session, for a limit or for want of a member (refused), and answers dropped at amplification_max (answers_dropped)."
+        |server, to| if server.is_of_datagrams {
+            let totals = &server.totals;
+            to.labelled("what", "received", totals.datagrams_received);
+            to.labelled("what", "sent", totals.datagrams_sent);
+            to.labelled("what", "refused", totals.datagrams_refused);
+            to.labelled("what", "answers_dropped", totals.answers_dropped);
         };
     "weir_virtual_server_received_bytes_total" Counter
         "Bytes read from clients."
@@ -485,6 +496,9 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_spliced_bytes_total" Counter
         "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, both directions together."
         |observed, to| to.value(observed.workers.totals().bytes_spliced);
+    "weir_datagrams_lost_total" Counter
+        "Datagrams that the kernel did not take: a full socket, or no memory."
+        |observed, to| to.value(observed.workers.totals().datagrams_lost);
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);

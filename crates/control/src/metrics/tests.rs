@@ -134,7 +134,7 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, no rules, no TLS, no relay and no packet path.
+        // The observed process has no monitors, no rules, no TLS, no packet path, and relays nothing.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
                 "weir_l4_",
@@ -142,6 +142,7 @@ fn labels_are_as_described() {
                 "weir_policy_",
                 "weir_virtual_server_certificate_",
                 "weir_virtual_server_relayed_",
+                "weir_virtual_server_datagrams_",
                 "weir_virtual_server_ocsp_",
             ];
             let is_absent = absent.iter().any(|of| name.starts_with(of));

@@ -1,6 +1,7 @@
 //! One probe: connect to a member, ask, judge the answer. No state; [`crate::monitors`] keeps that.
 
 mod answer;
+mod datagram;
 mod grpc;
 mod http;
 mod script;
@@ -84,6 +85,8 @@ pub enum Failure {
     Serving(&'static str),
     /// The RPC failed: its status and message.
     Rpc(String),
+    /// A response code of DNS that is not expected.
+    ResponseCode(u8),
     /// The script ended otherwise than with 0, or could not be started.
     Script(String),
     /// This host could not even ask: says nothing about the member.
@@ -156,6 +159,7 @@ impl fmt::Display for Failure {
             Self::Answer => formatter.write_str("the answer is not as expected"),
             Self::Serving(status) => write!(formatter, "the health service says {status}"),
             Self::Rpc(reason) => write!(formatter, "the health service failed: {reason}"),
+            Self::ResponseCode(code) => write!(formatter, "response code {code}"),
             Self::Script(reason) => formatter.write_str(reason),
             Self::Local(error) => write!(formatter, "cannot probe: {}", io_error_text(error)),
         }
@@ -194,7 +198,9 @@ impl Probe {
         };
         let host = match (name, &address) {
             (Some(name), _) => Arc::clone(name),
-            (None, Address::Socket(socket)) => socket.ip().to_string().into(),
+            (None, Address::Socket(socket) | Address::Udp(socket)) => {
+                socket.ip().to_string().into()
+            }
             (None, Address::Unix(_)) => "localhost".into(),
         };
         let source = source_of(source, &address);
@@ -212,6 +218,8 @@ impl Probe {
             MonitorKind::Grpc(grpc) if grpc.tls.is_some() => "grpcs",
             MonitorKind::Grpc(_) => "grpc",
             MonitorKind::Script(_) => "script",
+            MonitorKind::Udp(_) => "udp",
+            MonitorKind::Dns(_) => "dns",
         }
     }
 
@@ -224,6 +232,8 @@ impl Probe {
             MonitorKind::Script(script) => {
                 script::run(script, &self.subject, &self.address, deadline).await
             }
+            MonitorKind::Udp(udp) => datagram::ask(&self.way(), udp, deadline).await,
+            MonitorKind::Dns(dns) => datagram::ask_dns(&self.way(), dns, deadline).await,
             MonitorKind::Tcp(tcp) => {
                 let stream = self.connect(deadline).await?;
                 tcp::ask(stream, tcp, deadline).await
@@ -243,9 +253,17 @@ impl Probe {
         }
     }
 
+    fn way(&self) -> datagram::Way<'_> {
+        datagram::Way {
+            address: &self.address,
+            source: self.source,
+            proxy_protocol: self.proxy_protocol,
+        }
+    }
+
     async fn connect(&self, deadline: Deadline) -> Result<Connection, Failure> {
         let connected: io::Result<Connection> = match &self.address {
-            Address::Socket(address) => {
+            Address::Socket(address) | Address::Udp(address) => {
                 let connect = connect_tcp(*address, self.source);
                 let stream = deadline.within(Step::Connecting, connect).await?;
                 stream.map(|stream| Box::new(stream) as Connection)

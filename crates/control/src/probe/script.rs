@@ -55,7 +55,7 @@ pub(super) async fn run(
         .process_group(0)
         .kill_on_drop(true);
     match address {
-        Address::Socket(socket) => {
+        Address::Socket(socket) | Address::Udp(socket) => {
             command.env("WEIR_ADDRESS", socket.ip().to_string());
             command.env("WEIR_PORT", socket.port().to_string())
         }

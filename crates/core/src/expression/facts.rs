@@ -9,7 +9,7 @@ use weir_http::message::{RequestHead, ResponseHead, Scheme, Version};
 pub struct Facts<'a> {
     /// The request's head.
     pub request: &'a RequestHead,
-    /// The bytes that it was parsed from.
+    /// The bytes that it was parsed from; of a datagram, which has no head, that itself.
     pub request_input: &'a [u8],
     /// Where the client is; `None` when it came over a unix socket.
     pub client: Option<SocketAddr>,

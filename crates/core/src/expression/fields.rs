@@ -7,6 +7,7 @@ use weir_http::cookies::request_cookies;
 use weir_http::message::{Field, Span};
 use weir_http::query;
 
+use super::datagram::{self, Part};
 use super::facts::Facts;
 use super::pattern::{Machine, Pattern};
 use super::slots::{Slots, Source};
@@ -14,6 +15,8 @@ use super::slots::{Slots, Source};
 /// Capacity of a buffer that is kept from one request to the next; what one extreme request needed
 /// beyond it is given back.
 const BUFFER_KEPT_BYTES_MAX: usize = 64 * 1024;
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Reused from request to request: nothing is allocated once it has grown.
 #[derive(Debug)]
@@ -207,6 +210,15 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
         Source::Cookie(name) => request_cookies(&head.fields, input)
             .find(|cookie| cookie.name.of(input) == name.as_bytes())
             .map_or(Place::Absent, |cookie| Place::Request(cookie.value)),
+        Source::Datagram(part) => match (datagram::find(part, input), part) {
+            (None, _) => Place::Absent,
+            (Some(range), Part::Bytes { .. }) => make(made, |made| {
+                for byte in &input[range] {
+                    made.extend([byte >> 4, byte & 15].map(|it| HEX[usize::from(it)]));
+                }
+            }),
+            (Some(range), _) => Place::Request(span(range.start, range.end)),
+        },
         Source::ResponseHeader(name) => match facts.response {
             Some(response) => {
                 join(&response.head.fields, response.input, name, made, Place::Response)

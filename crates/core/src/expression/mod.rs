@@ -53,6 +53,7 @@ mod addresses;
 mod ast;
 mod check;
 mod data;
+mod datagram;
 mod error;
 mod evaluate;
 mod facts;
@@ -138,6 +139,7 @@ pub enum Phase {
 pub struct Condition {
     test: Test,
     reads_response: bool,
+    reads_datagram: bool,
 }
 
 impl Condition {
@@ -149,7 +151,13 @@ impl Condition {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);
         let test = checker.boolean(&node)?;
-        Ok(Self { test, reads_response: checker.reads_response })
+        let Checker { reads_response, reads_datagram, .. } = checker;
+        Ok(Self { test, reads_response, reads_datagram })
+    }
+
+    /// Whether it reads `datagram.*`: a request has none.
+    pub fn reads_datagram(&self) -> bool {
+        self.reads_datagram
     }
 
     /// Whether it reads `response.*`, and so means something only when there is a response.

@@ -12,6 +12,7 @@ pub(super) enum Group {
     Tls,
     ClientCertificate,
     Response,
+    Datagram,
 }
 
 /// What a name in a group stands for.
@@ -48,8 +49,22 @@ impl Keyed {
 }
 
 /// The groups that an expression starts with.
-pub(super) const ROOTS: [Group; 5] =
-    [Group::Request, Group::Client, Group::Server, Group::Tls, Group::Response];
+pub(super) const ROOTS: [Group; 6] =
+    [Group::Request, Group::Client, Group::Server, Group::Tls, Group::Response, Group::Datagram];
+
+/// What is called on a datagram: `datagram.name(…)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DatagramMethod {
+    Bytes,
+    Line,
+    Attribute,
+}
+
+pub(super) const DATAGRAM_METHODS: [(&str, DatagramMethod); 3] = [
+    ("bytes", DatagramMethod::Bytes),
+    ("line", DatagramMethod::Line),
+    ("radius", DatagramMethod::Attribute),
+];
 
 /// What data sets are read from: `data['name']`.
 pub(super) const DATA: &str = "data";
@@ -64,6 +79,7 @@ impl Group {
             Self::Tls => "tls",
             Self::ClientCertificate => "tls.client_certificate",
             Self::Response => "response",
+            Self::Datagram => "datagram",
         }
     }
 
@@ -95,6 +111,8 @@ impl Group {
                 ("cipher", Member::Text(TextFact::TlsCipher)),
                 ("client_certificate", Member::Group(Group::ClientCertificate)),
             ],
+            // It is asked by methods.
+            Self::Datagram => &[],
             Self::ClientCertificate => &[("subject", Member::Text(TextFact::TlsSubject))],
             Self::Response => &[
                 ("status", Member::Number(NumberFact::Status)),

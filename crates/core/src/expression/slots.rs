@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::datagram::Part;
 use super::pattern::Pattern;
 
 /// The slots of a set of expressions: values that have to be looked for or made, numbered so that all
@@ -34,6 +35,8 @@ pub(super) enum Source {
     Cookie(Arc<str>),
     /// The response's fields of this name, joined.
     ResponseHeader(Arc<str>),
+    /// Of a datagram, which stands in the place of a request's bytes.
+    Datagram(Part),
 }
 
 /// The slot of [`Source::Host`], in every set.

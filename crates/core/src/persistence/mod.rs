@@ -14,6 +14,7 @@
 pub mod cookie;
 pub mod keys;
 mod path_parameter;
+pub mod quic;
 #[cfg(test)]
 mod simulation;
 pub mod source;

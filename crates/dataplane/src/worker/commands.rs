@@ -97,8 +97,12 @@ impl Worker {
         self.world.refresh_listeners();
         self.refresh_idle_clients();
         self.world.set_leave_times(leave_by_ms);
+        self.udp.apply(io, &mut self.world, removed, leave_by_ms);
         for address in added {
             match self.handed_over.pop_front().flatten() {
+                Some(socket) if matches!(address, Address::Udp(_)) => {
+                    self.udp.add_listener(io, &mut self.world, socket, address);
+                }
                 Some(socket) => self.desk(io).add_listener(socket, address),
                 None => self
                     .world
@@ -223,7 +227,7 @@ impl Worker {
     pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
         let now_ms = io.now_ms();
         if let Some(until_ms) = self.world.drain_until_ms
-            && (self.world.clients.is_empty() || now_ms >= until_ms)
+            && (self.world.clients.is_empty() && self.udp.is_empty() || now_ms >= until_ms)
         {
             self.stop(io);
             return None;
@@ -238,6 +242,7 @@ impl Worker {
 
     fn stop(&mut self, io: &mut EventLoop) {
         self.close_clients(io, |_| true);
+        self.udp.stop(io, &mut self.world);
         self.world.log.flush(&self.world.counted);
         io.stop();
     }

@@ -23,6 +23,7 @@ mod setup;
 mod sizes;
 mod state;
 mod straight;
+mod udp;
 mod waiting;
 mod world;
 
@@ -34,6 +35,8 @@ use std::sync::mpsc::Receiver;
 use desk::Desk;
 use rustix::io::Errno;
 use state::waiting::Waiting;
+use udp::Udp;
+use weir_core::datagram::{Flow, Train};
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_exchange::arena::{Arena, ClientKey, ConnectionKey, ExchangeKey, OfExchange};
 use weir_exchange::local::table::LocalTable;
@@ -55,6 +58,8 @@ pub struct Worker {
     exchanges: Arena<OfExchange, Transaction>,
     inbox: Inbox,
     world: World,
+    /// Sessions of datagrams.
+    udp: Udp,
     /// What the control plane wants.
     commands: Receiver<Command>,
     control: Token,
@@ -70,6 +75,7 @@ impl Worker {
             exchanges: Arena::default(),
             inbox: Inbox::default(),
             world,
+            udp: Udp::default(),
             commands,
             control,
             handed_over: VecDeque::new(),
@@ -221,6 +227,7 @@ impl Worker {
         // Without the old table no idle connection is taken over.
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
         self.world.refresh_listeners();
+        self.udp.forget(&self.world);
         self.world.notices.tell_of_panic(self.world.id, message);
     }
 }
@@ -246,7 +253,10 @@ impl Side {
         match owner {
             Owner::Client(key) => key_of(key).map_or(Self::Neither, Self::Client),
             Owner::Member(key) => key_of(key).map_or(Self::Neither, Self::Member),
-            Owner::Control | Owner::Listener(_) => Self::Neither,
+            Owner::Control
+            | Owner::Listener(_)
+            | Owner::DatagramListener(_)
+            | Owner::Session(_) => Self::Neither,
         }
     }
 }
@@ -337,7 +347,44 @@ impl Handler for Worker {
         match Side::of(owner) {
             Side::Client(key) => self.client_timer(io, key),
             Side::Member(key) => self.member_timer(io, key),
-            Side::Neither => {}
+            Side::Neither => {
+                if let Owner::Session(key) = owner
+                    && let Some(key) = key_of(key)
+                {
+                    self.udp.timed_out(io, &mut self.world, key);
+                }
+            }
+        }
+    }
+
+    fn datagrams(
+        &mut self,
+        io: &mut EventLoop,
+        owner: Owner,
+        flow: Option<Flow>,
+        train: Train<'_>,
+    ) {
+        let world = &mut self.world;
+        match (owner, flow) {
+            (Owner::DatagramListener(key), Some(flow)) => {
+                if let Some(key) = key_of(key) {
+                    self.udp.client_sent(io, world, key, flow, train);
+                }
+            }
+            (Owner::Session(key), _) => {
+                if let Some(key) = key_of(key) {
+                    self.udp.member_sent(io, world, key, train);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn datagrams_failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno) {
+        if let Owner::Session(key) = owner
+            && let Some(key) = key_of(key)
+        {
+            self.udp.member_failed(io, &mut self.world, key, error);
         }
     }
 
@@ -355,9 +402,12 @@ impl Handler for Worker {
     }
 
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        // It may write lines.
+        let udp_due_ms = self.udp.turn_ended(io, &mut self.world);
         let counters = &self.world.counted;
         counters.loop_turns.add(1);
         let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
+        due_ms = sooner(due_ms, udp_due_ms);
         if self.world.table.has_compression {
             self.world.note_turn_for_budget(io.clock().now_us());
         }

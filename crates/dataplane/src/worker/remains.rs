@@ -19,6 +19,7 @@ impl Worker {
         };
         look("clients", self.world.clients.len());
         look("exchanges", self.exchanges.len());
+        look("sessions of datagrams", self.udp.len());
         let busy = self.world.members.iter().filter(|(_, it)| it.is_busy()).count();
         look("member connections in use", busy);
         look("clients to be flushed", self.world.queues.unflushed.len());

@@ -20,6 +20,8 @@ pub enum What {
     Listener(SocketAddr),
     /// The connection with this number.
     Stream(u32),
+    /// The socket of datagrams with this number.
+    Datagrams(u32),
 }
 
 /// A descriptor.
@@ -38,6 +40,14 @@ impl End {
         Self { network, what: What::Stream(id) }
     }
 
+    pub(super) fn datagrams(network: Network, id: u32) -> Self {
+        Self { network, what: What::Datagrams(id) }
+    }
+
+    pub(super) fn network(&self) -> &Network {
+        &self.network
+    }
+
     pub(super) fn what(&self) -> What {
         self.what
     }
@@ -49,12 +59,9 @@ impl End {
     ) -> Result<T, Errno> {
         let What::Stream(id) = self.what else { return Err(Errno::NOTCONN) };
         let mut state = self.network.0.borrow_mut();
-        if let Some(calls) = state.calls_until_panic.take() {
-            if calls == 0 {
-                drop(state);
-                std::panic::panic_any(PANIC_AS_TOLD);
-            }
-            state.calls_until_panic = Some(calls - 1);
+        if state.is_time_to_panic() {
+            drop(state);
+            std::panic::panic_any(PANIC_AS_TOLD);
         }
         let stirs = state.weather.stirs_percent;
         if state.random.percent(stirs) {
@@ -234,6 +241,7 @@ impl Drop for End {
                 state.narrate(id, |it| format!("weir closes, reset: {}", it.ours.resets));
                 state.close(id, Direction::Out);
             }
+            What::Datagrams(id) => state.datagrams.close(id),
             What::Listener(address) => {
                 let backlog = state.listeners.remove(&address).map(|it| it.backlog);
                 for id in backlog.unwrap_or_default() {

@@ -14,6 +14,7 @@
 
 mod conduit;
 mod connection;
+mod datagrams;
 mod end;
 mod peer;
 mod pipe;
@@ -31,6 +32,8 @@ use weir_testing::Random;
 use crate::sockets::Endpoint;
 pub use conduit::Conduit;
 use connection::{Connection, Direction};
+pub use datagrams::DatagramWeather;
+use datagrams::Datagrams;
 pub use end::End;
 pub use peer::{Peer, Ready};
 
@@ -140,6 +143,7 @@ struct State {
     free: Vec<u32>,
     listeners: HashMap<SocketAddr, Listener>,
     servers: HashMap<SocketAddr, Server>,
+    datagrams: Datagrams,
     /// Connections that have something to tell, in the order in which it happened.
     ready: VecDeque<u32>,
     /// What may travel on.
@@ -173,6 +177,7 @@ impl Network {
             free: Vec::new(),
             listeners: HashMap::new(),
             servers: HashMap::new(),
+            datagrams: Datagrams::default(),
             ready: VecDeque::new(),
             moving: Vec::new(),
             woken: Vec::new(),
@@ -305,7 +310,9 @@ impl Network {
     pub fn has_events(&self) -> bool {
         let state = self.0.borrow();
         let has_calls = |it: &Listener| it.watch.is_some() && !it.backlog.is_empty();
-        !state.ready.is_empty() || state.listeners.values().any(has_calls)
+        !state.ready.is_empty()
+            || state.listeners.values().any(has_calls)
+            || state.datagrams.has_events()
     }
 
     /// Lets what is on its way travel on. Whether somebody has something to do then, or anything is still on its way.
@@ -323,7 +330,8 @@ impl Network {
         // The allocation is kept: it is no matter of the worker that is looked at.
         moving.append(&mut state.moving);
         state.moving = moving;
-        !state.moving.is_empty() || !state.woken.is_empty()
+        let has_datagrams = state.travel_datagrams();
+        has_datagrams || !state.moving.is_empty() || !state.woken.is_empty()
     }
 
     /// Takes the tasks that have something to do.
@@ -415,6 +423,7 @@ impl State {
                 self.connection(id).watch = data;
                 self.tell(id);
             }
+            end::What::Datagrams(id) => self.datagrams.watch(id, data),
         }
         Ok(())
     }
@@ -441,6 +450,18 @@ impl State {
             }
         }
         events.extend(calls.into_iter().map(call_event));
+        self.datagrams.events(events);
+    }
+
+    /// Whether this call of ours is the one that is to panic.
+    fn is_time_to_panic(&mut self) -> bool {
+        match self.calls_until_panic.take() {
+            Some(0) => true,
+            calls => {
+                self.calls_until_panic = calls.map(|calls| calls - 1);
+                false
+            }
+        }
     }
 }
 

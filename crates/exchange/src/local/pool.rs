@@ -265,6 +265,16 @@ impl LocalPool {
         EjectionBounds { eject_max_ms, allowed: may_eject(ejected, self.members.len(), share) }
     }
 
+    /// Passive marking: a member failed. If that ejected it, until when.
+    pub fn mark_failure(&self, member: u32, now_ms: u64) -> Option<u64> {
+        let settings = self.settings().passive.as_ref()?;
+        let bounds = self.ejection_bounds(member, now_ms);
+        let local = &self.members[member as usize];
+        let until_ms = local.live.mark_failure(now_ms, &settings.counting, bounds)?;
+        local.counters.ejections.add(1);
+        Some(until_ms)
+    }
+
     /// Notes a request, of which retries are a share.
     pub fn note_request(&self, now_ms: u64) {
         if self.settings.retry_budget.is_some() {

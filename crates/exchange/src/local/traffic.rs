@@ -119,6 +119,19 @@ pub struct Stickiness {
     pub is_stale: bool,
 }
 
+impl Stickiness {
+    /// A member was picked: a table that remembers clients learns of it at once, so that what the client sends next, to
+    /// whichever worker, goes there too.
+    #[inline]
+    pub fn note_member(&self, member: u32, now_ms: u64) {
+        if let (Sticky::Source(source), Some(client)) = (&*self.sticky, self.client)
+            && self.known != Some(member)
+        {
+            source.table.remember(client, member, now_ms);
+        }
+    }
+}
+
 impl Traffic {
     /// What the virtual server at `index` does with requests; `None`: it hands them on as they are.
     pub fn of(
@@ -525,6 +538,10 @@ fn ask(
         }
         Sticky::Source(source) => {
             let found = client.and_then(|client| source.table.find(client, now.now_ms()));
+            (found.map(Preference::Member), stickiness(found.is_none()))
+        }
+        Sticky::ConnectionIds(ids) => {
+            let found = ids.find(facts.request_input, now.now_ms());
             (found.map(Preference::Member), stickiness(found.is_none()))
         }
         Sticky::Passive { name, hash } => key(hash, cookie(facts, name.as_bytes())),

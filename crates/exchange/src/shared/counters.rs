@@ -217,6 +217,14 @@ counters! {
         relays_unknown_server_name,
         /// Relayed connections that were cut because they drained for too long.
         relays_stopped,
+        /// Datagrams that came from clients.
+        datagrams_received,
+        /// Datagrams that went to clients.
+        datagrams_sent,
+        /// Datagrams of clients for which there was no session: above a limit, or no member.
+        datagrams_refused,
+        /// Answers that were dropped at `amplification_max`.
+        answers_dropped,
         /// Bytes read from clients.
         bytes_received,
         /// Bytes accepted by clients' sockets.
@@ -342,6 +350,8 @@ counters! {
         compression_skipped,
         /// Bytes of tunnels that went from socket to socket by a pipe.
         bytes_spliced,
+        /// Datagrams that the kernel had no room for, or did not take.
+        datagrams_lost,
         /// Turns of the event loop.
         loop_turns,
         /// Panics caught; each cost the connections of its worker.

@@ -1,5 +1,6 @@
 //! What all workers and the control plane know of the configuration in force: its live state, and what is counted.
 
+pub mod connection_ids;
 pub mod counters;
 pub mod live;
 pub mod server_tls;

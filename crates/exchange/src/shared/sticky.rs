@@ -21,6 +21,7 @@ use weir_core::persistence::source::Timeout;
 use weir_core::policy::{Action, Secure};
 
 use crate::outside::Outside;
+use crate::shared::connection_ids::ConnectionIds;
 use crate::shared::shared_table::SourceTable;
 
 /// What keeps clients at members.
@@ -37,6 +38,8 @@ pub enum Sticky {
     },
     /// The client's address.
     Source(Source),
+    /// The connection ID of QUIC that its member has given it.
+    ConnectionIds(ConnectionIds),
     /// A value of the request, by which the member is picked.
     Hash {
         /// The value.
@@ -144,10 +147,14 @@ impl Stickies {
                         continue;
                     }
                     let sticky = Sticky::new(persistence, pool, own_keys);
-                    if let (Sticky::Source(new), Some(Sticky::Source(old))) =
-                        (&sticky, old.map(|old| &**old))
-                    {
-                        new.take_over(old, now_ms);
+                    match (&sticky, old.map(|old| &**old)) {
+                        (Sticky::Source(new), Some(Sticky::Source(old))) => {
+                            new.take_over(old, now_ms);
+                        }
+                        (Sticky::ConnectionIds(new), Some(Sticky::ConnectionIds(old))) => {
+                            new.take_over(old, now_ms);
+                        }
+                        _ => {}
                     }
                     stickies.by_place.insert(place, Arc::new(sticky));
                 }
@@ -178,6 +185,7 @@ impl Stickies {
     pub fn losses(&self) -> u64 {
         let of = |sticky: &Arc<Sticky>| match &**sticky {
             Sticky::Source(source) => source.table.losses().total(),
+            Sticky::ConnectionIds(ids) => ids.losses().total(),
             _ => 0,
         };
         self.by_place.values().map(of).sum()
@@ -251,15 +259,18 @@ fn follow(known: &mut Vec<usize>, next: impl Fn(usize) -> Option<usize>) {
 }
 
 impl Sticky {
-    /// Whether it is a table of addresses that would be made no different for these.
+    /// Whether it is a table that would be made no different for these.
     fn is_the_same_table(&self, persistence: &Persistence, pool: &Pool) -> bool {
-        let (Self::Source(source), PersistenceKind::SourceAddress(settings)) =
-            (self, &persistence.kind)
-        else {
-            return false;
-        };
-        source.settings == *settings
-            && source.labels.iter().eq(pool.members.iter().map(|member| &member.label))
+        match (self, &persistence.kind) {
+            (Self::Source(source), PersistenceKind::SourceAddress(settings)) => {
+                source.settings == *settings
+                    && source.labels.iter().eq(pool.members.iter().map(|member| &member.label))
+            }
+            (Self::ConnectionIds(ids), PersistenceKind::ConnectionIds(settings)) => {
+                ids.is_for(*settings, pool)
+            }
+            _ => false,
+        }
     }
 
     fn new(persistence: &Persistence, pool: &Pool, own_keys: &Arc<Keys>) -> Self {
@@ -275,6 +286,10 @@ impl Sticky {
             }
             PersistenceKind::SourceAddress(settings) => {
                 Self::Source(Source::new(*settings, pool, own_keys))
+            }
+            PersistenceKind::ConnectionIds(settings) => {
+                let hash = own_keys.hash("connection IDs");
+                Self::ConnectionIds(ConnectionIds::new(*settings, pool, hash))
             }
             PersistenceKind::Hash(of) => Self::Hash { of: of.clone(), hash: hash() },
             PersistenceKind::PathParameter { name, cookie } => Self::PathParameter {

@@ -232,6 +232,7 @@ fn remember(server: &LocalServer, remembered: &Remembered, member: u32, edits: &
             });
         }
         Sticky::Source(_)
+        | Sticky::ConnectionIds(_)
         | Sticky::Insert(_)
         | Sticky::Passive { .. }
         | Sticky::Hash { .. }

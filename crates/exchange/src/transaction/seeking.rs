@@ -7,14 +7,12 @@ use weir_core::clock::Clock;
 
 use crate::edge::Edge;
 use crate::local::pool::{LocalMember, LocalPool, NoMember, Preference};
-use crate::local::traffic::Stickiness;
 use crate::parts::ends::Ends;
 use crate::parts::failure::MemberFailure;
 use crate::parts::notice::Notice;
 use crate::parts::parked::Parked;
 use crate::parts::request::Need;
 use crate::parts::tries::Lease;
-use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
 
 /// What a failure counts as at least, where members are compared by the time they take.
@@ -183,32 +181,20 @@ impl Ends {
         self.parked.is_in_queue() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
     }
 
-    /// A member was picked: a table that remembers clients learns of it at once, so that the client's
-    /// next request, on whichever worker, goes there too.
+    /// A member was picked.
     #[inline]
     pub fn note_member(&self, member: u32, now_ms: u64) {
         let stickiness =
             self.remembered.as_ref().and_then(|remembered| remembered.stickiness.as_ref());
-        if let Some(Stickiness { sticky, client: Some(client), known, .. }) = stickiness
-            && let Sticky::Source(source) = &**sticky
-            && *known != Some(member)
-        {
-            source.table.remember(*client, member, now_ms);
+        if let Some(stickiness) = stickiness {
+            stickiness.note_member(member, now_ms);
         }
     }
 }
 
 /// Passive marking: the member failed a request.
 pub fn mark_failure(at: &mut impl Edge, pool: &LocalPool, member: u32) {
-    let Some(settings) = &pool.settings().passive else {
-        return;
-    };
-    let turn = at.turn();
-    let member_now = &pool.members[member as usize];
-    let bounds = pool.ejection_bounds(member, turn.now_ms());
-    if let Some(until_ms) = member_now.live.mark_failure(turn.now_ms(), &settings.counting, bounds)
-    {
-        member_now.counters.ejections.add(1);
-        at.tell(Notice::Ejected { pool, member: member_now, until_ms });
+    if let Some(until_ms) = pool.mark_failure(member, at.turn().now_ms()) {
+        at.tell(Notice::Ejected { pool, member: &pool.members[member as usize], until_ms });
     }
 }

@@ -109,9 +109,21 @@ pub struct VirtualServer {
     pub request_duration: Latency,
     pub bytes_received: u64,
     pub bytes_sent: u64,
-    /// Of type tcp: its connections by how they ended.
+    /// Of type tcp and udp: its connections or sessions by how they ended.
     #[serde(default)]
     pub relayed: Option<BTreeMap<String, u64>>,
+    /// Of type udp: datagrams.
+    #[serde(default)]
+    pub datagrams: Option<Datagrams>,
+}
+
+/// Datagrams of a virtual server.
+#[derive(Debug, Deserialize)]
+pub struct Datagrams {
+    pub received: u64,
+    pub sent: u64,
+    pub refused: u64,
+    pub answers_dropped: u64,
 }
 
 /// `/pools`.

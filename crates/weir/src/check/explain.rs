@@ -15,6 +15,7 @@ pub(super) fn explain(config: &Config) -> String {
         let kind = match &server.service {
             Service::Http => "http",
             Service::Tcp(_) => "tcp",
+            Service::Udp(_) => "udp",
         };
         put(&mut text, format_args!("virtual server {} (type {kind}): by sockets", server.name));
     }

@@ -1,5 +1,6 @@
 //! Probes against small servers that do what members do on bad days.
 
+mod datagram;
 mod grpc;
 mod script;
 mod tcp;

@@ -8,7 +8,7 @@ use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network};
 use crate::expression::ast::{Node, Word};
 use crate::expression::data::{SEARCHED_TEXTS_BYTES_MAX, Texts};
-use crate::expression::names::{self, Function, Method};
+use crate::expression::names::{self, Function, Group, Method};
 use crate::expression::plan::{Number, Test, Text, TextRelation, Trait};
 
 impl Checker<'_, '_> {
@@ -20,6 +20,9 @@ impl Checker<'_, '_> {
         arguments: &[Node],
     ) -> Checked<Typed<'static>> {
         let receiver = self.typed(of)?;
+        if let Typed::Group(Group::Datagram) = receiver {
+            return self.datagram_method(name, arguments);
+        }
         let Some(method) = names::method(&name.text) else {
             return Err(unknown_method(name, &receiver));
         };
@@ -167,7 +170,7 @@ impl Checker<'_, '_> {
     }
 }
 
-fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
+pub(super) fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
     match arguments {
         [argument] => Ok(argument),
         _ => Err(wrong_number(name, "one argument", arguments)),
@@ -181,7 +184,7 @@ fn no_argument(name: &Word, arguments: &[Node]) -> Checked<()> {
     }
 }
 
-fn wrong_number(name: &Word, wanted: &str, arguments: &[Node]) -> ExpressionError {
+pub(super) fn wrong_number(name: &Word, wanted: &str, arguments: &[Node]) -> ExpressionError {
     let message = format!("`{}` takes {wanted}, not {}", name.text, arguments.len());
     ExpressionError::new(name.range.clone(), message)
 }

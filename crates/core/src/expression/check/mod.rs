@@ -1,6 +1,7 @@
 //! The type checker: from what was written to a plan, or to what is wrong with it.
 
 mod call;
+mod datagram;
 mod relation;
 
 use std::ops::Range;
@@ -62,11 +63,13 @@ pub(super) struct Checker<'c, 's> {
     pub reads_request: bool,
     /// A part that was checked reads `response.*`.
     pub reads_response: bool,
+    /// A part that was checked reads `datagram.*`.
+    pub reads_datagram: bool,
 }
 
 impl<'c, 's> Checker<'c, 's> {
     pub fn new(scope: &'c mut Scope<'s>) -> Self {
-        Self { scope, reads_request: false, reads_response: false }
+        Self { scope, reads_request: false, reads_response: false, reads_datagram: false }
     }
 
     /// A condition.
@@ -177,6 +180,7 @@ impl<'c, 's> Checker<'c, 's> {
             self.scope.slots.note_server();
         }
         self.reads_request |= group == Group::Request;
+        self.reads_datagram |= group == Group::Datagram;
         Ok(Typed::Group(group))
     }
 

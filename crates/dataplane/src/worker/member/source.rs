@@ -30,15 +30,24 @@ pub fn open_socket(
     let Endpoint::Socket(address) = to else {
         return io.connect(to, None, owner);
     };
+    connect_from(pool, client_ip, address, |source| io.connect(to, source, owner))
+}
+
+/// Connects to a member of the pool from where that says: `connect` does it, from a source.
+pub fn connect_from(
+    pool: &LocalPool,
+    client: Option<IpAddr>,
+    to: SocketAddr,
+    mut connect: impl FnMut(Option<SocketSource>) -> Result<Token, Errno>,
+) -> Result<Token, Errno> {
     match &pool.settings().source {
-        Source::System => io.connect(to, None, owner),
-        Source::Addresses(own) => connect_in_turn(io, pool, own, address, owner),
+        Source::System => connect(None),
+        Source::Addresses(own) => connect_in_turn(pool, own, to, connect),
         Source::Client => {
-            let client = client_ip.map(|client| client.to_canonical());
-            let own = client.filter(|client| client.is_ipv4() == address.is_ipv4());
+            let client = client.map(|client| client.to_canonical());
+            let own = client.filter(|client| client.is_ipv4() == to.is_ipv4());
             let own = own.ok_or(Errno::AFNOSUPPORT)?;
-            let source = SocketSource { is_foreign: true, ..own.into() };
-            io.connect(to, Some(source), owner)
+            connect(Some(SocketSource { is_foreign: true, ..own.into() }))
         }
     }
 }
@@ -51,11 +60,10 @@ fn destination_port(io: &mut EventLoop, client: &mut Client) -> Option<u16> {
 
 /// Connects from the address whose turn it is, or from the next that has a free port.
 fn connect_in_turn(
-    io: &mut EventLoop,
     pool: &LocalPool,
     own: &SourceAddresses,
     to: SocketAddr,
-    owner: Owner,
+    mut connect: impl FnMut(Option<SocketSource>) -> Result<Token, Errno>,
 ) -> Result<Token, Errno> {
     let alike = |own: &&IpAddr| own.is_ipv4() == to.is_ipv4();
     let count = own.addresses.iter().filter(alike).count();
@@ -64,7 +72,7 @@ fn connect_in_turn(
     let mut outcome = Err(Errno::AFNOSUPPORT);
     for address in in_turn {
         let source = SocketSource { ports: own.ports, ..(*address).into() };
-        outcome = io.connect(Endpoint::Socket(to), Some(source), owner);
+        outcome = connect(Some(source));
         if outcome != Err(Errno::ADDRNOTAVAIL) {
             break;
         }

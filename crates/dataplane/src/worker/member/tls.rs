@@ -27,7 +27,9 @@ impl Worker {
 pub fn session(tls: &PoolTls, member: &Member, is_http2: bool) -> Result<Session, TlsError> {
     let name = match (&tls.server_name, &member.name, &member.address) {
         (Some(name), _, _) | (None, Some(name), _) => ServerName::try_from(name.to_string()).ok(),
-        (None, None, Address::Socket(address)) => Some(ServerName::from(address.ip())),
+        (None, None, Address::Socket(address) | Address::Udp(address)) => {
+            Some(ServerName::from(address.ip()))
+        }
         // Nothing is verified then: the file would have to name it.
         (None, None, Address::Unix(_)) => ServerName::try_from("localhost").ok(),
     };

@@ -29,10 +29,7 @@ impl Destination {
 
     /// The address and port, if it has such. Of a listener for all addresses they are known after [`Self::learn`].
     pub fn address(&self) -> Option<SocketAddr> {
-        self.0.real.or(match &self.0.listen {
-            Address::Socket(address) => Some(*address),
-            Address::Unix(_) => None,
-        })
+        self.0.real.or(self.0.listen.socket())
     }
 
     /// Asks the kernel, once, where the listener's address does not tell.

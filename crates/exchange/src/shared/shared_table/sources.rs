@@ -30,7 +30,15 @@ impl SourceTable {
     /// The number of the member that the client was sent to, if that has not ended. It is a request of
     /// the client: it counts toward the timeout.
     pub fn find(&self, client: IpAddr, now_ms: u64) -> Option<u32> {
-        let hash = self.hash.address(client, self.prefix);
+        self.find_hash(self.hash.address(client, self.prefix), now_ms)
+    }
+
+    /// The same of a client that is told apart by these bytes.
+    pub fn find_bytes(&self, client: &[u8], now_ms: u64) -> Option<u32> {
+        self.find_hash(self.hash.bytes(client), now_ms)
+    }
+
+    fn find_hash(&self, hash: u64, now_ms: u64) -> Option<u32> {
         let entry = SourceEntry::from_bits(self.table.find(hash, now_ms)?);
         if let Some(touched) = entry.touched(now_ms, self.timeout) {
             // Another worker may have sent the client elsewhere by now: then that stays.
@@ -44,7 +52,15 @@ impl SourceTable {
 
     /// From now on the client is sent to this member.
     pub fn remember(&self, client: IpAddr, member: u32, now_ms: u64) {
-        let hash = self.hash.address(client, self.prefix);
+        self.remember_hash(self.hash.address(client, self.prefix), member, now_ms);
+    }
+
+    /// The same of a client that is told apart by these bytes.
+    pub fn remember_bytes(&self, client: &[u8], member: u32, now_ms: u64) {
+        self.remember_hash(self.hash.bytes(client), member, now_ms);
+    }
+
+    fn remember_hash(&self, hash: u64, member: u32, now_ms: u64) {
         let entry = SourceEntry::new(member, now_ms, self.timeout);
         self.table.insert(hash, entry.to_bits(), now_ms);
     }

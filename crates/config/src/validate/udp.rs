@@ -1,0 +1,129 @@
+//! Virtual servers of `type: udp`: their own keys, and none that needs a connection.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::names::{by_name, find};
+use crate::address::Endpoint;
+use crate::config::ConfiguredMember;
+use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::profile::ProfileOr;
+use crate::quote::clip;
+use crate::raw::udp::UdpProfile;
+use crate::raw::{self, VirtualServerType};
+use crate::snapshot::{Address, Sessions};
+use crate::tree::Span;
+
+/// UDP profiles.
+pub(super) struct UdpProfiles<'a> {
+    profiles: &'a [NamedItem<UdpProfile>],
+    by_name: BTreeMap<&'a str, usize>,
+    pub used: HashSet<usize>,
+}
+
+impl<'a> UdpProfiles<'a> {
+    pub fn new(profiles: &'a [NamedItem<UdpProfile>]) -> Self {
+        Self { profiles, by_name: by_name(profiles), used: HashSet::new() }
+    }
+
+    /// How a virtual server relays datagrams.
+    pub fn sessions(
+        &mut self,
+        raw: &raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<Sessions> {
+        let absent = UdpProfile::absent();
+        let profile = match &raw.udp {
+            None => &absent,
+            Some(choice) => match &choice.value {
+                ProfileOr::Inline(inline) => inline,
+                ProfileOr::Name(name) => {
+                    let name = Spanned { value: name.clone(), span: choice.span, given: true };
+                    let index = find("udp profile", &self.by_name, &name, context)?;
+                    self.used.insert(index);
+                    self.profiles[index].value.as_ref()?
+                }
+            },
+        };
+        sessions(profile, context)
+    }
+}
+
+fn sessions(profile: &UdpProfile, context: &mut Context) -> Option<Sessions> {
+    let datagrams_max = profile.datagrams.as_ref().map(|datagrams| datagrams.value.0);
+    if let (Some(responses), None) = (&profile.responses, datagrams_max) {
+        let message = "`responses` belongs to `datagrams`, which is not given";
+        context.error_help(responses.span, message, "add `datagrams`, or remove it");
+        return None;
+    }
+    let responses = profile.responses.as_ref().map(|responses| responses.value.0);
+    Some(Sessions {
+        idle_timeout_ms: profile.idle_timeout.0,
+        datagrams_max,
+        responses_max: responses.or(datagrams_max),
+        amplification_max: profile.amplification_max.as_ref().map(|max| max.value.0),
+    })
+}
+
+/// Addresses of a virtual server: with `type: udp` for datagrams.
+pub(super) fn of_type(
+    raw: &raw::VirtualServer,
+    addresses: Vec<Address>,
+    span: Span,
+    context: &mut Context,
+) -> Vec<Address> {
+    if raw.kind.value != VirtualServerType::Udp {
+        return addresses;
+    }
+    if addresses.iter().any(|address| address.socket().is_none()) {
+        let message = "a virtual server of type udp listens on an address and a port";
+        context.error_help(span, message, "write `ip:port`");
+    }
+    let of_datagrams = |address: Address| address.socket().map_or(address, Address::Udp);
+    addresses.into_iter().map(of_datagrams).collect()
+}
+
+/// A pool that datagrams come to has members that take them, and is not told to do what cannot be done with them.
+pub(super) fn refuse_pool(
+    raw: &raw::VirtualServer,
+    item: &NamedItem<raw::Pool>,
+    members: &[ConfiguredMember],
+    context: &mut Context,
+) {
+    let Some(pool) = &item.value else { return };
+    let by = format!("the virtual server of type udp in line {}", raw.kind.span.line);
+    let name = clip(&item.name);
+    if let Some(tls) = &pool.tls {
+        let message = format!("`tls` of the pool `{name}`: {by} sends it datagrams as they are");
+        context.error_help(tls.span, message, "remove it, or use another pool");
+    }
+    if pool.proxy_protocol.value == raw::ProxyProtocol::V1 {
+        let message =
+            format!("version 1 of the PROXY protocol cannot tell of datagrams, which {by} sends");
+        context.error_help(pool.proxy_protocol.span, message, "use `proxy_protocol: v2`");
+    }
+    let is_unix =
+        |it: &&ConfiguredMember| matches!(it.endpoint, Endpoint::Literal(Address::Unix(_)));
+    if let (Some(member), Some(span)) =
+        (members.iter().find(is_unix), pool.members.as_ref().map(|members| members.span))
+    {
+        let message = format!("`{}` takes no datagrams, which {by} sends", member.endpoint);
+        context.error_help(span, message, "give members addresses with ports");
+    }
+}
+
+/// A pool that only datagrams come to has no keys about connections.
+pub(super) fn refuse_keys_of_connections(item: &NamedItem<raw::Pool>, context: &mut Context) {
+    let Some(pool) = &item.value else { return };
+    let given = pool.connect_timeout.given.then_some(pool.connect_timeout.span);
+    let queue = pool.queue.as_ref().map(|queue| queue.span);
+    let keys: [(&str, Option<Span>); 2] = [("connect_timeout", given), ("queue", queue)];
+    for (key, span) in keys {
+        if let Some(span) = span {
+            let message = format!(
+                "`{key}` is about connections, and the pool `{}` only gets datagrams of virtual servers of type udp",
+                clip(&item.name)
+            );
+            context.error_help(span, message, "remove it");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What sessions ask of the world, done with sockets.
+
+use std::net::SocketAddr;
+
+use rustix::io::Errno;
+use weir_config::snapshot::AccessFormat;
+use weir_core::datagram::Train;
+use weir_event_loop::{Datagrams, EventLoop, Owner, Token};
+use weir_exchange::arena::SessionKey;
+use weir_exchange::edge::Turn;
+use weir_exchange::local::pool::LocalPool;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::notice::Notice;
+use weir_exchange::session::edge::SessionEdge;
+use weir_exchange::session::{Account, Session, Source, Tools};
+use weir_exchange::termination::Termination;
+use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v2};
+
+use crate::access_log::Entry;
+use crate::owners::owner_key;
+use crate::worker::member::source::connect_from;
+use crate::worker::udp::Side;
+use crate::worker::world::World;
+
+/// The sockets, and everything else that a session may act upon.
+pub struct SessionDesk<'a> {
+    pub io: &'a mut EventLoop,
+    pub world: &'a mut World,
+    pub(super) side: &'a mut Side,
+}
+
+impl SessionDesk<'_> {
+    /// Why there is no socket to a member: this host may be to blame.
+    fn no_socket(&mut self, error: Errno) -> MemberFailure {
+        match error {
+            Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOBUFS
+            | Errno::NOMEM
+            | Errno::ADDRNOTAVAIL
+            | Errno::AGAIN => {
+                self.world.notices.tell_of_socket(self.io.now_ms(), &error.to_string());
+                MemberFailure::NoSocket
+            }
+            _ => MemberFailure::Connect,
+        }
+    }
+
+    /// The header of the PROXY protocol that tells of a session's client.
+    fn proxy_header(&self, source: Source) -> Vec<u8> {
+        let asked = self.side.listeners.get(source.listener).and_then(|it| it.asked(source.flow));
+        let header = match asked {
+            Some(destination) => ProxyHeader::Proxied(Proxied {
+                transport: Transport::Datagram,
+                source: source.flow.client,
+                destination,
+                authority: None,
+                unique_id: None,
+            }),
+            None => ProxyHeader::Unknown,
+        };
+        let mut out = Vec::new();
+        let written = write_v2(&header, false, &mut out);
+        debug_assert!(written.is_ok(), "there is nothing in it that could be too long");
+        out
+    }
+}
+
+impl SessionEdge for SessionDesk<'_> {
+    type Socket = Token;
+
+    fn open(
+        &mut self,
+        session: SessionKey,
+        source: Source,
+        pool: &LocalPool,
+        member: u32,
+    ) -> Result<Token, MemberFailure> {
+        let address = pool.members[member as usize].live.address.socket();
+        let mut to: SocketAddr = address.ok_or(MemberFailure::Connect)?;
+        if to.port() == 0 {
+            // The member keeps the port that the client has sent to.
+            let listener = self.side.listeners.get(source.listener);
+            let asked = listener.and_then(|it| it.asked(source.flow));
+            to.set_port(asked.ok_or(MemberFailure::Connect)?.port());
+        }
+        let owner = Owner::Session(owner_key(session));
+        let client = Some(source.flow.client.ip());
+        let opened =
+            connect_from(pool, client, to, |own| Datagrams::of(self.io).connect(to, own, owner));
+        opened.map_err(|error| self.no_socket(error))
+    }
+
+    fn to_member(&mut self, socket: Token, train: Train<'_>) -> Result<(), MemberFailure> {
+        // One that is too long for the way has been lost on it.
+        match Datagrams::of(self.io).send(socket, train) {
+            Ok(()) | Err(Errno::MSGSIZE) => Ok(()),
+            Err(_) => Err(MemberFailure::Connect),
+        }
+    }
+
+    fn introduce(
+        &mut self,
+        session: &Session<Token>,
+        train: Train<'_>,
+    ) -> Result<(), MemberFailure> {
+        let Some(socket) = session.socket else { return Err(MemberFailure::Connect) };
+        let (first, rest) = train.split(1);
+        let mut bytes = self.proxy_header(session.source);
+        bytes.extend_from_slice(first.map_or(&b""[..], |first| first.first()));
+        self.to_member(socket, Train::one(&bytes))?;
+        rest.map_or(Ok(()), |rest| self.to_member(socket, rest))
+    }
+
+    fn to_client(&mut self, source: Source, train: Train<'_>) {
+        if let Some(listener) = self.side.listeners.get(source.listener) {
+            Datagrams::of(self.io).answer(listener.token, source.flow, train);
+        }
+    }
+
+    fn due(&mut self, socket: Token, at_ms: u64) {
+        self.io.set_deadline(socket, at_ms);
+    }
+
+    fn close(&mut self, socket: Token) {
+        self.io.close(socket);
+    }
+
+    fn finish(&mut self, session: &Session<Token>, why: Termination) {
+        let format = self.world.log.format();
+        if format == AccessFormat::Off {
+            return;
+        }
+        let Account { begun_us, tried_us, answered_us, ref member, .. } = session.account;
+        let account = &session.account;
+        let clock = self.io.clock();
+        let span = |from: u64, to: u64| if from == 0 { 0 } else { to.saturating_sub(from) };
+        let mut about = Vec::new();
+        let datagrams = (account.datagrams_received, account.datagrams_sent);
+        self.world.log.session_part(datagrams, &mut about);
+        let total_us = clock.now_us().saturating_sub(begun_us);
+        let entry = Entry {
+            format,
+            request: &about,
+            peer: Some(session.source.flow.client),
+            server: &session.server.live.name,
+            pool: Some(&session.pool().live.name),
+            member: member.as_ref().map(|member| &*member.live.label),
+            status: 0,
+            bytes_received: account.bytes_received,
+            bytes_sent: account.bytes_sent,
+            head_bytes_sent: 0,
+            retries: account.retries,
+            queue_us: if tried_us == 0 { total_us } else { tried_us.saturating_sub(begun_us) },
+            connect_us: 0,
+            first_byte_us: if answered_us == 0 { 0 } else { span(tried_us, answered_us) },
+            total_us,
+            marks: None,
+            termination: why,
+        };
+        self.world.log.write(&entry, clock, &self.world.counted);
+    }
+
+    fn tell(&mut self, notice: Notice<'_>) {
+        self.world.notices.tell(notice, self.io.now_ms());
+    }
+
+    fn turn(&self) -> Turn {
+        let is_draining = self.world.is_draining();
+        Turn { worker: self.world.id, clock: self.io.clock(), is_draining }
+    }
+
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.side.tools
+    }
+}

@@ -1,0 +1,148 @@
+//! Listeners of datagrams. Answers leave by them: one that a reload has removed stays until its last session is over, or
+//! `drain_timeout`.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use rustix::io::Errno;
+use weir_config::snapshot::Address;
+use weir_core::datagram::Flow;
+use weir_event_loop::{Datagrams, Descriptor, EventLoop, Owner, Token};
+use weir_exchange::arena::{Arena, ListenerKey, OfListener};
+use weir_exchange::local::table::LocalServer;
+
+use crate::owners::owner_key;
+use crate::worker::udp::Udp;
+use crate::worker::world::World;
+
+/// A listener of datagrams.
+pub struct Listener {
+    pub token: Token,
+    pub address: Address,
+    pub server: Rc<LocalServer>,
+    /// It begins no more sessions, and its last have to be over by then.
+    pub leave_by_ms: Option<u64>,
+}
+
+impl Listener {
+    /// What a client has sent to.
+    pub fn asked(&self, flow: Flow) -> Option<SocketAddr> {
+        let listen = self.address.socket()?;
+        Some(flow.local.map_or(listen, |ip| SocketAddr::new(ip, listen.port())))
+    }
+}
+
+/// All of a worker.
+#[derive(Default)]
+pub struct Listeners {
+    all: Arena<OfListener, Listener>,
+}
+
+impl Listeners {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub fn get(&self, key: ListenerKey) -> Option<&Listener> {
+        self.all.get(key)
+    }
+
+    /// Registers a listener, if its address has a virtual server.
+    pub fn add(
+        &mut self,
+        io: &mut EventLoop,
+        world: &World,
+        socket: Descriptor,
+        address: Address,
+    ) -> Result<(), Errno> {
+        let Some(server) = world.table.server_at(&address) else { return Ok(()) };
+        let owner = Owner::DatagramListener(owner_key(self.all.next_key()));
+        let token = Datagrams::of(io).listen(socket, owner)?;
+        let server = Rc::clone(server);
+        self.all.insert(Listener { token, address, server, leave_by_ms: None });
+        Ok(())
+    }
+
+    /// Points them to the virtual servers of the table in force.
+    pub fn refresh(&mut self, world: &World) {
+        for listener in self.all.values_mut() {
+            if let Some(server) = world.table.server_at(&listener.address) {
+                listener.server = Rc::clone(server);
+                // What was removed and is there again has another socket; both serve.
+                listener.leave_by_ms = None;
+            }
+        }
+    }
+
+    /// Those at these addresses begin nothing more.
+    fn retire(&mut self, removed: &[Address], leave_by_ms: u64) {
+        for listener in self.all.values_mut().filter(|it| removed.contains(&it.address)) {
+            listener.leave_by_ms.get_or_insert(leave_by_ms);
+        }
+    }
+
+    /// Those that begin nothing more, and until when. Nearly always there are none.
+    fn leaving(&self) -> Vec<(ListenerKey, u64)> {
+        let leaving = self.all.iter().map(|(key, it)| it.leave_by_ms.map(|at_ms| (key, at_ms)));
+        leaving.flatten().collect()
+    }
+
+    fn close(&mut self, io: &mut EventLoop, key: ListenerKey) {
+        if let Some(listener) = self.all.remove(key) {
+            io.close(listener.token);
+        }
+    }
+
+    pub fn close_all(&mut self, io: &mut EventLoop) {
+        let keys: Vec<ListenerKey> = self.all.iter().map(|(key, _)| key).collect();
+        keys.into_iter().for_each(|key| self.close(io, key));
+    }
+}
+
+impl Udp {
+    /// Takes a listener that the control plane has handed over.
+    pub fn add_listener(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        socket: Descriptor,
+        address: Address,
+    ) {
+        if let Err(error) = self.side.listeners.add(io, world, socket, address.clone()) {
+            let error = format!("listener {address}: {error}");
+            world.notices.tell_of_socket(io.now_ms(), &error);
+        }
+    }
+
+    /// Another table is in force, without these addresses.
+    pub fn apply(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        removed: &[Address],
+        leave_by_ms: u64,
+    ) {
+        self.side.listeners.refresh(world);
+        self.side.listeners.retire(removed, leave_by_ms);
+        self.step(io, world);
+    }
+
+    /// Closes the listeners that have to go and have no session, or whose time is over. When to look again.
+    pub fn step(&mut self, io: &mut EventLoop, world: &mut World) -> Option<u64> {
+        let now_ms = io.now_ms();
+        let mut next_ms: Option<u64> = None;
+        for (key, leave_by_ms) in self.side.listeners.leaving() {
+            if leave_by_ms <= now_ms {
+                self.end(io, world, |session| session.source.listener == key);
+            }
+            if self.sessions.any(|session| session.source.listener == key) {
+                next_ms = Some(next_ms.map_or(leave_by_ms, |at_ms| at_ms.min(leave_by_ms)));
+            } else {
+                Datagrams::of(io).flush();
+                self.side.listeners.close(io, key);
+            }
+        }
+        next_ms
+    }
+}

@@ -1,0 +1,186 @@
+//! Virtual servers of `type: udp`: listeners of datagrams, and whose datagram belongs to which session.
+//!
+//! What becomes of a session is decided in [`weir_exchange::session`]; [`desk`] does what it asks for.
+
+mod desk;
+mod listeners;
+
+use std::rc::Rc;
+
+use rustix::io::Errno;
+use weir_core::datagram::{Flow, Train};
+use weir_event_loop::{Datagrams, EventLoop, Token};
+use weir_exchange::arena::{ListenerKey, SessionKey};
+use weir_exchange::session::{Session, Sessions, Source, Tools, admit};
+use weir_exchange::termination::Termination;
+
+use crate::worker::udp::desk::SessionDesk;
+use crate::worker::udp::listeners::Listeners;
+use crate::worker::world::World;
+
+/// The sessions of a worker, and what they act upon beside the world.
+#[derive(Default)]
+pub struct Udp {
+    sessions: Sessions<Token>,
+    side: Side,
+}
+
+/// What sessions act upon beside the world.
+#[derive(Default)]
+struct Side {
+    listeners: Listeners,
+    tools: Tools,
+}
+
+impl Udp {
+    /// Whether there is no session.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// How many sessions there are.
+    #[cfg(feature = "simulation")]
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Datagrams of a client have come to a listener.
+    pub fn client_sent(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        listener: ListenerKey,
+        flow: Flow,
+        train: Train<'_>,
+    ) {
+        let source = Source { listener, flow };
+        let mut rest = Some(train);
+        while let Some(train) = rest {
+            let known = self.sessions.open_at(source);
+            let Some(key) = known.or_else(|| self.begin(io, world, source, train.first())) else {
+                return self.refuse(listener, train);
+            };
+            let before = train.count();
+            rest =
+                self.with(io, world, key, |session, at| session.client_sent(at, train)).flatten();
+            // Each session takes at least one.
+            debug_assert!(rest.is_none_or(|rest| rest.count() < before), "it took none");
+            if rest.is_some_and(|rest| rest.count() >= before) {
+                return;
+            }
+        }
+    }
+
+    /// There is no session for these datagrams.
+    fn refuse(&self, listener: ListenerKey, train: Train<'_>) {
+        if let Some(listener) = self.side.listeners.get(listener) {
+            listener.server.counters.datagrams_refused.add(train.count() as u64);
+        }
+    }
+
+    /// Begins a session, if there is room for it.
+    fn begin(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        source: Source,
+        first: &[u8],
+    ) -> Option<SessionKey> {
+        let listener = self.side.listeners.get(source.listener)?;
+        if world.is_draining() || listener.leave_by_ms.is_some() || !self.sessions.has_room() {
+            return None;
+        }
+        let (server, asked) = (Rc::clone(&listener.server), listener.asked(source.flow));
+        let client = source.flow.client.ip().to_canonical();
+        let places = admit(&server, world.id, client, io.clock()).ok()?;
+        world.counted.connections.add(1);
+        let key = self.sessions.next_key();
+        let mut at = SessionDesk { io, world, side: &mut self.side };
+        let session = Session::begin(&mut at, key, &server, (source, asked), places, first);
+        let Some(session) = session else {
+            // A reload has made something else of the virtual server.
+            server.live.connection_closed(world.id);
+            return None;
+        };
+        Some(self.sessions.insert(session))
+    }
+
+    /// Datagrams of a member have come.
+    pub fn member_sent(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        key: SessionKey,
+        train: Train<'_>,
+    ) {
+        self.with(io, world, key, |session, at| session.member_sent(at, train));
+    }
+
+    /// A member cannot be reached.
+    pub fn member_failed(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        key: SessionKey,
+        _error: Errno,
+    ) {
+        self.with(io, world, key, |session, at| session.member_failed(at));
+    }
+
+    /// A session was idle for too long.
+    pub fn timed_out(&mut self, io: &mut EventLoop, world: &mut World, key: SessionKey) {
+        self.with(io, world, key, |session, at| session.timed_out(at));
+    }
+
+    /// Does something with a session, if that is still there. One that is over then is gone.
+    fn with<R>(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        key: SessionKey,
+        act: impl FnOnce(&mut Session<Token>, &mut SessionDesk<'_>) -> R,
+    ) -> Option<R> {
+        let session = self.sessions.get_mut(key)?;
+        let result = act(session, &mut SessionDesk { io, world, side: &mut self.side });
+        if let Some(session) = self.sessions.settle(key) {
+            session.server.live.connection_closed(world.id);
+        }
+        Some(result)
+    }
+
+    /// The turn is over. When to look again.
+    #[inline]
+    pub fn turn_ended(&mut self, io: &mut EventLoop, world: &mut World) -> Option<u64> {
+        if self.side.listeners.is_empty() {
+            return None;
+        }
+        world.counted.datagrams_lost.add(Datagrams::of(io).take_lost());
+        self.step(io, world)
+    }
+
+    /// Ends all sessions of which this holds.
+    fn end(
+        &mut self,
+        io: &mut EventLoop,
+        world: &mut World,
+        is_meant: impl Fn(&Session<Token>) -> bool,
+    ) {
+        for key in self.sessions.keys_of(is_meant) {
+            self.with(io, world, key, |session, at| session.end(at, Termination::Stopped));
+        }
+    }
+
+    /// Ends all sessions, and closes the listeners.
+    pub fn stop(&mut self, io: &mut EventLoop, world: &mut World) {
+        self.end(io, world, |_| true);
+        Datagrams::of(io).flush();
+        self.side.listeners.close_all(io);
+    }
+
+    /// After a panic: nothing is known of any session any more. Its socket is closed, and listeners go on.
+    pub fn forget(&mut self, world: &World) {
+        self.sessions.clear();
+        self.side.tools = Tools::default();
+        self.side.listeners.refresh(world);
+    }
+}

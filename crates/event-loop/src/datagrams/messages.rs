@@ -1,0 +1,356 @@
+//! recvmmsg and sendmmsg with what the kernel says beside the bytes: the address asked, and the size of joined datagrams.
+//!
+//! `rustix` knows neither call, nor these messages.
+
+use std::mem::{self, MaybeUninit};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use libc::{c_int, cmsghdr, in_pktinfo, in6_pktinfo, iovec, mmsghdr, msghdr};
+use rustix::io::Errno;
+use weir_core::datagram::Flow;
+
+use super::inbox::Inbox;
+use super::{BATCH_MAX, Outgoing};
+
+/// Room for the messages beside the bytes: an address, and a size. Of words, for their alignment.
+type Control = [u64; 12];
+
+const UDP_SEGMENT: c_int = 103;
+/// Joins what one sender sends; also the message that tells how long each datagram was.
+pub(crate) const UDP_GRO: c_int = 104;
+
+/// What a message is made of, beside its bytes.
+struct Parts {
+    name: MaybeUninit<libc::sockaddr_storage>,
+    vector: iovec,
+    control: Control,
+}
+
+impl Parts {
+    fn new() -> Self {
+        let vector = iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+        Self { name: MaybeUninit::uninit(), vector, control: [0; 12] }
+    }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+}
+
+fn no_message() -> mmsghdr {
+    // SAFETY: all of it are numbers and pointers, for which zeros are 0 and null.
+    unsafe { mem::zeroed() }
+}
+
+/// Receives a batch of at most so many messages. How many there were.
+pub(crate) fn receive(
+    fd: BorrowedFd<'_>,
+    inbox: &mut Inbox,
+    batch_max: usize,
+) -> Result<usize, Errno> {
+    let mut parts: [MaybeUninit<Parts>; BATCH_MAX] = [const { MaybeUninit::uninit() }; BATCH_MAX];
+    let mut messages: [MaybeUninit<mmsghdr>; BATCH_MAX] =
+        [const { MaybeUninit::uninit() }; BATCH_MAX];
+    let count = batch_max.min(BATCH_MAX);
+    let places = messages.iter_mut().zip(&mut parts).take(count);
+    let mut prepared = 0;
+    for ((message, parts), slot) in places.zip(inbox.slots()) {
+        let parts = parts.write(Parts::new());
+        parts.vector = iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
+        let header = &mut message.write(no_message()).msg_hdr;
+        header.msg_name = parts.name.as_mut_ptr().cast();
+        header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        header.msg_iov = &raw mut parts.vector;
+        header.msg_iovlen = 1;
+        header.msg_control = parts.control.as_mut_ptr().cast();
+        header.msg_controllen = size_of::<Control>() as _;
+        prepared += 1;
+    }
+    // SAFETY: so many messages were written above, and each points to room of its own that lives to the end of this
+    // function, or, of the slots, belongs to the inbox, which is borrowed until then.
+    let received = unsafe {
+        libc::recvmmsg(
+            fd.as_raw_fd(),
+            messages.as_mut_ptr().cast(),
+            prepared,
+            libc::MSG_DONTWAIT as _,
+            ptr::null_mut(),
+        )
+    };
+    let Ok(received) = usize::try_from(received) else { return Err(last_error()) };
+    for (index, message) in messages.iter().take(received).enumerate() {
+        // SAFETY: it was written above, and the kernel has filled it.
+        let message = unsafe { message.assume_init_ref() };
+        // SAFETY: the kernel has written a name of this length, and the messages beside the bytes, into room that is
+        // still there.
+        let (client, (local, size)) = unsafe { (name(&message.msg_hdr), beside(&message.msg_hdr)) };
+        let flow = client.map(|client| Flow { client, local });
+        inbox.note(index, flow, message.msg_len as usize, size);
+    }
+    Ok(received)
+}
+
+/// Sends a batch: on a connected socket without names. How many messages were taken.
+pub(crate) fn send(
+    fd: BorrowedFd<'_>,
+    batch: &[Outgoing<'_>],
+    is_connected: bool,
+) -> Result<usize, Errno> {
+    let mut parts: [MaybeUninit<Parts>; BATCH_MAX] = [const { MaybeUninit::uninit() }; BATCH_MAX];
+    let mut messages: [MaybeUninit<mmsghdr>; BATCH_MAX] =
+        [const { MaybeUninit::uninit() }; BATCH_MAX];
+    let mut prepared = 0;
+    for ((message, parts), outgoing) in messages.iter_mut().zip(&mut parts).zip(batch) {
+        let parts = parts.write(Parts::new());
+        let train = outgoing.train();
+        let bytes = train.bytes;
+        // The kernel only reads what is sent.
+        parts.vector = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let header = &mut message.write(no_message()).msg_hdr;
+        header.msg_iov = &raw mut parts.vector;
+        header.msg_iovlen = 1;
+        if !is_connected {
+            header.msg_namelen = write_name(outgoing.flow.client, &mut parts.name);
+            header.msg_name = parts.name.as_mut_ptr().cast();
+        }
+        header.msg_control = parts.control.as_mut_ptr().cast();
+        header.msg_controllen = size_of::<Control>() as _;
+        let local = outgoing.flow.local.filter(|_| !is_connected);
+        let size = (train.count() > 1).then_some(train.size as u16);
+        // SAFETY: the header points to room for an address and a size, of zeros, that is its own.
+        let length = unsafe { write_beside(header, local, size) };
+        header.msg_controllen = length as _;
+        if length == 0 {
+            header.msg_control = ptr::null_mut();
+        }
+        prepared += 1;
+    }
+    // SAFETY: so many messages were written above; what they point to lives to the end of this function, or is borrowed
+    // until then, and is only read.
+    let sent = unsafe {
+        libc::sendmmsg(
+            fd.as_raw_fd(),
+            messages.as_mut_ptr().cast(),
+            prepared,
+            (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
+        )
+    };
+    usize::try_from(sent).map_err(|_| last_error())
+}
+
+/// The sender's address.
+///
+/// # Safety
+/// The header points to a name of the length that it says.
+unsafe fn name(header: &msghdr) -> Option<SocketAddr> {
+    let length = header.msg_namelen as usize;
+    if header.msg_name.is_null() || length < size_of::<libc::sa_family_t>() {
+        return None;
+    }
+    // SAFETY: there are at least as many bytes as of the family, and with the family comes the length of the address.
+    unsafe {
+        let family = c_int::from(header.msg_name.cast::<libc::sa_family_t>().read_unaligned());
+        if family == libc::AF_INET && length >= size_of::<libc::sockaddr_in>() {
+            let name = header.msg_name.cast::<libc::sockaddr_in>().read_unaligned();
+            let ip = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
+            return Some(SocketAddrV4::new(ip, u16::from_be(name.sin_port)).into());
+        }
+        if family == libc::AF_INET6 && length >= size_of::<libc::sockaddr_in6>() {
+            let name = header.msg_name.cast::<libc::sockaddr_in6>().read_unaligned();
+            let ip = Ipv6Addr::from(name.sin6_addr.s6_addr);
+            let port = u16::from_be(name.sin6_port);
+            return Some(SocketAddrV6::new(ip, port, 0, name.sin6_scope_id).into());
+        }
+    }
+    None
+}
+
+/// The address that was asked, and the size of joined datagrams.
+///
+/// # Safety
+/// The header points to messages as the kernel writes them.
+unsafe fn beside(header: &msghdr) -> (Option<IpAddr>, Option<usize>) {
+    let (mut local, mut size) = (None, None);
+    // SAFETY: the macros walk the messages within the length that the kernel has set, and each kind is as long as read.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while !message.is_null() {
+            let data = libc::CMSG_DATA(message);
+            match ((*message).cmsg_level, (*message).cmsg_type) {
+                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                    let info = data.cast::<in_pktinfo>().read_unaligned();
+                    local = Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr)).into());
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    let info = data.cast::<in6_pktinfo>().read_unaligned();
+                    local = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
+                }
+                (libc::SOL_UDP, UDP_GRO) => {
+                    size = usize::try_from(data.cast::<c_int>().read_unaligned()).ok();
+                }
+                _ => {}
+            }
+            message = libc::CMSG_NXTHDR(header, message);
+        }
+    }
+    (local, size)
+}
+
+/// Writes an address as the kernel has it; its length.
+fn write_name(
+    address: SocketAddr,
+    into: &mut MaybeUninit<libc::sockaddr_storage>,
+) -> libc::socklen_t {
+    // SAFETY: a `sockaddr_storage` has room for either, and all of each is numbers, for which zeros are 0.
+    unsafe {
+        match address {
+            SocketAddr::V4(address) => {
+                let mut name: libc::sockaddr_in = mem::zeroed();
+                name.sin_family = libc::AF_INET as libc::sa_family_t;
+                name.sin_port = address.port().to_be();
+                name.sin_addr.s_addr = u32::from(*address.ip()).to_be();
+                into.as_mut_ptr().cast::<libc::sockaddr_in>().write(name);
+                size_of::<libc::sockaddr_in>() as libc::socklen_t
+            }
+            SocketAddr::V6(address) => {
+                let mut name: libc::sockaddr_in6 = mem::zeroed();
+                name.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+                name.sin6_port = address.port().to_be();
+                name.sin6_addr.s6_addr = address.ip().octets();
+                name.sin6_scope_id = address.scope_id();
+                into.as_mut_ptr().cast::<libc::sockaddr_in6>().write(name);
+                size_of::<libc::sockaddr_in6>() as libc::socklen_t
+            }
+        }
+    }
+}
+
+/// Writes from which address to send, and the size of the datagrams of a train; the length of what was written.
+///
+/// # Safety
+/// The header points to zeros with room for both.
+unsafe fn write_beside(header: &msghdr, local: Option<IpAddr>, size: Option<u16>) -> usize {
+    let mut length = 0;
+    // SAFETY: the first message begins where the room does, and `CMSG_NXTHDR` finds the second behind it or nothing.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        match local {
+            Some(IpAddr::V4(ip)) => {
+                let mut info: in_pktinfo = mem::zeroed();
+                info.ipi_spec_dst.s_addr = u32::from(ip).to_be();
+                length += write_one(message, (libc::IPPROTO_IP, libc::IP_PKTINFO), info);
+                message = libc::CMSG_NXTHDR(header, message);
+            }
+            Some(IpAddr::V6(ip)) => {
+                let mut info: in6_pktinfo = mem::zeroed();
+                info.ipi6_addr.s6_addr = ip.octets();
+                length += write_one(message, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info);
+                message = libc::CMSG_NXTHDR(header, message);
+            }
+            None => {}
+        }
+        if let (Some(size), false) = (size, message.is_null()) {
+            length += write_one(message, (libc::SOL_UDP, UDP_SEGMENT), size);
+        }
+    }
+    length
+}
+
+/// Writes one message; the room that it takes.
+///
+/// # Safety
+/// There is room for it.
+unsafe fn write_one<T>(message: *mut cmsghdr, (level, kind): (c_int, c_int), content: T) -> usize {
+    let bytes = size_of::<T>() as libc::c_uint;
+    // SAFETY: the caller has the room.
+    unsafe {
+        (*message).cmsg_level = level;
+        (*message).cmsg_type = kind;
+        (*message).cmsg_len = libc::CMSG_LEN(bytes) as _;
+        libc::CMSG_DATA(message).cast::<T>().write_unaligned(content);
+        libc::CMSG_SPACE(bytes) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd as _;
+
+    use weir_core::datagram::Train;
+
+    use super::*;
+    use crate::sockets::{Endpoint, ListenOptions, connect_datagrams, listen};
+
+    /// A listener at this address, and where it is.
+    fn listener(address: &str) -> (UdpSocket, SocketAddr) {
+        let address = Endpoint::Datagrams(address.parse().unwrap());
+        let mut sockets = listen(address, 1, ListenOptions::default()).unwrap();
+        let socket = UdpSocket::from(sockets.remove(0));
+        let address = socket.local_addr().unwrap();
+        (socket, address)
+    }
+
+    /// All datagrams that have come, and whose they are.
+    fn received(socket: &UdpSocket, count: usize) -> Vec<(Option<Flow>, Vec<u8>)> {
+        let (mut inbox, mut all) = (Inbox::new(), Vec::new());
+        while all.len() < count {
+            let messages = receive(socket.as_fd(), &mut inbox, BATCH_MAX).expect("it has come");
+            for (flow, train) in inbox.trains(messages) {
+                all.extend(train.iter().map(|bytes| (flow, bytes.to_vec())));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn trains_arrive_as_they_were_sent() {
+        for host in ["127.0.0.1", "[::1]"] {
+            let Ok(probe) = UdpSocket::bind(format!("{host}:0")) else { continue };
+            drop(probe);
+            let (socket, address) = listener(&format!("{host}:0"));
+            let member = UdpSocket::from(connect_datagrams(address, None).unwrap());
+            let bytes: Vec<u8> = (0..2_950_usize).map(|at| (at / 100) as u8).collect();
+            let train = Train { bytes: &bytes, size: 100 };
+            assert_eq!(send(member.as_fd(), &[Outgoing::to_member(train)], true), Ok(1));
+            let all = received(&socket, 30);
+            let sent: Vec<Vec<u8>> = train.iter().map(<[u8]>::to_vec).collect();
+            assert_eq!(all.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>(), sent);
+            let client = member.local_addr().unwrap();
+            assert!(all.iter().all(|(flow, _)| *flow == Some(Flow { client, local: None })));
+            // And back, to whom they came from.
+            let mut outbox = crate::datagrams::Outbox::default();
+            let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
+            outbox.push(token, Flow { client, local: None }, train);
+            let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+            let (_, count) = outbox.batch(0, &mut batch).expect("something");
+            assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
+            assert_eq!(received(&member, 30).len(), 30);
+        }
+    }
+
+    #[test]
+    fn a_listener_for_all_addresses_knows_which_was_asked() {
+        let (socket, address) = listener("0.0.0.0:0");
+        for host in [1, 2] {
+            let asked = Ipv4Addr::new(127, 0, 0, host);
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.connect((asked, address.port())).unwrap();
+            client.send(b"").unwrap();
+            let (flow, bytes) = received(&socket, 1).remove(0);
+            let flow = flow.expect("a client");
+            assert_eq!((flow.local, bytes.len()), (Some(asked.into()), 0));
+            let mut outbox = crate::datagrams::Outbox::default();
+            let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
+            outbox.push(token, flow, Train::one(b"answer"));
+            let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+            let (_, count) = outbox.batch(0, &mut batch).expect("something");
+            assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
+            // A connected socket takes it from the address asked alone.
+            client.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            assert_eq!(client.recv(&mut [0; 16]).unwrap(), 6);
+        }
+    }
+}

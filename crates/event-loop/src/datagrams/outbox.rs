@@ -1,0 +1,94 @@
+//! What goes to clients when the turn ends.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use weir_core::datagram::{Flow, Train};
+
+use crate::token::Token;
+
+/// What is gathered at most before it is sent.
+const OUTBOX_BYTES_MAX: usize = 256 * 1024;
+const OUTBOX_TRAINS_MAX: usize = 256;
+
+const NOWHERE: Flow =
+    Flow { client: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), local: None };
+
+/// A train on its way to a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub flow: Flow,
+    bytes: &'a [u8],
+    size: usize,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Room for one.
+    pub const NOTHING: Self = Self { flow: NOWHERE, bytes: b"", size: 1 };
+
+    /// What is sent.
+    pub fn train(&self) -> Train<'a> {
+        Train { bytes: self.bytes, size: self.size }
+    }
+
+    /// For whom the socket is connected to.
+    pub fn to_member(train: Train<'a>) -> Self {
+        Self { flow: NOWHERE, bytes: train.bytes, size: train.size }
+    }
+
+    /// One datagram of it, by itself.
+    pub fn alone(whole: &Self, bytes: &'a [u8]) -> Self {
+        Self { flow: whole.flow, bytes, size: bytes.len().max(1) }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    listener: Token,
+    flow: Flow,
+    start: usize,
+    length: usize,
+    size: usize,
+}
+
+/// Trains that wait for the end of the turn.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl Outbox {
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Takes a train in. True: it is time to send.
+    pub fn push(&mut self, listener: Token, flow: Flow, train: Train<'_>) -> bool {
+        for part in train.parts() {
+            let (start, length) = (self.bytes.len(), part.bytes.len());
+            self.bytes.extend_from_slice(part.bytes);
+            self.entries.push(Entry { listener, flow, start, length, size: part.size });
+        }
+        self.bytes.len() >= OUTBOX_BYTES_MAX || self.entries.len() >= OUTBOX_TRAINS_MAX
+    }
+
+    /// Fills a batch with what goes out by one listener, in the order in which it came, from this place on: by which, and
+    /// how much. `None`: there is no more.
+    pub fn batch<'a>(&'a self, at: usize, into: &mut [Outgoing<'a>]) -> Option<(Token, usize)> {
+        let listener = self.entries.get(at)?.listener;
+        let entries = self.entries[at..].iter().take_while(|entry| entry.listener == listener);
+        let mut count = 0;
+        for (place, entry) in into.iter_mut().zip(entries) {
+            let bytes = &self.bytes[entry.start..entry.start + entry.length];
+            *place = Outgoing { flow: entry.flow, bytes, size: entry.size };
+            count += 1;
+        }
+        Some((listener, count))
+    }
+
+    /// Forgets all of it.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+}

@@ -1,0 +1,274 @@
+//! Datagrams of the kernel in memory: they are lost, doubled, late and out of order, and what nobody receives comes back as an
+//! error of its sender.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use weir_core::datagram::Flow;
+
+use super::end::{End, What};
+use super::{Network, State};
+use crate::datagrams::Inbox;
+
+/// Where sockets to members are, each at a port of its own.
+const OWN_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 4, 1));
+const OWN_PORTS: std::ops::Range<u16> = 10_000..60_000;
+
+/// How unkind the way of datagrams is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DatagramWeather {
+    /// They do not arrive.
+    pub lost_percent: usize,
+    /// They arrive twice.
+    pub doubled_percent: usize,
+    /// They are still on their way when others that were sent later have arrived.
+    pub delayed_percent: usize,
+}
+
+/// A datagram on its way.
+#[derive(Debug, Clone)]
+struct Packet {
+    from: SocketAddr,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+/// A socket of ours.
+#[derive(Debug)]
+struct Socket {
+    address: SocketAddr,
+    /// It takes datagrams from there alone.
+    connected: Option<SocketAddr>,
+    queue: VecDeque<Packet>,
+    /// A datagram that it has sent was refused.
+    is_refused: bool,
+    watch: Option<u64>,
+}
+
+/// Sockets of datagrams, what they have sent, and the mailboxes of everybody else.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    weather: DatagramWeather,
+    sockets: BTreeMap<u32, Socket>,
+    next_socket: u32,
+    next_port: u16,
+    flight: Vec<Packet>,
+    mailboxes: BTreeMap<SocketAddr, VecDeque<Packet>>,
+}
+
+impl Default for Datagrams {
+    fn default() -> Self {
+        Self {
+            weather: DatagramWeather::default(),
+            sockets: BTreeMap::new(),
+            next_socket: 0,
+            next_port: OWN_PORTS.start,
+            flight: Vec::new(),
+            mailboxes: BTreeMap::new(),
+        }
+    }
+}
+
+impl Datagrams {
+    fn open(&mut self, address: SocketAddr, connected: Option<SocketAddr>) -> u32 {
+        let id = self.next_socket;
+        self.next_socket += 1;
+        let socket =
+            Socket { address, connected, queue: VecDeque::new(), is_refused: false, watch: None };
+        self.sockets.insert(id, socket);
+        id
+    }
+
+    fn send(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.flight.push(Packet { from, to, bytes: bytes.to_vec() });
+    }
+
+    /// Puts a datagram where it belongs, or tells its sender that nobody is there.
+    fn deliver(&mut self, packet: Packet) {
+        let is_for = |socket: &&mut Socket| {
+            socket.address == packet.to && socket.connected.is_none_or(|it| it == packet.from)
+        };
+        if let Some(socket) = self.sockets.values_mut().find(is_for) {
+            return socket.queue.push_back(packet);
+        }
+        if let Some(mailbox) = self.mailboxes.get_mut(&packet.to) {
+            return mailbox.push_back(packet);
+        }
+        let is_of = |socket: &&mut Socket| {
+            socket.address == packet.from && socket.connected == Some(packet.to)
+        };
+        if let Some(socket) = self.sockets.values_mut().find(is_of) {
+            socket.is_refused = true;
+        }
+    }
+
+    /// What epoll would tell, level-triggered.
+    pub(super) fn events(&self, events: &mut Vec<epoll::Event>) {
+        for socket in self.sockets.values() {
+            let mut flags = epoll::EventFlags::empty();
+            flags.set(epoll::EventFlags::IN, !socket.queue.is_empty() || socket.is_refused);
+            flags.set(epoll::EventFlags::ERR, socket.is_refused);
+            let has_room = events.len() < events.capacity();
+            if let (Some(data), false, true) = (socket.watch, flags.is_empty(), has_room) {
+                events.push(epoll::Event { flags, data: epoll::EventData::new_u64(data) });
+            }
+        }
+    }
+
+    pub(super) fn has_events(&self) -> bool {
+        let tells = |it: &Socket| it.watch.is_some() && (!it.queue.is_empty() || it.is_refused);
+        self.sockets.values().any(tells)
+    }
+
+    pub(super) fn watch(&mut self, id: u32, data: Option<u64>) {
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            socket.watch = data;
+        }
+    }
+
+    pub(super) fn close(&mut self, id: u32) {
+        self.sockets.remove(&id);
+    }
+}
+
+impl State {
+    /// Lets datagrams travel. Whether some are still on their way.
+    pub(super) fn travel_datagrams(&mut self) -> bool {
+        if self.datagrams.flight.is_empty() {
+            return false;
+        }
+        let weather = self.datagrams.weather;
+        let mut flight = std::mem::take(&mut self.datagrams.flight);
+        while !flight.is_empty() {
+            let packet = flight.swap_remove(self.random.below(flight.len()));
+            if self.random.percent(weather.delayed_percent) {
+                self.datagrams.flight.push(packet);
+                continue;
+            }
+            if self.random.percent(weather.lost_percent) {
+                continue;
+            }
+            if self.random.percent(weather.doubled_percent) {
+                self.datagrams.flight.push(packet.clone());
+            }
+            self.datagrams.deliver(packet);
+        }
+        !self.datagrams.flight.is_empty()
+    }
+}
+
+impl Network {
+    /// How datagrams travel from now on.
+    pub fn set_datagram_weather(&self, weather: DatagramWeather) {
+        self.0.borrow_mut().datagrams.weather = weather;
+    }
+
+    /// A listener of datagrams for this address.
+    pub fn listen_datagrams(&self, address: SocketAddr) -> End {
+        let mut state = self.0.borrow_mut();
+        state.open += 1;
+        let id = state.datagrams.open(address, None);
+        End::datagrams(self.clone(), id)
+    }
+
+    /// A socket for datagrams to this address and from there.
+    pub(crate) fn connect_datagrams(&self, to: SocketAddr) -> Result<End, Errno> {
+        let mut state = self.0.borrow_mut();
+        if state.open >= state.descriptors_max {
+            return Err(Errno::MFILE);
+        }
+        let port = state.datagrams.next_port;
+        let next = port + 1;
+        state.datagrams.next_port = if next < OWN_PORTS.end { next } else { OWN_PORTS.start };
+        state.open += 1;
+        let id = state.datagrams.open(SocketAddr::new(OWN_IP, port), Some(to));
+        Ok(End::datagrams(self.clone(), id))
+    }
+
+    /// Somebody receives datagrams at this address from now on.
+    pub fn open_mailbox(&self, address: SocketAddr) {
+        self.0.borrow_mut().datagrams.mailboxes.entry(address).or_default();
+    }
+
+    /// Nobody does any more.
+    pub fn close_mailbox(&self, address: SocketAddr) {
+        self.0.borrow_mut().datagrams.mailboxes.remove(&address);
+    }
+
+    /// Sends a datagram from somebody's address.
+    pub fn post(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.0.borrow_mut().datagrams.send(from, to, bytes);
+    }
+
+    /// The next datagram at somebody's address, and who has sent it.
+    pub fn collect(&self, address: SocketAddr) -> Option<(SocketAddr, Vec<u8>)> {
+        let mut state = self.0.borrow_mut();
+        let packet = state.datagrams.mailboxes.get_mut(&address)?.pop_front()?;
+        state.note(u32::from(address.port()), &packet.bytes);
+        Some((packet.from, packet.bytes))
+    }
+}
+
+impl End {
+    fn datagram_socket<T>(
+        &self,
+        call: impl FnOnce(&mut Datagrams, u32) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let What::Datagrams(id) = self.what() else { return Err(Errno::OPNOTSUPP) };
+        let mut state = self.network().0.borrow_mut();
+        if state.is_time_to_panic() {
+            drop(state);
+            std::panic::panic_any(super::PANIC_AS_TOLD);
+        }
+        call(&mut state.datagrams, id)
+    }
+
+    /// Receives a batch; how many there were.
+    pub(crate) fn receive_datagrams(
+        &self,
+        inbox: &mut Inbox,
+        batch_max: usize,
+    ) -> Result<usize, Errno> {
+        self.datagram_socket(|datagrams, id| {
+            let socket = datagrams.sockets.get_mut(&id).ok_or(Errno::BADF)?;
+            if std::mem::take(&mut socket.is_refused) {
+                return Err(Errno::CONNREFUSED);
+            }
+            let mut received = Vec::new();
+            for slot in inbox.slots().take(batch_max) {
+                let Some(packet) = socket.queue.pop_front() else { break };
+                let length = packet.bytes.len().min(slot.len());
+                slot[..length].copy_from_slice(&packet.bytes[..length]);
+                received.push((packet.from, length));
+            }
+            for (slot, (client, length)) in received.iter().enumerate() {
+                inbox.note(slot, Some(Flow { client: *client, local: None }), *length, None);
+            }
+            if received.is_empty() { Err(Errno::AGAIN) } else { Ok(received.len()) }
+        })
+    }
+
+    /// Sends to whom the socket is connected to.
+    pub(crate) fn send_datagram(&self, bytes: &[u8]) -> Result<(), Errno> {
+        self.datagram_socket(|datagrams, id| {
+            let socket = datagrams.sockets.get_mut(&id).ok_or(Errno::BADF)?;
+            if std::mem::take(&mut socket.is_refused) {
+                return Err(Errno::CONNREFUSED);
+            }
+            let (from, to) = (socket.address, socket.connected.ok_or(Errno::DESTADDRREQ)?);
+            datagrams.send(from, to, bytes);
+            Ok(())
+        })
+    }
+
+    /// Sends to a client.
+    pub(crate) fn answer_datagram(&self, flow: Flow, bytes: &[u8]) -> Result<(), Errno> {
+        self.datagram_socket(|datagrams, id| {
+            let from = datagrams.sockets.get(&id).ok_or(Errno::BADF)?.address;
+            datagrams.send(from, flow.client, bytes);
+            Ok(())
+        })
+    }
+}

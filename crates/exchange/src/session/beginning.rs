@@ -1,0 +1,227 @@
+//! How sessions begin: whether there is room for one, and which member it gets.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use weir_core::clock::Clock;
+use weir_core::datagram::Train;
+use weir_core::expression::Facts;
+use weir_core::limit::Admission;
+use weir_core::policy::Decision;
+use weir_http::message::{RequestHead, Scheme};
+
+use crate::arena::SessionKey;
+use crate::local::pool::{LocalPool, Preference};
+use crate::local::table::LocalServer;
+use crate::local::traffic::{ConnectionPlaces, LimitPlace, Stickiness, Traffic, Verdict};
+use crate::parts::failure::MemberFailure;
+use crate::parts::tries::{Lease, Tries};
+use crate::session::edge::SessionEdge;
+use crate::session::{Account, Session, Source};
+use crate::termination::Termination;
+
+/// Why there is no session for a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// There are as many as there may be.
+    Full,
+    /// Too many came, in all or from this client.
+    Limited,
+}
+
+/// Whether the limits of a virtual server let a session of this client begin. It counts then, and what it holds under
+/// limits is returned.
+pub fn admit(
+    server: &LocalServer,
+    worker: usize,
+    client: IpAddr,
+    now: Clock,
+) -> Result<ConnectionPlaces, Refusal> {
+    let limits = &server.settings().limits;
+    let counters = &server.counters;
+    let before = server.live.connection_opened(worker);
+    let refuse = |refusal| {
+        server.live.connection_closed(worker);
+        match refusal {
+            Refusal::Full => counters.connections_refused.add(1),
+            Refusal::Limited => counters.connections_limited.add(1),
+        }
+        Err(refusal)
+    };
+    if limits.connections_max.is_some_and(|max| before >= max) {
+        return refuse(Refusal::Full);
+    }
+    let is_above_rate = limits.connections.as_ref().is_some_and(|rate| {
+        let admission = server.live.used.connections.admit(rate, now.now_us());
+        matches!(admission, Admission::Refuse { .. })
+    });
+    if is_above_rate {
+        return refuse(Refusal::Limited);
+    }
+    let places = match &server.traffic {
+        None => Some(ConnectionPlaces::default()),
+        Some(traffic) => traffic.admit_connection(client, now),
+    };
+    match places {
+        Some(places) => {
+            counters.connections_accepted.add(1);
+            Ok(places)
+        }
+        None => refuse(Refusal::Limited),
+    }
+}
+
+/// What sessions use one after another to be decided about.
+#[derive(Default)]
+pub struct Tools {
+    decision: Box<Decision>,
+    scratch: Vec<u8>,
+    places: Vec<LimitPlace>,
+    /// A datagram has no head: what asks for one finds nothing.
+    head: Box<RequestHead>,
+}
+
+/// Where a session goes.
+struct Route {
+    pool: Rc<LocalPool>,
+    preference: Preference,
+    stickiness: Option<Stickiness>,
+}
+
+impl Tools {
+    fn route(
+        &mut self,
+        server: &LocalServer,
+        traffic: &Traffic,
+        (client, asked): (SocketAddr, Option<SocketAddr>),
+        datagram: &[u8],
+        now: Clock,
+    ) -> Route {
+        let facts = Facts {
+            request: &self.head,
+            request_input: datagram,
+            client: Some(client),
+            server: asked,
+            scheme: Scheme::Http,
+            tls: None,
+            response: None,
+        };
+        let mut fields = traffic.fields();
+        let mut evaluation = fields.begin(facts);
+        let scratches = (&mut self.scratch, &mut self.places);
+        let decision = &mut self.decision;
+        let verdict =
+            traffic.decide(&facts, &mut evaluation, &server.live, now, decision, scratches);
+        decision.clear();
+        self.places.clear();
+        match verdict {
+            Verdict::Forward(route) => Route {
+                pool: Rc::clone(traffic.pool(route.pool)),
+                preference: route.preference,
+                stickiness: route.stickiness,
+            },
+            // Nothing else is configured of datagrams.
+            _ => {
+                debug_assert!(false, "nothing is decided of a session but its member");
+                let pool = Rc::clone(&server.pool);
+                Route { pool, preference: Preference::Any, stickiness: None }
+            }
+        }
+    }
+}
+
+impl<S: Copy> Session<S> {
+    /// Begins with this datagram, for which there is room. It has no member yet. `asked`: what its client has sent to.
+    pub fn begin(
+        at: &mut impl SessionEdge<Socket = S>,
+        key: SessionKey,
+        server: &Rc<LocalServer>,
+        (source, asked): (Source, Option<SocketAddr>),
+        places: ConnectionPlaces,
+        first: &[u8],
+    ) -> Option<Self> {
+        let settings = server.settings().service.sessions()?.clone();
+        let now = at.turn().clock;
+        let client = source.flow.client;
+        let route = match &server.traffic {
+            None => {
+                let pool = Rc::clone(&server.pool);
+                Route { pool, preference: Preference::Any, stickiness: None }
+            }
+            Some(traffic) => at.tools().route(server, traffic, (client, asked), first, now),
+        };
+        route.pool.note_request(now.now_ms());
+        Some(Self {
+            key,
+            server: Rc::clone(server),
+            source,
+            socket: None,
+            account: Account { begun_us: now.now_us(), ..Account::default() },
+            over: None,
+            settings,
+            tries: Tries::new(route.pool, route.preference),
+            lease: None,
+            stickiness: route.stickiness,
+            learned: None,
+            held: Vec::new(),
+            _places: places,
+        })
+    }
+
+    /// Finds a member, opens a socket to it, and sends what there is.
+    pub(super) fn find_member(&mut self, at: &mut impl SessionEdge<Socket = S>, train: Train<'_>) {
+        while self.tries.left() > 0 {
+            let pool = Rc::clone(&self.tries.pool);
+            let now = at.turn().clock;
+            let Ok(member) = pool.occupy(self.tries.tried(), now, self.tries.preference) else {
+                break;
+            };
+            self.take(member, Lease::of(&pool, member), now);
+            match at.open(self.key, self.source, &pool, member) {
+                Ok(socket) => {
+                    self.socket = Some(socket);
+                    let counters = &pool.members[member as usize].counters;
+                    counters.connections_opened.add(1);
+                    counters.connections_open.add(1);
+                    return self.pass(at, train, true);
+                }
+                Err(failure) => {
+                    self.tries.failure = Some(failure);
+                    self.leave_member(at, Some(failure));
+                    if failure == MemberFailure::NoSocket || !pool.may_retry(now.now_ms()) {
+                        break;
+                    }
+                }
+            }
+        }
+        let why = match self.tries.failure {
+            Some(failure) => failure.termination(),
+            None => {
+                self.tries.pool.counters.no_member.add(1);
+                Termination::NoMember
+            }
+        };
+        self.server.counters.datagrams_refused.add(train.count() as u64);
+        self.end(at, why);
+    }
+
+    /// It has this member now.
+    fn take(&mut self, member: u32, lease: Lease, now: Clock) {
+        let counters = &self.server.counters;
+        if let Some(stickiness) = &self.stickiness {
+            match stickiness.known {
+                Some(known) if known == member => counters.persistence_kept.add(1),
+                Some(_) => counters.persistence_moved.add(1),
+                None => {}
+            }
+            stickiness.note_member(member, now.now_ms());
+        }
+        self.tries.note(member);
+        self.account.tried_us = now.now_us();
+        let local = &lease.pool.members[member as usize];
+        local.counters.requests.add(1);
+        local.counters.requests_active.add(1);
+        self.account.member = Some(Rc::clone(local));
+        self.lease = Some(lease);
+    }
+}

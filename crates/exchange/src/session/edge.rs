@@ -1,0 +1,57 @@
+//! What sessions of datagrams ask of the world.
+
+use weir_core::datagram::Train;
+
+use crate::arena::SessionKey;
+use crate::edge::Turn;
+use crate::local::pool::LocalPool;
+use crate::parts::failure::MemberFailure;
+use crate::parts::notice::Notice;
+use crate::session::{Session, Source, Tools};
+use crate::termination::Termination;
+
+/// What sessions ask of the world.
+pub trait SessionEdge: Sized {
+    /// A socket to a member.
+    type Socket: Copy;
+
+    /// Opens a socket to a member, for this session alone.
+    fn open(
+        &mut self,
+        session: SessionKey,
+        source: Source,
+        pool: &LocalPool,
+        member: u32,
+    ) -> Result<Self::Socket, MemberFailure>;
+
+    /// Sends to the member. An error is about something that was sent before, or says that nothing can be sent.
+    fn to_member(&mut self, socket: Self::Socket, train: Train<'_>) -> Result<(), MemberFailure>;
+
+    /// Sends the first datagrams to the member, and tells it of the client.
+    fn introduce(
+        &mut self,
+        session: &Session<Self::Socket>,
+        train: Train<'_>,
+    ) -> Result<(), MemberFailure>;
+
+    /// Sends to the client.
+    fn to_client(&mut self, source: Source, train: Train<'_>);
+
+    /// When something must have come.
+    fn due(&mut self, socket: Self::Socket, at_ms: u64);
+
+    /// Closes a socket.
+    fn close(&mut self, socket: Self::Socket);
+
+    /// The session is over, and is logged.
+    fn finish(&mut self, session: &Session<Self::Socket>, why: Termination);
+
+    /// Tells the operator of something.
+    fn tell(&mut self, notice: Notice<'_>);
+
+    /// When this turn of the worker began.
+    fn turn(&self) -> Turn;
+
+    /// What is used again by each.
+    fn tools(&mut self) -> &mut Tools;
+}

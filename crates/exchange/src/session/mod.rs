@@ -1,0 +1,341 @@
+//! Sessions of datagrams: what one client sends from one port goes to one member, and what that sends back goes to the client.
+//!
+//! | event | what becomes of the session |
+//! |---|---|
+//! | a datagram of a client without one | limits; a member is found as for any request; a socket of its own to that |
+//! | a datagram of the client | to the member; with `datagrams` only so many |
+//! | an answer | to the client, as far as `amplification_max` lets it; with `datagrams` and `responses` it may be the last |
+//! | the member is unreachable (ICMP) | before the first answer another member is tried, if what was sent is still here; else over |
+//! | `idle_timeout` | over; a member that has answered nothing where an answer is waited for has failed |
+//!
+//! A socket belongs to one session alone: an answer cannot reach another client, however late it comes.
+
+mod beginning;
+pub mod edge;
+mod table;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot;
+use weir_core::datagram::{Flow, Train};
+
+use crate::arena::{ListenerKey, SessionKey};
+use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::table::LocalServer;
+use crate::local::traffic::{ConnectionPlaces, Stickiness};
+use crate::parts::failure::MemberFailure;
+use crate::parts::notice::Notice;
+use crate::parts::tries::{Lease, Tries};
+use crate::session::edge::SessionEdge;
+use crate::shared::connection_ids::Learned;
+use crate::shared::sticky::Sticky;
+use crate::termination::Termination;
+use crate::transaction::relay::count_relay;
+
+pub use beginning::{Refusal, Tools, admit};
+pub use table::Sessions;
+
+/// Largest first datagram that is kept to be sent to another member.
+const HELD_BYTES_MAX: usize = 4_096;
+/// Answers of one train that are looked at for connection IDs.
+const LEARNT_OF_MAX: usize = 4;
+/// What a failure counts as at least, where members are compared by the time they take.
+const FAILED_US_MIN: u64 = 100_000;
+
+/// Where the datagrams of a session come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// The listener that they come to, and answers leave from.
+    pub listener: ListenerKey,
+    /// The client, and the address that it has asked.
+    pub flow: Flow,
+}
+
+/// What is told of a session when it is over.
+#[derive(Default)]
+pub struct Account {
+    /// When its first datagram came.
+    pub begun_us: u64,
+    /// When it got its last member.
+    pub tried_us: u64,
+    /// When the first answer came; 0: none did.
+    pub answered_us: u64,
+    /// Datagrams of its client.
+    pub datagrams_received: u64,
+    /// And their bytes.
+    pub bytes_received: u64,
+    /// Datagrams for its client.
+    pub datagrams_sent: u64,
+    /// And their bytes.
+    pub bytes_sent: u64,
+    /// Further members that were tried.
+    pub retries: u32,
+    /// The last of them.
+    pub member: Option<Rc<LocalMember>>,
+}
+
+/// A session.
+pub struct Session<S> {
+    /// What it is called.
+    pub key: SessionKey,
+    /// Its virtual server, as it was when the session began.
+    pub server: Rc<LocalServer>,
+    /// Where its datagrams come from.
+    pub source: Source,
+    /// For its member.
+    pub socket: Option<S>,
+    /// For the log.
+    pub account: Account,
+    /// It is over, for this reason.
+    pub over: Option<Termination>,
+    settings: Arc<snapshot::Sessions>,
+    tries: Tries,
+    lease: Option<Lease>,
+    stickiness: Option<Stickiness>,
+    /// The connection ID of QUIC that its member has given its client.
+    learned: Option<Learned>,
+    /// The first datagram, until there is an answer.
+    held: Vec<u8>,
+    _places: ConnectionPlaces,
+}
+
+impl<S: Copy> Session<S> {
+    /// The pool that it goes to.
+    pub fn pool(&self) -> &Rc<LocalPool> {
+        &self.tries.pool
+    }
+
+    /// Whether it takes more datagrams of its client.
+    pub fn is_open(&self) -> bool {
+        self.over.is_none() && self.room() > 0
+    }
+
+    /// Datagrams that it still takes.
+    fn room(&self) -> usize {
+        let taken = self.account.datagrams_received;
+        self.settings
+            .datagrams_max
+            .map_or(usize::MAX, |max| u64::from(max).saturating_sub(taken) as usize)
+    }
+
+    /// Datagrams of its client came. Those that it does not take are given back: they begin another session.
+    pub fn client_sent<'t>(
+        &mut self,
+        at: &mut impl SessionEdge<Socket = S>,
+        train: Train<'t>,
+    ) -> Option<Train<'t>> {
+        let (taken, rest) = train.split(self.room());
+        let Some(taken) = taken else { return rest };
+        let is_first = self.account.datagrams_received == 0;
+        let count = taken.count() as u64;
+        self.account.datagrams_received += count;
+        self.account.bytes_received += taken.bytes.len() as u64;
+        let counters = &self.server.counters;
+        counters.datagrams_received.add(count);
+        counters.bytes_received.add(taken.bytes.len() as u64);
+        if is_first && count == 1 && taken.bytes.len() <= HELD_BYTES_MAX && self.tries.left() > 0 {
+            self.held.extend_from_slice(taken.bytes);
+        }
+        match self.socket {
+            Some(_) => self.pass(at, taken, is_first),
+            None => self.find_member(at, taken),
+        }
+        rest
+    }
+
+    /// Sends to the member.
+    fn pass(&mut self, at: &mut impl SessionEdge<Socket = S>, train: Train<'_>, is_first: bool) {
+        let Some(socket) = self.socket else { return };
+        let outcome = match is_first && self.proxies() {
+            true => at.introduce(self, train),
+            false => at.to_member(socket, train),
+        };
+        match outcome {
+            Ok(()) => {
+                if let Some(lease) = &self.lease {
+                    let member = &lease.pool.members[lease.member as usize];
+                    member.counters.bytes_sent.add(train.bytes.len() as u64);
+                }
+                self.wait(at);
+            }
+            Err(failure) => self.member_failed_with(at, failure, train),
+        }
+        if self.over.is_none() && self.is_answered() {
+            self.end(at, Termination::Complete);
+        }
+    }
+
+    fn proxies(&self) -> bool {
+        self.tries.pool.settings().proxy_protocol.is_some()
+    }
+
+    /// Whether nothing more is waited for.
+    fn is_answered(&self) -> bool {
+        let answers = self.account.datagrams_sent;
+        self.room() == 0 && self.settings.responses_max.is_some_and(|max| answers >= max.into())
+    }
+
+    /// It has not been idle.
+    fn wait(&self, at: &mut impl SessionEdge<Socket = S>) {
+        if let Some(socket) = self.socket {
+            at.due(socket, at.turn().now_ms() + self.settings.idle_timeout_ms);
+        }
+    }
+
+    /// The member sent datagrams.
+    pub fn member_sent(&mut self, at: &mut impl SessionEdge<Socket = S>, train: Train<'_>) {
+        if self.account.answered_us == 0 {
+            self.first_answer(at);
+        }
+        self.learn(train, at.turn().now_ms());
+        if let Some(lease) = &self.lease {
+            let counters = &lease.pool.members[lease.member as usize].counters;
+            counters.bytes_received.add(train.bytes.len() as u64);
+        }
+        let counters = &self.server.counters;
+        let allowed = train.split(self.allowed(train)).0;
+        let count = allowed.map_or(0, |train| train.count());
+        counters.answers_dropped.add((train.count() - count) as u64);
+        if let Some(train) = allowed {
+            counters.datagrams_sent.add(count as u64);
+            counters.bytes_sent.add(train.bytes.len() as u64);
+            self.account.datagrams_sent += count as u64;
+            self.account.bytes_sent += train.bytes.len() as u64;
+            at.to_client(self.source, train);
+        }
+        self.wait(at);
+        if self.is_answered() {
+            self.end(at, Termination::Complete);
+        }
+    }
+
+    /// What the member says of its connection IDs is remembered, where its client is kept by those.
+    fn learn(&mut self, train: Train<'_>, now_ms: u64) {
+        let (Some(stickiness), Some(lease)) = (&self.stickiness, &self.lease) else { return };
+        let Sticky::ConnectionIds(ids) = &*stickiness.sticky else { return };
+        let told = train.iter().take(LEARNT_OF_MAX);
+        for learned in told.filter_map(|bytes| ids.learn(bytes, lease.member, now_ms)) {
+            self.learned = Some(learned);
+        }
+        if let Some(learned) = &mut self.learned {
+            ids.refresh(learned, lease.member, now_ms);
+        }
+    }
+
+    /// How many of these answers the client may get.
+    fn allowed(&self, train: Train<'_>) -> usize {
+        let Some(max) = self.settings.amplification_max else { return train.count() };
+        let account = &self.account;
+        let room = account.bytes_received.saturating_mul(max.into());
+        let room = room.saturating_sub(account.bytes_sent);
+        if train.bytes.len() as u64 <= room {
+            return train.count();
+        }
+        (room / train.size.max(1) as u64) as usize
+    }
+
+    /// The first answer says that the member serves.
+    fn first_answer(&mut self, at: &mut impl SessionEdge<Socket = S>) {
+        let now = at.turn().clock;
+        self.account.answered_us = now.now_us();
+        self.held = Vec::new();
+        let Some(lease) = &self.lease else { return };
+        let local = &lease.pool.members[lease.member as usize];
+        let elapsed_us = now.now_us().saturating_sub(self.account.tried_us);
+        if lease.pool.is_timed() {
+            local.live.note_response_time(now.now_ms(), elapsed_us, false);
+        }
+        local.counters.response_duration.record(elapsed_us);
+        local.live.mark_success(now.now_ms());
+    }
+
+    /// The member does not take datagrams.
+    pub fn member_failed(&mut self, at: &mut impl SessionEdge<Socket = S>) {
+        let held = std::mem::take(&mut self.held);
+        self.member_failed_with(at, MemberFailure::Connect, Train::one(&held));
+        if self.over.is_none() {
+            self.held = held;
+        }
+    }
+
+    /// The member cannot be reached; `train` was sent or is to be sent.
+    fn member_failed_with(
+        &mut self,
+        at: &mut impl SessionEdge<Socket = S>,
+        failure: MemberFailure,
+        train: Train<'_>,
+    ) {
+        let is_new = self.account.answered_us == 0;
+        // All that the client has sent has to be here.
+        let is_whole = self.account.datagrams_received == train.count() as u64
+            && self.account.bytes_received == train.bytes.len() as u64;
+        let failure = if is_new { failure } else { MemberFailure::Abort };
+        self.tries.failure = Some(failure);
+        self.leave_member(at, Some(failure));
+        let may_repeat = is_new
+            && is_whole
+            && self.tries.left() > 0
+            && self.tries.pool.may_retry(at.turn().now_ms());
+        if !may_repeat {
+            return self.end(at, failure.termination());
+        }
+        self.account.retries += 1;
+        self.tries.pool.counters.retries.add(1);
+        self.find_member(at, train);
+    }
+
+    /// Nothing came for too long.
+    pub fn timed_out(&mut self, at: &mut impl SessionEdge<Socket = S>) {
+        let is_awaited = self.settings.responses_max.is_some_and(|max| max > 0);
+        if is_awaited && self.account.answered_us == 0 {
+            self.leave_member(at, Some(MemberFailure::Timeout));
+            return self.end(at, Termination::MemberTimeout);
+        }
+        self.end(at, Termination::IdleTimeout);
+    }
+
+    /// Ends.
+    pub fn end(&mut self, at: &mut impl SessionEdge<Socket = S>, why: Termination) {
+        if self.over.is_some() {
+            return;
+        }
+        self.leave_member(at, None);
+        count_relay(&self.server.counters, why);
+        self.over = Some(why);
+        at.finish(self, why);
+    }
+
+    /// Gives its place at the member back, and its socket.
+    fn leave_member(
+        &mut self,
+        at: &mut impl SessionEdge<Socket = S>,
+        failure: Option<MemberFailure>,
+    ) {
+        if let Some(socket) = self.socket.take() {
+            at.close(socket);
+            if let Some(lease) = &self.lease {
+                lease.pool.members[lease.member as usize].counters.connections_open.subtract(1);
+            }
+        }
+        let Some(lease) = self.lease.take() else { return };
+        let (pool, member) = (&lease.pool, lease.member);
+        let LocalMember { live, counters, .. } = &*pool.members[member as usize];
+        counters.requests_active.subtract(1);
+        match failure {
+            None | Some(MemberFailure::NoSocket | MemberFailure::Busy) => return,
+            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
+                counters.connect_failures.add(1);
+            }
+            Some(_) => counters.response_failures.add(1),
+        }
+        let turn = at.turn();
+        if pool.is_timed() {
+            let elapsed_us = turn.now_us().saturating_sub(self.account.tried_us);
+            live.note_response_time(turn.now_ms(), elapsed_us.max(FAILED_US_MIN), true);
+        }
+        if let Some(until_ms) = pool.mark_failure(member, turn.now_ms()) {
+            at.tell(Notice::Ejected { pool, member: &pool.members[member as usize], until_ms });
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The sessions of one worker.
+
+use std::collections::HashMap;
+
+use crate::arena::{Arena, ListenerKey, OfSession, SessionKey};
+use crate::session::{Session, Source};
+use weir_core::datagram::Flow;
+
+/// Sessions of one worker at a time, whatever the limits of virtual servers are: each has a socket.
+pub const SESSIONS_PER_WORKER_MAX: usize = 1 << 20;
+
+/// The sessions of one worker, and whose datagrams belong to which.
+pub struct Sessions<S> {
+    sessions: Arena<OfSession, Session<S>>,
+    /// Those that take more datagrams of their clients.
+    open: HashMap<(ListenerKey, Flow), SessionKey>,
+}
+
+impl<S> Default for Sessions<S> {
+    fn default() -> Self {
+        Self { sessions: Arena::default(), open: HashMap::new() }
+    }
+}
+
+/// Where a session is found by the datagrams of its client.
+fn place(source: Source) -> (ListenerKey, Flow) {
+    (source.listener, source.flow)
+}
+
+impl<S: Copy> Sessions<S> {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether there is room for another.
+    pub fn has_room(&self) -> bool {
+        self.sessions.len() < SESSIONS_PER_WORKER_MAX
+    }
+
+    /// What the next is called.
+    pub fn next_key(&self) -> SessionKey {
+        self.sessions.next_key()
+    }
+
+    /// Takes a session in.
+    pub fn insert(&mut self, session: Session<S>) -> SessionKey {
+        let source = session.source;
+        let key = self.sessions.insert(session);
+        self.open.insert(place(source), key);
+        key
+    }
+
+    /// The session that datagrams from there belong to.
+    pub fn open_at(&self, source: Source) -> Option<SessionKey> {
+        self.open.get(&place(source)).copied()
+    }
+
+    /// The session of this name.
+    pub fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session<S>> {
+        self.sessions.get_mut(key)
+    }
+
+    /// Looks what has become of a session: one that takes nothing more is found by datagrams no longer, and one that is over
+    /// is returned.
+    pub fn settle(&mut self, key: SessionKey) -> Option<Session<S>> {
+        let session = self.sessions.get(key)?;
+        if session.is_open() {
+            return None;
+        }
+        let at = place(session.source);
+        if self.open.get(&at) == Some(&key) {
+            self.open.remove(&at);
+        }
+        let is_over = session.over.is_some();
+        if is_over { self.sessions.remove(key) } else { None }
+    }
+
+    /// The sessions of which this holds.
+    pub fn keys_of(&self, is_meant: impl Fn(&Session<S>) -> bool) -> Vec<SessionKey> {
+        let meant = self.sessions.iter().filter(|(_, session)| is_meant(session));
+        meant.map(|(key, _)| key).collect()
+    }
+
+    /// Whether this holds of one of them.
+    pub fn any(&self, is_meant: impl Fn(&Session<S>) -> bool) -> bool {
+        self.sessions.iter().any(|(_, session)| is_meant(session))
+    }
+
+    /// Forgets all of them, after a panic.
+    pub fn clear(&mut self) {
+        self.open.clear();
+        self.sessions.clear();
+    }
+}

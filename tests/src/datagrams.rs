@@ -1,0 +1,203 @@
+//! Members and clients that speak by datagrams, and ports of UDP for the program under test.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::STEP_TIMEOUT;
+
+/// Below the ports that the kernel gives to those who ask for just any.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// How often a member looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A port of UDP that no other scenario uses while the lease lives. It holds the port of TCP: a socket of UDP would get its
+/// share of the datagrams.
+#[derive(Debug)]
+pub struct UdpLease {
+    _holder: TcpListener,
+    address: SocketAddr,
+}
+
+impl UdpLease {
+    /// Leases a port on 127.0.0.1.
+    #[track_caller]
+    pub fn new() -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let count = PORTS.end - PORTS.start;
+        let start = (std::process::id() as u16).wrapping_mul(37) % count;
+        for _ in 0..count {
+            let step = NEXT.fetch_add(1, Ordering::Relaxed);
+            let port = PORTS.start + (start.wrapping_add(step)) % count;
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            let Ok(holder) = TcpListener::bind(address) else { continue };
+            // Free on every address, for listeners there.
+            if UdpSocket::bind(SocketAddr::from(([0, 0, 0, 0], port))).is_ok() {
+                return Self { _holder: holder, address };
+            }
+        }
+        panic!("no free port of UDP")
+    }
+
+    /// The leased address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Default for UdpLease {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Who has sent something, and what.
+pub type Seen = (SocketAddr, Vec<u8>);
+
+/// A member in a thread of its own: a closure makes the answers to each datagram.
+#[derive(Debug)]
+pub struct DatagramMember {
+    address: SocketAddr,
+    stopping: Arc<AtomicBool>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DatagramMember {
+    /// A member that answers as the closure says.
+    #[track_caller]
+    pub fn new(answers: impl Fn(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), answers)
+    }
+
+    /// The same at this address.
+    #[track_caller]
+    pub fn at(
+        address: SocketAddr,
+        answers: impl Fn(&[u8]) -> Vec<Vec<u8>> + Send + 'static,
+    ) -> Self {
+        let socket = UdpSocket::bind(address).expect("a port of UDP");
+        socket.set_read_timeout(Some(LOOK)).expect("a timeout");
+        let address = socket.local_addr().expect("an address");
+        let (stopping, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::default()));
+        let (is_stopping, sees): (_, Arc<Mutex<Vec<_>>>) =
+            (Arc::clone(&stopping), Arc::clone(&seen));
+        let thread = thread::spawn(move || {
+            let mut buffer = vec![0; 65_536];
+            while !is_stopping.load(Ordering::Acquire) {
+                let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+                let bytes = &buffer[..length];
+                sees.lock().expect("no panic").push((from, bytes.to_vec()));
+                for answer in answers(bytes) {
+                    // The other end may be gone.
+                    let _ = socket.send_to(&answer, from);
+                }
+            }
+        });
+        Self { address, stopping, seen, thread: Some(thread) }
+    }
+
+    /// Says its name and what came.
+    #[track_caller]
+    pub fn echo(name: &'static str) -> Self {
+        Self::new(move |bytes| vec![[name.as_bytes(), b" ", bytes].concat()])
+    }
+
+    /// Takes what comes and says nothing.
+    #[track_caller]
+    pub fn silent() -> Self {
+        Self::new(|_| Vec::new())
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// All that came so far, with its senders.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("no panic").clone()
+    }
+}
+
+impl Drop for DatagramMember {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A client with a port of its own.
+#[derive(Debug)]
+pub struct DatagramClient {
+    socket: UdpSocket,
+}
+
+impl DatagramClient {
+    /// Of this address.
+    #[track_caller]
+    pub fn of(server: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port of UDP");
+        socket.connect(server).expect("the server's address");
+        socket.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+        Self { socket }
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.socket.local_addr().expect("an address")
+    }
+
+    /// Sends a datagram.
+    #[track_caller]
+    pub fn send(&self, bytes: impl AsRef<[u8]>) {
+        // An earlier error of the way (ICMP) is told by the next call.
+        let sent = self.socket.send(bytes.as_ref()).or_else(|_| self.socket.send(bytes.as_ref()));
+        sent.expect("sending");
+    }
+
+    /// The next datagram.
+    #[track_caller]
+    pub fn receive(&self) -> Vec<u8> {
+        let mut buffer = vec![0; 65_536];
+        let length = self.socket.recv(&mut buffer).expect("a datagram in time");
+        buffer.truncate(length);
+        buffer
+    }
+
+    /// Sends a text, and what comes back.
+    #[track_caller]
+    pub fn ask(&self, text: &str) -> String {
+        self.send(text);
+        String::from_utf8_lossy(&self.receive()).into_owned()
+    }
+
+    /// What comes within this time.
+    #[track_caller]
+    pub fn receive_within(&self, time: Duration) -> Option<Vec<u8>> {
+        self.socket.set_read_timeout(Some(time)).expect("a timeout");
+        let mut buffer = vec![0; 65_536];
+        let received = self.socket.recv(&mut buffer);
+        self.socket.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+        match received {
+            Ok(length) => {
+                buffer.truncate(length);
+                Some(buffer)
+            }
+            Err(error) if is_silence(&error) => None,
+            Err(error) => panic!("receiving: {error}"),
+        }
+    }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::ConnectionRefused
+    )
+}

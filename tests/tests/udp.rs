@@ -1,0 +1,499 @@
+//! Virtual servers of `type: udp`: datagrams of a client go to one member, and what that sends back goes to the client.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weir_tests::datagrams::{DatagramClient, DatagramMember, UdpLease};
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+/// Long enough for a datagram that is not to come.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// A proxy whose virtual server `dgrams` is of type udp.
+struct Bed {
+    proxy: Proxy,
+    port: UdpLease,
+    members: Vec<SocketAddr>,
+}
+
+/// With these further keys of the virtual server and of its pool.
+fn setup(port: &UdpLease, members: &[SocketAddr], server: &str, pool: &str) -> Setup {
+    let listen = port.address();
+    let members: Vec<String> = members.iter().map(ToString::to_string).collect();
+    // The one over TCP shows when the process serves.
+    Setup::new(&[])
+        .member("127.0.0.1:9")
+        .access_log()
+        .also_virtual_server(&format!(
+            "dgrams: {{ listen: \"{listen}\", type: udp, pool: dgrams{server} }}"
+        ))
+        .also_pool(&format!("dgrams: {{ members: [ {} ]{pool} }}", members.join(", ")))
+}
+
+impl Bed {
+    fn new(members: &[&DatagramMember], server: &str, pool: &str) -> Self {
+        let members: Vec<SocketAddr> = members.iter().map(|member| member.address()).collect();
+        Self::over(&members, server, pool)
+    }
+
+    fn over(members: &[SocketAddr], server: &str, pool: &str) -> Self {
+        let port = UdpLease::new();
+        let proxy = Proxy::start(&setup(&port, members, server, pool));
+        Self { proxy, port, members: members.to_vec() }
+    }
+
+    fn client(&self) -> DatagramClient {
+        DatagramClient::of(self.port.address())
+    }
+
+    fn count(&self, what: &str) -> f64 {
+        self.proxy
+            .metric("weir_virtual_server_datagrams_total", &["dgrams", &format!("\"{what}\"")])
+    }
+
+    fn ended(&self, termination: &str) -> f64 {
+        let label = format!("termination=\"{termination}\"");
+        self.proxy.metric("weir_virtual_server_relayed_connections_total", &["dgrams", &label])
+    }
+
+    #[track_caller]
+    fn wait_for_sessions(&self, count: f64) {
+        self.proxy.wait_for_open_connections("dgrams", count);
+    }
+
+    /// Lines of the access log with this in them, once there are so many.
+    #[track_caller]
+    fn logged(&mut self, text: &str, count: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        eventually(&format!("{count} lines have {text}"), STEP_TIMEOUT, || {
+            let output = self.proxy.process().output();
+            found = output.lines().filter(|line| line.contains(text)).map(str::to_owned).collect();
+            found.len() >= count
+        });
+        found
+    }
+}
+
+fn name(answer: &str) -> &str {
+    answer.split(' ').next().unwrap_or_default()
+}
+
+#[test]
+fn a_client_keeps_its_member_and_gets_its_answers_alone() {
+    let members = [DatagramMember::echo("a"), DatagramMember::echo("b")];
+    let bed = Bed::new(&[&members[0], &members[1]], "", "");
+    let clients: Vec<DatagramClient> = (0..8).map(|_| bed.client()).collect();
+    let mut names = vec![BTreeSet::new(); clients.len()];
+    for round in 0..5 {
+        for (number, client) in clients.iter().enumerate() {
+            client.send(format!("{number}:{round}"));
+        }
+        for (number, client) in clients.iter().enumerate() {
+            let answer = String::from_utf8(client.receive()).expect("text");
+            assert!(answer.ends_with(&format!(" {number}:{round}")), "{answer}");
+            names[number].insert(name(&answer).to_owned());
+        }
+    }
+    assert!(names.iter().all(|names| names.len() == 1), "{names:?}");
+    let all: BTreeSet<String> = names.into_iter().flatten().collect();
+    assert_eq!(all.len(), 2, "both members serve");
+    bed.wait_for_sessions(8.0);
+    assert_eq!((bed.count("received"), bed.count("sent")), (40.0, 40.0));
+    for member in &members {
+        // Each session has a port of its own.
+        let ports: BTreeSet<SocketAddr> = member.seen().into_iter().map(|(from, _)| from).collect();
+        let label = format!("member=\"{}\"", member.address());
+        let open = bed.proxy.metric("weir_member_connections_open", &["dgrams", &label]);
+        assert_eq!(ports.len() as f64, open);
+    }
+}
+
+#[test]
+fn an_idle_session_ends_and_is_logged() {
+    let member = DatagramMember::echo("a");
+    let mut bed = Bed::new(&[&member], ", udp: { idle_timeout: 200ms }", "");
+    let client = bed.client();
+    assert_eq!(client.ask("12345"), "a 12345");
+    let line = bed.logged("\"termination\":\"idle_timeout\"", 1).remove(0);
+    for part in [
+        format!("\"client\":\"{}\"", client.address()),
+        "\"virtual_server\":\"dgrams\",\"datagrams_received\":1,\"datagrams_sent\":1".to_owned(),
+        format!("\"pool\":\"dgrams\",\"member\":\"{}\"", member.address()),
+        "\"bytes_received\":5,\"bytes_sent\":7,\"retries\":0".to_owned(),
+    ] {
+        assert!(line.contains(&part), "{part}: {line}");
+    }
+    bed.wait_for_sessions(0.0);
+    assert_eq!(bed.ended("idle_timeout"), 1.0);
+    let label = format!("\"{}\"", member.address());
+    assert_eq!(bed.proxy.metric("weir_member_connections_open", &["dgrams", &label]), 0.0);
+    // The same client begins another.
+    assert_eq!(client.ask("again"), "a again");
+}
+
+#[test]
+fn each_query_goes_by_itself_and_ends_with_its_answer() {
+    let members = [DatagramMember::echo("a"), DatagramMember::echo("b")];
+    let mut bed = Bed::new(&[&members[0], &members[1]], ", udp: { datagrams: 1 }", "");
+    let client = bed.client();
+    let names: Vec<String> =
+        (0..10).map(|query| name(&client.ask(&query.to_string())).to_owned()).collect();
+    assert!(names.contains(&"a".to_owned()) && names.contains(&"b".to_owned()), "{names:?}");
+    bed.wait_for_sessions(0.0);
+    assert_eq!(bed.ended("complete"), 10.0);
+    bed.logged("\"termination\":\"complete\"", 10);
+    // Several at once, of one port: as many sessions.
+    for query in 0..20 {
+        client.send(format!("{query}"));
+    }
+    let answers: BTreeSet<Vec<u8>> = (0..20).map(|_| client.receive()).collect();
+    assert_eq!(answers.len(), 20, "each query has its answer");
+    bed.wait_for_sessions(0.0);
+    assert_eq!(bed.ended("complete"), 30.0);
+}
+
+#[test]
+fn what_gets_no_answer_is_over_at_once() {
+    let member = DatagramMember::silent();
+    let bed = Bed::new(&[&member], ", udp: { datagrams: 1, responses: 0 }", "");
+    let client = bed.client();
+    for line in 0..100 {
+        client.send(format!("<34>line {line}"));
+    }
+    eventually("all lines are there", STEP_TIMEOUT, || member.seen().len() == 100);
+    bed.wait_for_sessions(0.0);
+    assert_eq!(bed.ended("complete"), 100.0);
+    let lines: BTreeSet<Vec<u8>> = member.seen().into_iter().map(|(_, line)| line).collect();
+    assert_eq!(lines.len(), 100);
+}
+
+#[test]
+fn a_query_goes_to_another_member_when_one_is_unreachable() {
+    let (gone, member) = (UdpLease::new(), DatagramMember::echo("a"));
+    let pool = ", passive: { failures: 3, eject: 1m }";
+    let members = [gone.address(), member.address()];
+    let bed = Bed::over(&members, ", udp: { datagrams: 1 }", pool);
+    let client = bed.client();
+    for query in 0..20 {
+        assert_eq!(client.ask(&query.to_string()), format!("a {query}"));
+    }
+    bed.wait_for_sessions(0.0);
+    assert_eq!(bed.ended("complete"), 20.0);
+    assert_eq!(bed.proxy.metric("weir_pool_retries_total", &["dgrams"]), 3.0, "then it is ejected");
+    let label = format!("\"{}\"", gone.address());
+    let failures = ["dgrams", &label, "\"connect\""];
+    assert_eq!(bed.proxy.metric("weir_member_failures_total", &failures), 3.0);
+    assert_eq!(bed.members.len(), 2);
+}
+
+#[test]
+fn a_member_that_never_answers_has_failed() {
+    let member = DatagramMember::silent();
+    let mut bed = Bed::new(
+        &[&member],
+        ", udp: { datagrams: 1, idle_timeout: 200ms }",
+        ", passive: { failures: 2 }",
+    );
+    let client = bed.client();
+    client.send("one");
+    client.send("two");
+    bed.logged("\"termination\":\"member_timeout\"", 2);
+    let label = format!("\"{}\"", member.address());
+    assert_eq!(bed.proxy.metric("weir_member_ejections_total", &["dgrams", &label]), 1.0);
+}
+
+#[test]
+fn sessions_have_limits_in_all_and_per_client() {
+    let member = DatagramMember::echo("a");
+    let bed = Bed::new(&[&member], ", limits: { connections: 2 }", "");
+    let clients = [bed.client(), bed.client(), bed.client()];
+    assert_eq!(clients[0].ask("x"), "a x");
+    assert_eq!(clients[1].ask("x"), "a x");
+    clients[2].send("x");
+    assert_eq!(clients[2].receive_within(SILENCE), None);
+    assert_eq!((bed.count("refused"), bed.count("received")), (1.0, 2.0));
+    let refused = "weir_virtual_server_connections_refused_total";
+    assert_eq!(bed.proxy.metric(refused, &["dgrams"]), 1.0);
+    assert_eq!(clients[0].ask("y"), "a y", "those that are there go on");
+
+    let member = DatagramMember::echo("a");
+    let bed = Bed::new(&[&member], ", limits: { per_key: [ { connections: 1 } ] }", "");
+    let clients = [bed.client(), bed.client()];
+    assert_eq!(clients[0].ask("x"), "a x");
+    clients[1].send("x");
+    assert_eq!(clients[1].receive_within(SILENCE), None);
+    let limited = "weir_virtual_server_connections_limited_total";
+    assert_eq!(bed.proxy.metric(limited, &["dgrams"]), 1.0);
+}
+
+#[test]
+fn answers_are_bounded_by_what_was_asked() {
+    let member = DatagramMember::new(|_| (0..10).map(|_| vec![b'x'; 100]).collect());
+    let bed = Bed::new(&[&member], ", udp: { amplification_max: 3 }", "");
+    let client = bed.client();
+    client.send([b'q'; 100]);
+    for _ in 0..3 {
+        assert_eq!(client.receive(), [b'x'; 100]);
+    }
+    assert_eq!(client.receive_within(SILENCE), None);
+    assert_eq!((bed.count("sent"), bed.count("answers_dropped")), (3.0, 7.0));
+}
+
+#[test]
+fn a_reload_loses_no_session() {
+    let members = [DatagramMember::echo("a"), DatagramMember::echo("b")];
+    let bed = Bed::new(&[&members[0]], "", "");
+    let clients: Vec<DatagramClient> = (0..20).map(|_| bed.client()).collect();
+    for client in &clients {
+        assert_eq!(client.ask("1"), "a 1");
+    }
+    // Its member is gone from the configuration, and others begin elsewhere.
+    bed.proxy.reload_and_wait(&setup(&bed.port, &[members[1].address()], "", ""));
+    for client in &clients {
+        assert_eq!(client.ask("2"), "a 2");
+    }
+    assert_eq!(bed.client().ask("3"), "b 3");
+}
+
+#[test]
+fn sessions_of_a_virtual_server_that_is_gone_end_in_their_time() {
+    let member = DatagramMember::echo("a");
+    let port = UdpLease::new();
+    let with = setup(&port, &[member.address()], "", "").top("data_plane: { drain_timeout: 1s }");
+    let mut proxy = Proxy::start(&with);
+    let client = DatagramClient::of(port.address());
+    assert_eq!(client.ask("1"), "a 1");
+    let without =
+        Setup::new(&[]).member("127.0.0.1:9").access_log().top("data_plane: { drain_timeout: 1s }");
+    proxy.reload_and_wait(&without);
+    assert_eq!(client.ask("2"), "a 2", "it goes on for a while");
+    let other = DatagramClient::of(port.address());
+    other.send("x");
+    assert_eq!(other.receive_within(SILENCE), None, "nothing begins there");
+    eventually("the session is cut", STEP_TIMEOUT, || {
+        proxy.process().output().contains("\"termination\":\"stopped\"")
+    });
+    client.send("3");
+    assert_eq!(client.receive_within(SILENCE), None);
+    // It may come back.
+    proxy.reload_and_wait(&with);
+    assert_eq!(client.ask("4"), "a 4");
+}
+
+#[test]
+fn a_drain_waits_for_sessions_and_begins_none() {
+    let member = DatagramMember::echo("a");
+    let mut bed = Bed::new(&[&member], ", udp: { idle_timeout: 1s }", "");
+    let client = bed.client();
+    assert_eq!(client.ask("1"), "a 1");
+    bed.proxy.process().signal(Signal::TERM);
+    eventually("no new session", STEP_TIMEOUT, || {
+        let other = bed.client();
+        other.send("x");
+        other.receive_within(Duration::from_millis(50)).is_none()
+    });
+    assert_eq!(client.ask("2"), "a 2", "what was under way goes on");
+    bed.logged("\"termination\":\"idle_timeout\"", 1);
+    bed.proxy.process().wait(STEP_TIMEOUT);
+}
+
+#[test]
+fn answers_leave_from_the_address_that_was_asked() {
+    let member = DatagramMember::echo("a");
+    let port = UdpLease::new();
+    let everywhere = SocketAddr::from(([0, 0, 0, 0], port.address().port()));
+    let setup = Setup::new(&[])
+        .member("127.0.0.1:9")
+        .also_virtual_server(&format!(
+            "dgrams: {{ listen: \"{everywhere}\", type: udp, pool: dgrams }}"
+        ))
+        .also_pool(&format!("dgrams: {{ members: [ {} ] }}", member.address()));
+    let _proxy = Proxy::start(&setup);
+    // The client's socket takes nothing from another address.
+    for host in [1, 2, 3] {
+        let asked = SocketAddr::from(([127, 0, 0, host], port.address().port()));
+        assert_eq!(DatagramClient::of(asked).ask("x"), "a x", "{asked}");
+    }
+}
+
+#[test]
+fn members_are_told_of_the_client_in_the_first_datagram() {
+    let member = DatagramMember::new(|bytes| vec![bytes.to_vec()]);
+    let bed = Bed::new(&[&member], "", ", proxy_protocol: v2");
+    let client = bed.client();
+    let first = client.ask("hello");
+    let header = &member.seen()[0].1;
+    // Version 2, PROXY; IPv4, datagrams; 12 bytes of addresses.
+    assert_eq!(&header[12..16], [0x21, 0x12, 0, 12]);
+    assert_eq!(&header[16..24], [127, 0, 0, 1, 127, 0, 0, 1]);
+    assert_eq!(header[24..26], client.address().port().to_be_bytes());
+    assert_eq!(header[26..28], bed.port.address().port().to_be_bytes());
+    assert!(first.ends_with("hello"));
+    assert_eq!(client.ask("more"), "more");
+}
+
+#[test]
+fn a_client_stays_at_its_member_by_its_address() {
+    let members = [DatagramMember::echo("a"), DatagramMember::echo("b"), DatagramMember::echo("c")];
+    let all = [&members[0], &members[1], &members[2]];
+    for (server, pool) in [
+        (", udp: { datagrams: 1 }", ", balance: source_address"),
+        (", udp: { datagrams: 1 }, persistence: { type: source_address }", ""),
+    ] {
+        let bed = Bed::new(&all, server, pool);
+        let names: BTreeSet<String> =
+            (0..12).map(|_| name(&bed.client().ask("x")).to_owned()).collect();
+        assert_eq!(names.len(), 1, "{server}{pool}: {names:?}");
+    }
+}
+
+#[test]
+fn least_connections_spreads_sessions() {
+    let members = [DatagramMember::echo("a"), DatagramMember::echo("b")];
+    let bed = Bed::new(&[&members[0], &members[1]], "", ", balance: least_connections");
+    let clients: Vec<DatagramClient> = (0..10).map(|_| bed.client()).collect();
+    let of_a = clients.iter().filter(|client| name(&client.ask("x")) == "a").count();
+    assert_eq!(of_a, 5);
+}
+
+#[test]
+fn values_of_the_payload_decide() {
+    let members: Vec<DatagramMember> =
+        ["a", "b", "c", "d"].into_iter().map(DatagramMember::echo).collect();
+    let all: Vec<&DatagramMember> = members.iter().collect();
+    let of_call = "${datagram.line('Call-ID')}";
+    let sip = format!(", persistence: {{ type: hash, of: \"{of_call}\" }}");
+    let bed = Bed::new(&all, &sip, "");
+    let mut used = BTreeSet::new();
+    for call in 0..20 {
+        let names: BTreeSet<String> = ["Call-ID", "i", "CALL-ID"]
+            .into_iter()
+            .map(|line| {
+                let text = format!("INVITE sip:b SIP/2.0\r\nVia: x\r\n{line}: {call}@host\r\n\r\n");
+                name(&bed.client().ask(&text)).to_owned()
+            })
+            .collect();
+        assert_eq!(names.len(), 1, "call {call}: {names:?}");
+        used.extend(names);
+    }
+    assert!(used.len() > 2, "{used:?}");
+
+    let bed =
+        Bed::new(&all, ", udp: { datagrams: 1 }", ", balance: { hash: \"datagram.radius(44)\" }");
+    for session in 0..10_u8 {
+        let request = |id: u8| {
+            let mut out = vec![4, id, 0, 23];
+            out.extend([0; 16]);
+            out.extend([44, 3, session]);
+            out
+        };
+        let answers: BTreeSet<u8> = (0..5)
+            .map(|id| {
+                let client = bed.client();
+                client.send(request(id));
+                client.receive()[0]
+            })
+            .collect();
+        assert_eq!(answers.len(), 1, "session {session}");
+    }
+    // Without the value members are taken in turn.
+    let names: BTreeSet<String> =
+        (0..12).map(|_| name(&bed.client().ask("x")).to_owned()).collect();
+    assert_eq!(names.len(), 4);
+}
+
+/// A server of QUIC as far as the headers of its packets go: it gives each client an ID of its own.
+fn quic_member(own: u8) -> DatagramMember {
+    DatagramMember::new(move |packet| {
+        if packet[0] & 0x80 == 0 {
+            return vec![vec![0x40, own]];
+        }
+        let length = usize::from(packet[5]);
+        let client_id = &packet[6..6 + length];
+        let mut answer = vec![0xC0, 0, 0, 0, 1, 0, 8, 0x11, own];
+        answer.extend(client_id.iter().chain(&[0; 6]).take(6));
+        answer.push(own);
+        vec![answer]
+    })
+}
+
+/// A first packet with this ID for the server.
+fn initial(id: &[u8]) -> Vec<u8> {
+    let mut out = vec![0xC0, 0, 0, 0, 1, id.len() as u8];
+    out.extend(id);
+    out.extend([0, 0, 0]);
+    out
+}
+
+fn short(id: &[u8]) -> Vec<u8> {
+    [&[0x40][..], id, b"payload"].concat()
+}
+
+#[test]
+fn a_client_of_quic_keeps_its_member_when_its_address_changes() {
+    let members: Vec<DatagramMember> = (1..=4).map(quic_member).collect();
+    let all: Vec<&DatagramMember> = members.iter().collect();
+    let bed = Bed::new(&all, ", persistence: { type: quic }", "");
+    let mut used = BTreeSet::new();
+    let clients: Vec<(u8, Vec<u8>)> = (0..12_u8)
+        .map(|number| {
+            let client = bed.client();
+            client.send(initial(&[number; 6]));
+            let answer = client.receive();
+            let (own, given) = (answer[15], answer[7..15].to_vec());
+            used.insert(own);
+            (own, given)
+        })
+        .collect();
+    assert!(used.len() > 1);
+    let check = |when: &str| {
+        for (own, given) in &clients {
+            for _ in 0..3 {
+                // Another port, and perhaps another worker.
+                let moved = bed.client();
+                moved.send(short(given));
+                assert_eq!(moved.receive(), [0x40, *own], "{when}");
+            }
+        }
+    };
+    check("at once");
+    let members: Vec<SocketAddr> = members.iter().map(DatagramMember::address).collect();
+    bed.proxy.reload_and_wait(&setup(&bed.port, &members, ", persistence: { type: quic }", ""));
+    check("after a reload");
+}
+
+#[test]
+fn members_are_found_by_the_name_in_their_connection_ids() {
+    let members: Vec<DatagramMember> = (1..=4).map(quic_member).collect();
+    let all: Vec<&DatagramMember> = members.iter().collect();
+    let place = "server_id: { offset: 1, length: 1 }";
+    let bed = Bed::new(&all, &format!(", persistence: {{ type: quic, {place} }}"), "");
+    let mut seen = BTreeSet::new();
+    for number in 0..12_u8 {
+        let client = bed.client();
+        client.send(initial(&[number; 6]));
+        seen.insert(client.receive()[15]);
+    }
+    for own in seen {
+        for other in 0..5_u8 {
+            // IDs that nobody has told in the open.
+            let moved = bed.client();
+            moved.send(short(&[other, own, 7, 7, 7, 7, 7, 7]));
+            assert_eq!(moved.receive(), [0x40, own]);
+        }
+    }
+}
+
+#[test]
+fn a_monitor_takes_a_member_out_that_does_not_answer_it() {
+    let (well, unwell) = (DatagramMember::echo("a"), DatagramMember::silent());
+    let monitors = ", monitors: [ { type: udp, send: ping, receive: \"a ping\", interval: 100ms, timeout: 100ms } ]";
+    let bed = Bed::new(&[&well, &unwell], ", udp: { datagrams: 1 }", monitors);
+    bed.proxy.wait_for_member_state(unwell.address(), "down", STEP_TIMEOUT);
+    for query in 0..6 {
+        assert_eq!(bed.client().ask(&query.to_string()), format!("a {query}"));
+    }
+}
