@@ -93,19 +93,7 @@ pub(crate) fn validate(
     let fallbacks =
         followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
     refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
-    let of_transport = (
-        relay::TcpProfiles::new(profiles.tcp),
-        udp::UdpProfiles::new(profiles.udp),
-        packet::PacketServers::new(profiles.fast_l4),
-    );
-    let mut servers = server::Servers::new(
-        pools,
-        &models,
-        &members,
-        (profiles.http, profiles.compression),
-        tls,
-        of_transport,
-    );
+    let mut servers = profiles.servers(pools, (&models, &members), tls);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =
@@ -171,6 +159,22 @@ impl<'a> Profiles<'a> {
             udp: named(profiles.and_then(|it| it.udp.as_ref()).map(|it| &it.value)),
             fast_l4: named(profiles.and_then(|it| it.fast_l4.as_ref()).map(|it| &it.value)),
         }
+    }
+
+    /// What virtual servers refer to.
+    fn servers(
+        &self,
+        pools: &'a [NamedItem<raw::Pool>],
+        (models, members): (&'a [Option<Pool>], &'a [Vec<ConfiguredMember>]),
+        tls: tls::TlsProfiles<'a>,
+    ) -> server::Servers<'a> {
+        let of_transport = (
+            relay::TcpProfiles::new(self.tcp),
+            udp::UdpProfiles::new(self.udp),
+            packet::PacketServers::new(self.fast_l4),
+        );
+        let of_requests = (self.http, self.compression);
+        server::Servers::new(pools, models, members, of_requests, tls, of_transport)
     }
 
     fn warn_of_unused(&self, used: &server::AllUsed, context: &mut Context) {
