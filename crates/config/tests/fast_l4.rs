@@ -1,5 +1,6 @@
 //! `type: fast_l4` and `packet_path`: what they mean, and what is refused.
 
+use weir_config::snapshot::Address;
 use weir_config::snapshot::packet::{Delivery, Fallback, PacketServer, PacketSource, Packets, Ttl};
 use weir_config::{Resolutions, Severity, parse};
 
@@ -194,12 +195,8 @@ fn sockets_take_the_place_of_what_they_can() {
         falls(server("fast_l4: { mss_max: 1400, tos: 8 }")).expect("sockets");
     assert_eq!(listeners, 1);
     assert!(remarks.contains("in place of the client's"), "{remarks}");
-    assert!(
-        remarks.ends_with("`mss_max`, `tos` have no effect on relayed connections"),
-        "{remarks}"
-    );
+    assert!(remarks.ends_with("`mss_max`, `tos` have no effect with sockets"), "{remarks}");
     for (lines, why) in [
-        ("protocol: udp", "`protocol: tcp` alone"),
         ("fast_l4: { dsr: true }", "answer clients directly"),
         ("fast_l4: { translate_address: false }", "routers"),
         ("fast_l4: { translate_port: false }", "members' ports"),
@@ -207,6 +204,16 @@ fn sockets_take_the_place_of_what_they_can() {
         let found = falls(server(lines)).expect_err(lines);
         assert!(found.contains(why), "{lines}: {found}");
     }
+    let Fallback::Proxy { server: sessions, .. } = server("protocol: udp").fallback else {
+        panic!("sockets serve udp");
+    };
+    assert!(
+        matches!(sessions.listen[..], [Address::Udp(_)]) && sessions.service.sessions().is_some()
+    );
+    let any = packets(&file("listen: \"10.0.0.1:*\", protocol: any, pool: p", POOL));
+    assert!(
+        matches!(&any.servers[0].fallback, Fallback::None(why) if why.contains("tcp and udp alone"))
+    );
     let text = file("listen: 10.0.0.1:80, pool: p", POOL);
     let mut fallen = packets(&text);
     let proxies = fallen.fall("a test");

@@ -15,7 +15,8 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     let Some(mut network) = Network::make() else { return };
     let servers = "virtual_servers:\n  \
         a: { type: fast_l4, listen: 10.77.1.1:80, pool: p, fast_l4: { mss_max: 1200 } }\n  \
-        b: { type: fast_l4, listen: 10.77.1.1:53, protocol: udp, pool: p }\n";
+        b: { type: fast_l4, listen: \"10.77.1.1:*\", protocol: 47, pool: p }\n  \
+        c: { type: fast_l4, listen: 10.77.1.1:53, protocol: udp, pool: p }\n";
     network.configure("", &format!("{servers}pools: {{ p: {{ members: [ 10.77.2.2:9000 ] }} }}\n"));
     network.start_as(&WITHOUT);
     let mut connection = network.connect("10.77.1.1:80");
@@ -26,9 +27,10 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     let why = "this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON";
     assert_eq!(a["why"], why);
     let remarks = a["remarks"].to_string();
-    assert!(remarks.contains("`mss_max` has no effect on relayed connections"), "{remarks}");
+    assert!(remarks.contains("`mss_max` has no effect with sockets"), "{remarks}");
+    assert_eq!(network.server("c")["served_by"], "sockets");
     assert_eq!(b["served_by"], "nothing");
-    let unserved = "sockets can take the place of packets for `protocol: tcp` alone";
+    let unserved = "sockets can take the place of packets for protocols tcp and udp alone";
     assert_eq!(b["unserved"], unserved);
     let problems = network.status()["problems"].to_string();
     assert!(problems.contains("virtual server b is not served: no packets"), "{problems}");
@@ -68,12 +70,16 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     );
     assert!(
         text.contains(&format!(
-            "b (type fast_l4, protocol udp): not served: {why}, and {unserved}\n"
+            "b (type fast_l4, protocol 47): not served: {why}, and {unserved}\n"
         )),
         "{text}"
     );
+    assert!(
+        text.contains(&format!("c (type fast_l4, protocol udp): by sockets, as type udp: {why}\n")),
+        "{text}"
+    );
     let text = check(&[]);
-    assert!(text.contains("b (type fast_l4, protocol udp): by packets: xdp, or tcx where the driver has no XDP, on all interfaces that are up\n"), "{text}");
+    assert!(text.contains("c (type fast_l4, protocol udp): by packets: xdp, or tcx where the driver has no XDP, on all interfaces that are up\n"), "{text}");
 }
 
 #[test]

@@ -186,9 +186,7 @@ impl Servers<'_> {
                 return None;
             }
             let is_free = self.packets.claim(&owner, *destination, protocol, *span, context);
-            if let (true, Some(address)) =
-                (is_free && protocol == PacketProtocol::Tcp, socket(destination))
-            {
+            if let (true, Some(address)) = (is_free, listener(destination, protocol)) {
                 self.listeners.claim(&owner, &address, *span, context);
             }
         }
@@ -273,6 +271,19 @@ fn protocol(raw: raw::packet::PacketProtocol) -> PacketProtocol {
 pub(super) fn socket(destination: &PacketDestination) -> Option<Address> {
     let port = destination.port.filter(|_| destination.prefix.is_host())?;
     Some(Address::Socket((destination.prefix.address, port).into()))
+}
+
+/// The address of a socket that could take the place of packets.
+pub(super) fn listener(
+    destination: &PacketDestination,
+    protocol: PacketProtocol,
+) -> Option<Address> {
+    let address = socket(destination)?;
+    match protocol {
+        PacketProtocol::Tcp => Some(address),
+        PacketProtocol::Udp => address.socket().map(Address::Udp),
+        PacketProtocol::Any | PacketProtocol::Number(_) => None,
+    }
 }
 
 /// Each destination of an item of `listen`.

@@ -12,11 +12,7 @@ pub(super) fn explain(config: &Config) -> String {
     let snapshot = config.snapshot(&Resolutions::default());
     let mut text = String::new();
     for server in &snapshot.virtual_servers {
-        let kind = match &server.service {
-            Service::Http => "http",
-            Service::Tcp(_) => "tcp",
-            Service::Udp(_) => "udp",
-        };
+        let kind = kind(&server.service);
         put(&mut text, format_args!("virtual server {} (type {kind}): by sockets", server.name));
     }
     if let Some(packets) = &snapshot.packets {
@@ -36,6 +32,14 @@ pub(super) fn explain(config: &Config) -> String {
         }
     }
     text
+}
+
+fn kind(service: &Service) -> &'static str {
+    match service {
+        Service::Http => "http",
+        Service::Tcp(_) => "tcp",
+        Service::Udp(_) => "udp",
+    }
 }
 
 fn put_packet_server(
@@ -60,8 +64,9 @@ fn put_packet_server(
         return put_remarks(text, &server.remarks);
     };
     match &server.fallback {
-        Fallback::Proxy { remarks, .. } if path.rungs.proxy => {
-            put(text, format_args!("{title}: by sockets, as type tcp: {obstacle}"));
+        Fallback::Proxy { server, remarks } if path.rungs.proxy => {
+            let kind = kind(&server.service);
+            put(text, format_args!("{title}: by sockets, as type {kind}: {obstacle}"));
             put_remarks(text, remarks);
         }
         Fallback::Proxy { .. } => {

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use super::{Servers, sentences, socket};
+use super::{Servers, listener, sentences};
 use crate::decode::{Context, Section as _};
 use crate::raw;
 use crate::raw::HttpProfile;
 use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::raw::tcp::TcpProfile;
 use crate::snapshot::packet::{Delivery, Fallback, PacketProtocol, PacketServer, PacketSource};
-use crate::snapshot::{Address, ErrorPages, Limits, Listening, Relay, Service, VirtualServer};
+use crate::snapshot::{
+    Address, ErrorPages, Limits, Listening, Relay, Service, Sessions, VirtualServer,
+};
 use crate::validate::server::{client_address, settings};
 
 impl Servers<'_> {
-    /// One of `type: tcp`, if that can do the same.
+    /// One of `type: tcp` or `type: udp`, if that can do the same.
     pub(super) fn fallback(
         &self,
         server: &PacketServer,
@@ -22,11 +24,12 @@ impl Servers<'_> {
         persistence: Option<usize>,
         context: &mut Context,
     ) -> Fallback {
-        let listen: Option<Vec<Address>> = server.destinations.iter().map(socket).collect();
+        let Some(service) = service(server) else {
+            return none("sockets can take the place of packets for protocols tcp and udp alone");
+        };
+        let of_socket = |destination| listener(destination, server.protocol);
+        let listen: Option<Vec<Address>> = server.destinations.iter().map(of_socket).collect();
         let (pool, listen) = match (server.pool, listen) {
-            _ if server.protocol != PacketProtocol::Tcp => {
-                return none("sockets can take the place of packets for `protocol: tcp` alone");
-            }
             (None, _) => return none("sockets do not forward by the routing table"),
             (_, None) => {
                 return none(
@@ -47,11 +50,6 @@ impl Servers<'_> {
         let Some(client_address) = client_address(raw, context) else {
             return none("`client_address` is unsound");
         };
-        let relay = Relay {
-            idle_timeout_ms: server.idle_timeout_ms,
-            hello_timeout_ms: TcpProfile::absent().hello_timeout.0,
-            names: None,
-        };
         let proxy = VirtualServer {
             name: Arc::clone(&server.name),
             listen,
@@ -59,7 +57,7 @@ impl Servers<'_> {
             listening: Listening { free_bind: true, defer_accept_s: None },
             pool,
             http: settings(&HttpProfile::absent(), false),
-            service: Service::Tcp(Arc::new(relay)),
+            service,
             tls: None,
             compression: None,
             limits: Limits::default(),
@@ -70,6 +68,25 @@ impl Servers<'_> {
             server_timing: false,
         };
         Fallback::Proxy { server: Arc::new(proxy), remarks: sentences(remarks(server, profile)) }
+    }
+}
+
+/// How sockets serve its protocol, if they can.
+fn service(server: &PacketServer) -> Option<Service> {
+    let idle_timeout_ms = server.idle_timeout_ms;
+    match server.protocol {
+        PacketProtocol::Tcp => Some(Service::Tcp(Arc::new(Relay {
+            idle_timeout_ms,
+            hello_timeout_ms: TcpProfile::absent().hello_timeout.0,
+            names: None,
+        }))),
+        PacketProtocol::Udp => Some(Service::Udp(Arc::new(Sessions {
+            idle_timeout_ms,
+            datagrams_max: None,
+            responses_max: None,
+            amplification_max: None,
+        }))),
+        PacketProtocol::Any | PacketProtocol::Number(_) => None,
     }
 }
 
@@ -88,7 +105,7 @@ fn remarks(server: &PacketServer, profile: &FastL4Profile) -> Vec<String> {
         ),
         PacketSource::Auto => {}
         PacketSource::Addresses { .. } => {
-            remarks.push("connections come from what `source` of the pool says".into());
+            remarks.push("members are reached from what `source` of the pool says".into());
         }
     }
     let without_effect = [
@@ -108,7 +125,7 @@ fn remarks(server: &PacketServer, profile: &FastL4Profile) -> Vec<String> {
         .collect();
     if !keys.is_empty() {
         let have = if keys.len() == 1 { "has" } else { "have" };
-        remarks.push(format!("{} {have} no effect on relayed connections", keys.join(", ")));
+        remarks.push(format!("{} {have} no effect with sockets", keys.join(", ")));
     }
     remarks
 }
