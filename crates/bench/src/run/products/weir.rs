@@ -1,7 +1,7 @@
 //! Weirgate: this very program.
 
-use super::{Definition, Feature, Layer, Place, Service, WEIR, words};
-use crate::catalogue::{PENDING_PREFIX, PLAIN_WEIR};
+use super::{Definition, Feature, Place, Service, WEIR, words};
+use crate::catalogue::PLAIN_WEIR;
 use crate::run::process::DeathSignal;
 
 /// For HTTP, TCP and UDP.
@@ -28,15 +28,6 @@ fn rules(feature: Feature) -> String {
         format!("      - {{ when: '{when}', then: [ {{ pool: members }} ] }}")
     };
     (0..count).map(rule).collect::<Vec<_>>().join("\n")
-}
-
-/// What other parts of weir still have to bring: a line that is gone enables the tests.
-fn lacks(service: &Service) -> Option<String> {
-    let waits_for = match service.layer {
-        Layer::Udp(_) => "`type: udp`",
-        Layer::Http | Layer::Tcp => return None,
-    };
-    Some(format!("{PENDING_PREFIX}{waits_for} is still to come"))
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {
@@ -76,7 +67,7 @@ pub(super) const DEFINITION: Definition = Definition {
     is_one_process: false,
     virtual_servers_max: usize::MAX,
     has_queue: true,
-    lacks,
+    lacks: |_| None,
     death_signal: DeathSignal::Kill,
 };
 
