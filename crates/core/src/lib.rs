@@ -8,6 +8,7 @@
 pub mod admin_state;
 pub mod balance;
 pub mod clock;
+pub mod datagram;
 pub mod expression;
 pub mod keyed_hash;
 pub mod limit;

@@ -1,0 +1,17 @@
+//! What can be read of a datagram: enough of a protocol to keep what belongs together on one member.
+//!
+//! Each reader takes the bytes of one datagram and answers with a [`Span`] of them, or with `None` (QUIC: an
+//! error) where they are not of its protocol. None allocates, none looks at a byte more than a few times, and none
+//! judges more of a datagram than it needs: the member is the one that speaks the protocol.
+
+pub mod quic;
+pub mod radius;
+pub mod sip;
+
+use weir_http::message::Span;
+
+/// Bytes `start..end` of a datagram, which has at most 64 KiB.
+fn span(start: usize, end: usize) -> Span {
+    debug_assert!(start <= end && u32::try_from(end).is_ok());
+    Span { start: start as u32, end: end as u32 }
+}
