@@ -51,7 +51,12 @@ impl Compiler<'_> {
     }
 
     fn scope(&mut self) -> Scope<'_> {
-        Scope { phase: Phase::Response, data: self.data_sets, slots: &mut self.slots }
+        Scope {
+            phase: Phase::Response,
+            has_datagrams: false,
+            data: self.data_sets,
+            slots: &mut self.slots,
+        }
     }
 
     /// A text with `${…}` in it, if it is sound.

@@ -15,6 +15,7 @@ pub struct Template {
     purpose: Purpose,
     reads_request: bool,
     reads_response: bool,
+    reads_datagram: bool,
 }
 
 /// What the text of a template becomes, which says what may stand in it.
@@ -62,8 +63,9 @@ impl Template {
             }
         }
         parts.literal(text, at..text.len())?;
-        let Checker { reads_request, reads_response, .. } = checker;
-        Ok(Self { parts: parts.finish(), purpose, reads_request, reads_response })
+        let Checker { reads_request, reads_response, reads_datagram, .. } = checker;
+        let parts = parts.finish();
+        Ok(Self { parts, purpose, reads_request, reads_response, reads_datagram })
     }
 
     /// Whether it reads `request.*`: a connection that is relayed has none.
@@ -74,6 +76,11 @@ impl Template {
     /// Whether it reads `response.*`, and so can only be rendered when there is a response.
     pub fn reads_response(&self) -> bool {
         self.reads_response
+    }
+
+    /// Whether it is read of a datagram: requests and connections have none.
+    pub fn reads_datagram(&self) -> bool {
+        self.reads_datagram
     }
 
     /// The text that it always makes, if there is no expression in it.

@@ -20,6 +20,11 @@ impl Checker<'_, '_> {
         arguments: &[Node],
     ) -> Checked<Typed<'static>> {
         let receiver = self.typed(of)?;
+        if let Typed::Group(group) = receiver
+            && let Some((_, reader)) = group.readers().iter().find(|(known, _)| *known == name.text)
+        {
+            return self.reader(*reader, name, arguments);
+        }
         let Some(method) = names::method(&name.text) else {
             return Err(unknown_method(name, &receiver));
         };
@@ -181,15 +186,20 @@ fn no_argument(name: &Word, arguments: &[Node]) -> Checked<()> {
     }
 }
 
-fn wrong_number(name: &Word, wanted: &str, arguments: &[Node]) -> ExpressionError {
+pub(super) fn wrong_number(name: &Word, wanted: &str, arguments: &[Node]) -> ExpressionError {
     let message = format!("`{}` takes {wanted}, not {}", name.text, arguments.len());
     ExpressionError::new(name.range.clone(), message)
 }
 
 fn unknown_method(name: &Word, receiver: &Typed) -> ExpressionError {
     let message = format!("{} has no method `{}`", receiver.describe(), name.text);
+    let readers = match receiver {
+        Typed::Group(group) => group.readers(),
+        _ => &[],
+    };
+    let methods = names::METHODS.iter().map(|(name, _)| *name);
     ExpressionError::new(name.range.clone(), message)
-        .suggest(&name.text, names::METHODS.iter().map(|(name, _)| *name))
+        .suggest(&name.text, readers.iter().map(|(name, _)| *name).chain(methods))
 }
 
 fn unknown_function(name: &Word) -> ExpressionError {

@@ -39,6 +39,11 @@ fn every_name_is_described() {
     {
         missing.push(format!("`{}.{name}", group.path()));
     }
+    for (group, (name, _)) in
+        ROOTS.into_iter().flat_map(|group| group.readers().iter().map(move |it| (group, it)))
+    {
+        missing.push(format!("`{}.{name}(", group.path()));
+    }
     missing.extend(METHODS.iter().map(|(name, _)| format!(".{name}(")));
     missing.extend(FUNCTIONS.iter().map(|(name, _)| format!("`{name}(")));
     missing.retain(|name| !DOCUMENT.contains(name.as_str()));

@@ -1,0 +1,79 @@
+//! What is read of a datagram.
+
+use std::ops::Range;
+
+use super::call::wrong_number;
+use super::{Checked, Checker, Typed};
+use crate::expression::ExpressionError;
+use crate::expression::ast::{Kind, Node, Word};
+use crate::expression::names::{Group, Reader};
+use crate::expression::plan::Text;
+use crate::expression::slots::Source;
+
+/// Largest payload of a datagram, and so the largest offset that means something.
+const OFFSET_BYTES_MAX: u16 = u16::MAX;
+/// Bytes of a datagram that one text may have: twice as many digits.
+const READ_BYTES_MAX: u16 = 1024;
+
+impl Checker<'_, '_> {
+    /// A group that is read of datagrams was named.
+    pub(super) fn datagram_group(&mut self, group: Group, range: &Range<usize>) -> Checked<()> {
+        if !self.scope.has_datagrams {
+            let message =
+                format!("`{}` is read of datagrams, and there is none here", group.path());
+            return Err(ExpressionError::new(range.clone(), message).help(
+                "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence of \
+                 type hash",
+            ));
+        }
+        self.reads_datagram = true;
+        Ok(())
+    }
+
+    /// `datagram.bytes(offset, length)` and its like.
+    pub(super) fn reader(
+        &mut self,
+        reader: Reader,
+        name: &Word,
+        arguments: &[Node],
+    ) -> Checked<Typed<'static>> {
+        let [first, second] = arguments else {
+            return Err(wrong_number(name, "two arguments", arguments));
+        };
+        let source = match reader {
+            Reader::Bytes => Source::DatagramBytes(
+                self.number(first, "an offset", 0, OFFSET_BYTES_MAX)?,
+                self.number(second, "a length", 1, READ_BYTES_MAX)?,
+            ),
+            Reader::VendorAttribute => Source::RadiusVendorAttribute(
+                self.number(first, "the number of a vendor", 1, 0x00ff_ffff)?,
+                self.number(second, "the number of an attribute", 1, u8::MAX)?,
+            ),
+        };
+        Ok(Typed::Text(Text::Slot(self.scope.slots.of(source))))
+    }
+
+    /// The slot of `radius.attributes[number]`.
+    pub(super) fn radius_attribute(&mut self, key: &Node) -> Checked<u32> {
+        let number = self.number(key, "the number of an attribute", 1, u8::MAX)?;
+        Ok(self.scope.slots.of(Source::RadiusAttribute(number)))
+    }
+
+    /// An integer that must be written out.
+    fn number<T>(&mut self, node: &Node, what: &str, min: T, max: T) -> Checked<T>
+    where
+        T: TryFrom<i64> + PartialOrd + std::fmt::Display,
+    {
+        let Kind::Integer(value) = node.kind else {
+            // What does not even make sense by itself is told first.
+            self.typed(node)?;
+            let message = format!("{what} is written out, as an integer");
+            return Err(ExpressionError::new(node.range.clone(), message));
+        };
+        let fitting = T::try_from(value).ok().filter(|value| (&min..=&max).contains(&value));
+        fitting.ok_or_else(|| {
+            let message = format!("{what} is from {min} to {max}, not {value}");
+            ExpressionError::new(node.range.clone(), message)
+        })
+    }
+}
