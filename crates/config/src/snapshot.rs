@@ -668,13 +668,69 @@ pub enum MonitorKind {
     Grpc(GrpcProbe),
     /// A program ends with 0.
     Script(ScriptProbe),
+    /// A datagram is answered.
+    Udp(UdpProbe),
+    /// A question of DNS is answered.
+    Dns(DnsProbe),
+}
+
+/// What a udp monitor sends and expects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UdpProbe {
+    /// The datagram.
+    pub send: Arc<[u8]>,
+    /// What the answer must have; `None`: any will do.
+    pub receive: Option<BodyMatch>,
+    /// What in it asks for a drain; looked for before `receive`.
+    pub drain_on: Option<BodyMatch>,
+    /// Whether no answer is a pass.
+    pub is_silence_fine: bool,
+}
+
+/// What a dns monitor asks and expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsProbe {
+    /// The name that is asked for.
+    pub name: Arc<str>,
+    /// The type of the records.
+    pub record: DnsRecord,
+    /// The code that the answer must have.
+    pub rcode: DnsRcode,
+    /// What one of the records must be, as text.
+    pub value: Option<Arc<str>>,
+}
+
+/// Types of DNS records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the names of the registry")]
+pub enum DnsRecord {
+    A,
+    Aaaa,
+    Cname,
+    Mx,
+    Ns,
+    Ptr,
+    Soa,
+    Srv,
+    Txt,
+}
+
+/// Response codes of DNS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the names of the registry")]
+pub enum DnsRcode {
+    NoError,
+    NxDomain,
+    Refused,
+    ServFail,
+    NotImp,
 }
 
 /// What a tcp monitor says and expects.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TcpProbe {
     /// Sent when the connection stands.
-    pub send: Option<Arc<str>>,
+    pub send: Option<Arc<[u8]>>,
     /// What the first 64 KiB that come must have; `None`: nothing needs to come.
     pub receive: Option<BodyMatch>,
     /// What in them asks for a drain; looked for before `receive`.
@@ -736,7 +792,7 @@ pub struct ProbeTls {
 #[derive(Debug, Clone)]
 pub enum BodyMatch {
     /// Contains these bytes.
-    Substring(Arc<str>),
+    Substring(Arc<[u8]>),
     /// The expression finds a match.
     Regex(regex::bytes::Regex),
 }

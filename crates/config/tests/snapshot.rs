@@ -221,7 +221,7 @@ fn monitors() {
         drain_on: None,
     };
     let monitor = |kind| Monitor { kind, schedule, port: None, is_reverse: false };
-    let substring = |text: &str| BodyMatch::Substring(text.into());
+    let substring = |text: &str| BodyMatch::Substring(text.as_bytes().into());
     let verified = Some(ProbeTls { verify: true });
     let regex = regex::bytes::Regex::new("^up").expect("a valid expression");
     let expected = [
@@ -256,7 +256,7 @@ fn monitors() {
         Monitor {
             is_reverse: true,
             ..monitor(MonitorKind::Tcp(TcpProbe {
-                send: Some("PING\r\n".into()),
+                send: Some(b"PING\r\n"[..].into()),
                 receive: Some(substring("+PONG")),
                 drain_on: Some(substring("LOADING")),
             }))

@@ -45,18 +45,14 @@ pub(super) struct Compiler<'a> {
 impl Compiler<'_> {
     /// A condition, if it is sound.
     pub fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
-        let mut scope = self.scope();
+        let mut scope = self.scope(false);
         let compiled = Condition::compile(&when.value.0, &mut scope);
         compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()
     }
 
-    fn scope(&mut self) -> Scope<'_> {
-        Scope {
-            phase: Phase::Response,
-            has_datagrams: false,
-            data: self.data_sets,
-            slots: &mut self.slots,
-        }
+    fn scope(&mut self, has_datagrams: bool) -> Scope<'_> {
+        let (phase, data, slots) = (Phase::Response, self.data_sets, &mut self.slots);
+        Scope { phase, has_datagrams, data, slots }
     }
 
     /// A text with `${…}` in it, if it is sound.
@@ -67,8 +63,21 @@ impl Compiler<'_> {
         purpose: Purpose,
         context: &mut Context,
     ) -> Option<Template> {
-        let mut scope = self.scope();
+        let mut scope = self.scope(false);
         let compiled = Template::compile(text, purpose, &mut scope);
+        compiled.map_err(|error| explain(&error, span, text, context)).ok()
+    }
+
+    /// A text that picks a member, if it is sound. It may be of a datagram: whoever uses it sees to it that there
+    /// is one.
+    pub fn member_key(
+        &mut self,
+        text: &str,
+        span: Span,
+        context: &mut Context,
+    ) -> Option<Template> {
+        let mut scope = self.scope(true);
+        let compiled = Template::compile(text, Purpose::Plain, &mut scope);
         compiled.map_err(|error| explain(&error, span, text, context)).ok()
     }
 
@@ -80,13 +89,18 @@ impl Compiler<'_> {
         context: &mut Context,
     ) -> Option<Template> {
         let template = self.template(&text.value.0, text.span, Purpose::Plain, context)?;
-        if template.constant().is_none() {
-            return Some(template);
-        }
-        let message = format!("`{key}` has no `${{…}}` in it: it is the same for every request");
-        let help = format!("an expression is written `${{{}}}`", text.value.0);
-        context.error_help(text.span, message, help);
-        None
+        varying(template, key, text, context)
+    }
+
+    /// The same for a text that picks a member.
+    pub fn varying_member_key(
+        &mut self,
+        key: &str,
+        text: &Spanned<Text>,
+        context: &mut Context,
+    ) -> Option<Template> {
+        let template = self.member_key(&text.value.0, text.span, context)?;
+        varying(template, key, text, context)
     }
 
     /// The pool of this name.
@@ -151,6 +165,22 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// A template that is not the same for all.
+fn varying(
+    template: Template,
+    key: &str,
+    text: &Spanned<Text>,
+    context: &mut Context,
+) -> Option<Template> {
+    if template.constant().is_none() {
+        return Some(template);
+    }
+    let message = format!("`{key}` has no `${{…}}` in it: it is the same for every request");
+    let help = format!("an expression is written `${{{}}}`", text.value.0);
+    context.error_help(text.span, message, help);
+    None
 }
 
 /// Reports an error of an expression at its place in the file.

@@ -3,6 +3,7 @@
 use regex::bytes::RegexBuilder;
 use weir_core::monitor::Schedule;
 
+use super::monitor_datagrams::{dns, udp};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Section as _, Spanned};
 use crate::raw::monitor::{self as raw, DrainOn, Expect, MonitorType};
@@ -76,6 +77,17 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
     }
     let schedule = schedule(raw, context);
     let kind = raw.kind.as_ref()?;
+    if to_unix && matches!(kind.value, MonitorType::Udp | MonitorType::Dns) {
+        context.error_help(
+            kind.span,
+            format!(
+                "`type: {}` does not fit a pool with a member on a unix socket",
+                kind.value.word()
+            ),
+            "use another type, or give the member an IP address",
+        );
+        return None;
+    }
     refuse_foreign_keys(raw, kind.value, context);
     let tls = Some(ProbeTls { verify: raw.verify.value });
     let kind = match kind.value {
@@ -85,6 +97,8 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
         MonitorType::Grpc => MonitorKind::Grpc(grpc(raw, None)),
         MonitorType::Grpcs => MonitorKind::Grpc(grpc(raw, tls)),
         MonitorType::Script => MonitorKind::Script(script(raw, span, context)?),
+        MonitorType::Udp => MonitorKind::Udp(udp(raw, span, context)?),
+        MonitorType::Dns => MonitorKind::Dns(dns(raw, span, context)?),
     };
     let is_reverse = raw.reverse.value;
     Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0), is_reverse })
@@ -99,23 +113,30 @@ impl MonitorType {
             Self::Grpc => "grpc",
             Self::Grpcs => "grpcs",
             Self::Script => "script",
+            Self::Udp => "udp",
+            Self::Dns => "dns",
         }
     }
 }
 
 /// A key that the monitor's type would ignore is a mistake.
 fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
-    use MonitorType::{Grpc, Grpcs, Http, Https, Script, Tcp};
-    let keys: [(&str, Option<Span>, &[MonitorType]); 9] = [
+    use MonitorType::{Dns, Grpc, Grpcs, Http, Https, Script, Tcp, Udp};
+    let keys: [(&str, Option<Span>, &[MonitorType]); 14] = [
         ("path", raw.path.given.then_some(raw.path.span), &[Http, Https]),
         ("host", raw.host.as_ref().map(|key| key.span), &[Http, Https, Grpc, Grpcs]),
         ("expect", raw.expect.as_ref().map(|key| key.span), &[Http, Https]),
         ("verify", raw.verify.given.then_some(raw.verify.span), &[Https, Grpcs]),
-        ("send", raw.send.as_ref().map(|key| key.span), &[Tcp]),
-        ("receive", raw.receive.as_ref().map(|key| key.span), &[Tcp]),
+        ("send", raw.send.as_ref().map(|key| key.span), &[Tcp, Udp]),
+        ("receive", raw.receive.as_ref().map(|key| key.span), &[Tcp, Udp]),
         ("service", raw.service.as_ref().map(|key| key.span), &[Grpc, Grpcs]),
         ("command", raw.command.as_ref().map(|key| key.span), &[Script]),
-        ("drain_on", raw.drain_on.as_ref().map(|key| key.span), &[Http, Https, Tcp]),
+        ("drain_on", raw.drain_on.as_ref().map(|key| key.span), &[Http, Https, Tcp, Udp]),
+        ("answer", raw.answer.given.then_some(raw.answer.span), &[Udp]),
+        ("name", raw.name.as_ref().map(|key| key.span), &[Dns]),
+        ("record", raw.record.given.then_some(raw.record.span), &[Dns]),
+        ("rcode", raw.rcode.given.then_some(raw.rcode.span), &[Dns]),
+        ("value", raw.value.as_ref().map(|key| key.span), &[Dns]),
     ];
     for (key, span, fitting) in keys {
         if let Some(span) = span.filter(|_| !fitting.contains(&kind)) {
@@ -174,7 +195,7 @@ fn http(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Opt
     })
 }
 
-fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Option<DrainAnswer> {
+pub(super) fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Option<DrainAnswer> {
     if raw.status.is_none() && raw.body.is_none() {
         context.error_help(
             raw.span,
@@ -214,7 +235,10 @@ fn tcp(raw: &raw::Monitor, context: &mut Context) -> Option<TcpProbe> {
         return None;
     }
     Some(TcpProbe {
-        send: raw.send.as_ref().map(|send| send.value.0.as_str().into()),
+        send: match &raw.send {
+            None => None,
+            Some(send) => Some(send.value.bytes()?.into()),
+        },
         receive: body_match(raw.receive.as_ref(), context)?,
         drain_on: match drain_on {
             None => None,
@@ -258,18 +282,26 @@ fn script(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<Scrip
 }
 
 /// What a body must have in it, if anything.
-fn body_match(
+pub(super) fn body_match(
     body: Option<&Spanned<BodyExpectation>>,
     context: &mut Context,
 ) -> Option<Option<BodyMatch>> {
-    Some(match body.map(|body| &body.value) {
-        None => None,
-        Some(BodyExpectation::Substring(Text(text))) => {
-            Some(BodyMatch::Substring(text.as_str().into()))
+    let Some(body) = body else {
+        return Some(None);
+    };
+    Some(match &body.value {
+        BodyExpectation::Substring(Text(text)) => {
+            Some(BodyMatch::Substring(text.as_bytes().into()))
         }
-        Some(BodyExpectation::Regex(raw)) => {
-            Some(BodyMatch::Regex(compile(raw.regex.as_ref()?, context)?))
-        }
+        BodyExpectation::Pattern(raw) => match (&raw.regex, &raw.hex) {
+            (Some(regex), None) => Some(BodyMatch::Regex(compile(regex, context)?)),
+            (None, Some(hex)) => Some(BodyMatch::Substring(hex.value.0.as_slice().into())),
+            _ => {
+                let message = "an expected body is a text, `regex` or `hex`";
+                context.error_help(body.span, message, "give one of them");
+                return None;
+            }
+        },
     })
 }
 

@@ -57,7 +57,7 @@ impl Compiler<'_> {
                     context.error_help(kind.span, message, help);
                     return None;
                 };
-                PersistenceKind::Hash(self.key("of", of, context)?)
+                PersistenceKind::Hash(self.varying_member_key("of", of, context)?)
             }
             raw::PersistenceType::PathParameter => {
                 let name = raw.name.as_ref().map_or(PARAMETER_DEFAULT, |name| &name.value.0);

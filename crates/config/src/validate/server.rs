@@ -13,7 +13,7 @@ use super::names::{by_name, find, undefined};
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
-use super::{compression, files, listening, path};
+use super::{compression, datagrams, files, listening, path};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
@@ -193,12 +193,21 @@ impl<'a> Servers<'a> {
             let of =
                 if is_relay { &mut self.pools_of_connections } else { &mut self.pools_of_requests };
             of.insert(pool);
+            datagrams::refuse_balance(item, model, raw, context);
             if is_relay {
                 relay::refuse_tls_in_tls(raw, item, context);
                 relay::refuse_balance_of_requests(item, model, raw.kind.span, context);
             }
         }
         let persistence = policies.persistence(name, raw, context);
+        let policies_followed = followed.as_deref().unwrap_or_default();
+        datagrams::refuse_persistence(
+            persistence.flatten(),
+            policies_followed,
+            raw,
+            policies,
+            context,
+        );
         if let (Some(Some(persistence)), true) = (persistence, is_relay) {
             relay::refuse_persistence_of_requests(persistence, raw, policies, context);
         }

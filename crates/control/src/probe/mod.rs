@@ -1,11 +1,13 @@
 //! One probe: connect to a member, ask, judge the answer. No state; [`crate::monitors`] keeps that.
 
 mod answer;
+mod dns;
 mod grpc;
 mod http;
 mod script;
 mod tcp;
 mod tls;
+mod udp;
 
 use std::fmt;
 use std::io;
@@ -86,6 +88,8 @@ pub enum Failure {
     Rpc(String),
     /// The script ended otherwise than with 0, or could not be started.
     Script(String),
+    /// The answer of a DNS server is not the expected one.
+    Dns(String),
     /// This host could not even ask: says nothing about the member.
     Local(io::Error),
 }
@@ -156,6 +160,7 @@ impl fmt::Display for Failure {
             Self::Answer => formatter.write_str("the answer is not as expected"),
             Self::Serving(status) => write!(formatter, "the health service says {status}"),
             Self::Rpc(reason) => write!(formatter, "the health service failed: {reason}"),
+            Self::Dns(reason) => write!(formatter, "DNS: {reason}"),
             Self::Script(reason) => formatter.write_str(reason),
             Self::Local(error) => write!(formatter, "cannot probe: {}", io_error_text(error)),
         }
@@ -212,6 +217,8 @@ impl Probe {
             MonitorKind::Grpc(grpc) if grpc.tls.is_some() => "grpcs",
             MonitorKind::Grpc(_) => "grpc",
             MonitorKind::Script(_) => "script",
+            MonitorKind::Udp(_) => "udp",
+            MonitorKind::Dns(_) => "dns",
         }
     }
 
@@ -224,6 +231,8 @@ impl Probe {
             MonitorKind::Script(script) => {
                 script::run(script, &self.subject, &self.address, deadline).await
             }
+            MonitorKind::Udp(udp) => udp::ask(self.socket()?, self.source, udp, deadline).await,
+            MonitorKind::Dns(dns) => dns::ask(self.socket()?, self.source, dns, deadline).await,
             MonitorKind::Tcp(tcp) => {
                 let stream = self.connect(deadline).await?;
                 tcp::ask(stream, tcp, deadline).await
@@ -239,6 +248,16 @@ impl Probe {
                 let stream = self.connect(deadline).await?;
                 let stream = self.encrypt(stream, (grpc.tls, named, HTTP_2), tls, deadline).await?;
                 grpc::ask(stream, grpc, &self.host_field(named, grpc.tls), deadline).await
+            }
+        }
+    }
+
+    /// Where datagrams are sent to.
+    fn socket(&self) -> Result<SocketAddr, Failure> {
+        match &self.address {
+            Address::Socket(address) => Ok(*address),
+            Address::Unix(_) => {
+                Err(Failure::Local(io::Error::other("a unix socket takes no datagrams")))
             }
         }
     }
