@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use weir_config::snapshot::{
-    AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DrainAnswer,
-    FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings, Limits, LogSettings, LogTarget,
-    Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls, RequestTrailers, ReuseSettings,
-    ScriptProbe, Snapshot, Source, TcpProbe,
+    AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DnsProbe,
+    DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings,
+    Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls,
+    RequestTrailers, ReuseSettings, ScriptProbe, Snapshot, Source, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -209,6 +209,10 @@ fn monitors() {
       - { type: grpc, service: shop }
       - { type: grpcs, host: shop.example, port: 443, verify: false }
       - { type: script, command: [ /bin/sh, -c, "exit 0" ] }
+      - { type: udp, send: { hex: "00 fF01" }, receive: { hex: "02" }, answer: optional }
+      - { type: udp, send: ping, drain_on: { body: late } }
+      - { type: dns, name: shop.example, record: AAAA, value: "2001:DB8:0::1" }
+      - { type: dns, name: ., record: NS, rcode: SERVFAIL }
 "#;
     let schedule =
         Schedule { interval_ms: 5_000, timeout_ms: 2_000, rise: 2, fall: 3, jitter_percent: 10 };
@@ -276,6 +280,30 @@ fn monitors() {
         },
         monitor(MonitorKind::Script(ScriptProbe {
             command: ["/bin/sh", "-c", "exit 0"].map(Into::into).into(),
+        })),
+        monitor(MonitorKind::Udp(UdpProbe {
+            send: [0, 255, 1].into(),
+            receive: Some(BodyMatch::Substring([2].into())),
+            drain_on: None,
+            is_silence_fine: true,
+        })),
+        monitor(MonitorKind::Udp(UdpProbe {
+            send: b"ping"[..].into(),
+            receive: None,
+            drain_on: Some(substring("late")),
+            is_silence_fine: false,
+        })),
+        monitor(MonitorKind::Dns(DnsProbe {
+            name: "shop.example".into(),
+            record: DnsRecord::Aaaa,
+            rcode: DnsRcode::NoError,
+            value: Some("2001:db8::1".into()),
+        })),
+        monitor(MonitorKind::Dns(DnsProbe {
+            name: ".".into(),
+            record: DnsRecord::Ns,
+            rcode: DnsRcode::ServFail,
+            value: None,
         })),
     ];
     assert_eq!(pool(settings).monitors, expected);
