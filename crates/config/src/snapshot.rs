@@ -2,6 +2,7 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
+mod datagram_probe;
 mod listening;
 mod source;
 
@@ -27,6 +28,7 @@ use weir_tls::identity::Identity;
 use weir_tls::names::Names;
 use weir_tls::server::Offer;
 
+pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use listening::{Listening, ranges};
 pub use source::{Source, SourceAddresses};
 
@@ -672,58 +674,6 @@ pub enum MonitorKind {
     Udp(UdpProbe),
     /// A question of DNS is answered.
     Dns(DnsProbe),
-}
-
-/// What a udp monitor sends and expects.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UdpProbe {
-    /// The datagram.
-    pub send: Arc<[u8]>,
-    /// What the answer must have; `None`: any will do.
-    pub receive: Option<BodyMatch>,
-    /// What in it asks for a drain; looked for before `receive`.
-    pub drain_on: Option<BodyMatch>,
-    /// Whether no answer is a pass.
-    pub is_silence_fine: bool,
-}
-
-/// What a dns monitor asks and expects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DnsProbe {
-    /// The name that is asked for.
-    pub name: Arc<str>,
-    /// The type of the records.
-    pub record: DnsRecord,
-    /// The code that the answer must have.
-    pub rcode: DnsRcode,
-    /// What one of the records must be, as text.
-    pub value: Option<Arc<str>>,
-}
-
-/// Types of DNS records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "they are the names of the registry")]
-pub enum DnsRecord {
-    A,
-    Aaaa,
-    Cname,
-    Mx,
-    Ns,
-    Ptr,
-    Soa,
-    Srv,
-    Txt,
-}
-
-/// Response codes of DNS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "they are the names of the registry")]
-pub enum DnsRcode {
-    NoError,
-    NxDomain,
-    Refused,
-    ServFail,
-    NotImp,
 }
 
 /// What a tcp monitor says and expects.

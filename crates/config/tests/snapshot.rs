@@ -209,10 +209,6 @@ fn monitors() {
       - { type: grpc, service: shop }
       - { type: grpcs, host: shop.example, port: 443, verify: false }
       - { type: script, command: [ /bin/sh, -c, "exit 0" ] }
-      - { type: udp, send: { hex: "00 fF01" }, receive: { hex: "02" }, answer: optional }
-      - { type: udp, send: ping, drain_on: { body: late } }
-      - { type: dns, name: shop.example, record: AAAA, value: "2001:DB8:0::1" }
-      - { type: dns, name: ., record: NS, rcode: SERVFAIL }
 "#;
     let schedule =
         Schedule { interval_ms: 5_000, timeout_ms: 2_000, rise: 2, fall: 3, jitter_percent: 10 };
@@ -281,32 +277,49 @@ fn monitors() {
         monitor(MonitorKind::Script(ScriptProbe {
             command: ["/bin/sh", "-c", "exit 0"].map(Into::into).into(),
         })),
-        monitor(MonitorKind::Udp(UdpProbe {
+    ];
+    assert_eq!(pool(settings).monitors, expected);
+}
+
+#[test]
+fn monitors_of_datagrams() {
+    let settings = r#"
+    members: [ 127.0.0.1:9001 ]
+    monitors:
+      - { type: udp, send: { hex: "00 fF01" }, receive: { hex: "02" }, answer: optional }
+      - { type: udp, send: ping, drain_on: { body: late } }
+      - { type: dns, name: shop.example, record: AAAA, value: "2001:DB8:0::1" }
+      - { type: dns, name: ., record: NS, rcode: SERVFAIL }
+"#;
+    let expected = [
+        MonitorKind::Udp(UdpProbe {
             send: [0, 255, 1].into(),
             receive: Some(BodyMatch::Substring([2].into())),
             drain_on: None,
             is_silence_fine: true,
-        })),
-        monitor(MonitorKind::Udp(UdpProbe {
+        }),
+        MonitorKind::Udp(UdpProbe {
             send: b"ping"[..].into(),
             receive: None,
-            drain_on: Some(substring("late")),
+            drain_on: Some(BodyMatch::Substring(b"late"[..].into())),
             is_silence_fine: false,
-        })),
-        monitor(MonitorKind::Dns(DnsProbe {
+        }),
+        MonitorKind::Dns(DnsProbe {
             name: "shop.example".into(),
             record: DnsRecord::Aaaa,
             rcode: DnsRcode::NoError,
             value: Some("2001:db8::1".into()),
-        })),
-        monitor(MonitorKind::Dns(DnsProbe {
+        }),
+        MonitorKind::Dns(DnsProbe {
             name: ".".into(),
             record: DnsRecord::Ns,
             rcode: DnsRcode::ServFail,
             value: None,
-        })),
+        }),
     ];
-    assert_eq!(pool(settings).monitors, expected);
+    let found: Vec<MonitorKind> =
+        pool(settings).monitors.iter().map(|monitor| monitor.kind.clone()).collect();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -92,17 +92,6 @@ impl Compiler<'_> {
         varying(template, key, text, context)
     }
 
-    /// The same for a text that picks a member.
-    pub fn varying_member_key(
-        &mut self,
-        key: &str,
-        text: &Spanned<Text>,
-        context: &mut Context,
-    ) -> Option<Template> {
-        let template = self.member_key(&text.value.0, text.span, context)?;
-        varying(template, key, text, context)
-    }
-
     /// The pool of this name.
     pub fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
         let found = find("pool", self.pools, name, context)?;
@@ -168,7 +157,7 @@ impl Compiler<'_> {
 }
 
 /// A template that is not the same for all.
-fn varying(
+pub(super) fn varying(
     template: Template,
     key: &str,
     text: &Spanned<Text>,

@@ -6,7 +6,7 @@ use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
 use weir_http::cookies::SetCookie;
 
-use super::compiler::Compiler;
+use super::compiler::{Compiler, varying};
 use super::files::{KEYS_BYTES_MAX, field_value, read};
 use super::policy::{same_site, secure};
 use crate::decode::{Context, NamedItem, Spanned};
@@ -57,7 +57,8 @@ impl Compiler<'_> {
                     context.error_help(kind.span, message, help);
                     return None;
                 };
-                PersistenceKind::Hash(self.varying_member_key("of", of, context)?)
+                let template = self.member_key(&of.value.0, of.span, context)?;
+                PersistenceKind::Hash(varying(template, "of", of, context)?)
             }
             raw::PersistenceType::PathParameter => {
                 let name = raw.name.as_ref().map_or(PARAMETER_DEFAULT, |name| &name.value.0);

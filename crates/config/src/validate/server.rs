@@ -190,24 +190,11 @@ impl<'a> Servers<'a> {
             self.refuse_loop((name, is_relay), &listen, pool, context);
             let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
             relay::refuse_clients_without_address(&listen, item, model, context);
-            let of =
-                if is_relay { &mut self.pools_of_connections } else { &mut self.pools_of_requests };
-            of.insert(pool);
-            datagrams::refuse_balance(item, model, raw, context);
-            if is_relay {
-                relay::refuse_tls_in_tls(raw, item, context);
-                relay::refuse_balance_of_requests(item, model, raw.kind.span, context);
-            }
+            self.check_pool(pool, raw, context);
         }
         let persistence = policies.persistence(name, raw, context);
-        let policies_followed = followed.as_deref().unwrap_or_default();
-        datagrams::refuse_persistence(
-            persistence.flatten(),
-            policies_followed,
-            raw,
-            policies,
-            context,
-        );
+        let following = followed.as_deref().unwrap_or_default();
+        datagrams::refuse_persistence(persistence.flatten(), following, raw, policies, context);
         if let (Some(Some(persistence)), true) = (persistence, is_relay) {
             relay::refuse_persistence_of_requests(persistence, raw, policies, context);
         }
@@ -237,6 +224,20 @@ impl<'a> Servers<'a> {
             error_pages: Arc::new(error_pages?),
             server_timing: raw.server_timing.value,
         })
+    }
+
+    /// What a pool must not have that a virtual server leads to.
+    fn check_pool(&mut self, pool: usize, raw: &raw::VirtualServer, context: &mut Context) {
+        let is_relay = raw.kind.value == raw::VirtualServerType::Tcp;
+        let of =
+            if is_relay { &mut self.pools_of_connections } else { &mut self.pools_of_requests };
+        of.insert(pool);
+        let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
+        datagrams::refuse_balance(item, model, raw, context);
+        if is_relay {
+            relay::refuse_tls_in_tls(raw, item, context);
+            relay::refuse_balance_of_requests(item, model, raw.kind.span, context);
+        }
     }
 
     fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {

@@ -156,6 +156,28 @@ fn monitors() {
            use `body`: what comes must have it in it"],
     );
     check_pool(
+        "monitors: [ { type: script } ]",
+        &["error 8:17 a monitor of type script needs the command that it runs -> \
+           add `command: [ /path/of/the/program, argument ]`"],
+    );
+    check_pool(
+        "monitors: [ { type: script, command: [ check.sh ] } ]",
+        &["error 8:44 the program of a monitor must have its whole path -> \
+           begin it with `/`; for a line of shell: `[ /bin/sh, -c, \"…\" ]`"],
+    );
+    check(
+        &sound("", "").replace(
+            "[ 127.0.0.1:9001 ]",
+            "[ unix:/run/a ]\n    monitors: [ { type: tcp, port: 80 } ]",
+        ),
+        &["error 8:36 `port` does not fit a pool with a member on a unix socket -> \
+           remove `port`, or give the member an IP address"],
+    );
+}
+
+#[test]
+fn monitors_of_datagrams() {
+    check_pool(
         "monitors: [ { type: udp } ]",
         &["error 8:17 a monitor of type udp needs `send`: a member answers what it is asked -> \
            add `send: text`, or `send: { hex: \"00 01\" }`"],
@@ -215,24 +237,6 @@ fn monitors() {
         ),
         &["error 8:25 `type: udp` does not fit a pool with a member on a unix socket -> \
            use another type, or give the member an IP address"],
-    );
-    check_pool(
-        "monitors: [ { type: script } ]",
-        &["error 8:17 a monitor of type script needs the command that it runs -> \
-           add `command: [ /path/of/the/program, argument ]`"],
-    );
-    check_pool(
-        "monitors: [ { type: script, command: [ check.sh ] } ]",
-        &["error 8:44 the program of a monitor must have its whole path -> \
-           begin it with `/`; for a line of shell: `[ /bin/sh, -c, \"…\" ]`"],
-    );
-    check(
-        &sound("", "").replace(
-            "[ 127.0.0.1:9001 ]",
-            "[ unix:/run/a ]\n    monitors: [ { type: tcp, port: 80 } ]",
-        ),
-        &["error 8:36 `port` does not fit a pool with a member on a unix socket -> \
-           remove `port`, or give the member an IP address"],
     );
 }
 

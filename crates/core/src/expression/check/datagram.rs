@@ -15,21 +15,16 @@ const OFFSET_BYTES_MAX: u16 = u16::MAX;
 /// Bytes of a datagram that one text may have: twice as many digits.
 const READ_BYTES_MAX: u16 = 1024;
 
-impl Checker<'_, '_> {
-    /// A group that is read of datagrams was named.
-    pub(super) fn datagram_group(&mut self, group: Group, range: &Range<usize>) -> Checked<()> {
-        if !self.scope.has_datagrams {
-            let message =
-                format!("`{}` is read of datagrams, and there is none here", group.path());
-            return Err(ExpressionError::new(range.clone(), message).help(
-                "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence of \
-                 type hash",
-            ));
-        }
-        self.reads_datagram = true;
-        Ok(())
-    }
+/// That a group is read of datagrams, and there are none.
+pub(super) fn no_datagram(group: Group, range: &Range<usize>) -> ExpressionError {
+    let message = format!("`{}` is read of datagrams, and there is none here", group.path());
+    ExpressionError::new(range.clone(), message).help(
+        "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence \
+         of type hash",
+    )
+}
 
+impl Checker<'_, '_> {
     /// `datagram.bytes(offset, length)` and its like.
     pub(super) fn reader(
         &mut self,

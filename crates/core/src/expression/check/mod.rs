@@ -181,7 +181,10 @@ impl<'c, 's> Checker<'c, 's> {
         }
         self.reads_request |= group == Group::Request;
         if group.is_of_datagrams() {
-            self.datagram_group(group, range)?;
+            if !self.scope.has_datagrams {
+                return Err(datagram::no_datagram(group, range));
+            }
+            self.reads_datagram = true;
         }
         Ok(Typed::Group(group))
     }
