@@ -1,66 +1,101 @@
-//! What is read of a datagram: connection IDs of QUIC, lines, attributes, bytes, and answers of DNS. No panic, and nothing but
-//! what stands there.
+//! What is made of any datagram: values in texts are what the readers say, and trains are divided at datagrams alone.
 #![no_main]
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use weir_core::expression::{DataSets, Facts, Fields, Phase, Purpose, Scope, Slots, Template};
-use weir_core::monitor::dns::Question;
-use weir_core::persistence::quic::{Destination, ID_BYTES_MAX, destination, source};
+use weir_core::datagram::{TRAIN_BYTES_MAX, Train, quic, radius, sip};
+use weir_core::expression::{
+    DataSets, DatagramFacts, Facts, Fields, Phase, Purpose, Scope, Slots, Template,
+};
 use weir_http::message::{RequestHead, Scheme};
 
-const TEXTS: [&str; 3] =
-    ["${datagram.line('Call-ID')}", "${datagram.radius(44)}", "${datagram.bytes(2, 8)}"];
+const TEXTS: [&str; 5] = [
+    "${datagram.bytes(2, 8)}",
+    "${sip.headers['Call-ID']}",
+    "${radius.attributes[44]}",
+    "${radius.vendor_attribute(9, 1)}",
+    "${quic.connection_id}",
+];
+const QUIC_ID_BYTES: u8 = 8;
 
 /// The templates, and what they read.
-static COMPILED: LazyLock<(Vec<Template>, Slots)> = LazyLock::new(|| {
+static COMPILED: LazyLock<(Vec<Template>, Arc<Slots>)> = LazyLock::new(|| {
     let (data, mut slots) = (DataSets::default(), Slots::new());
     let compile = |text: &&str| {
-        let mut scope = Scope { phase: Phase::Request, data: &data, slots: &mut slots };
+        let (phase, has_datagrams) = (Phase::Request, true);
+        let mut scope = Scope { phase, has_datagrams, data: &data, slots: &mut slots };
         Template::compile(text, Purpose::Plain, &mut scope).expect("a template")
     };
     let templates = TEXTS.iter().map(compile).collect();
-    (templates, slots)
+    (templates, Arc::new(slots))
 });
 
-fn is_within(input: &[u8], part: &[u8]) -> bool {
-    part.is_empty() || input.windows(part.len()).any(|window| window == part)
+fn hex(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
-fuzz_target!(|input: &[u8]| {
-    match destination(input) {
-        Some(Destination::Whole(id)) => assert!(id.len() <= ID_BYTES_MAX && is_within(input, id)),
-        Some(Destination::Begins(rest)) => assert_eq!(rest, &input[1..]),
-        None => {}
+/// What the readers say, in the order of [`TEXTS`].
+fn expected(input: &[u8]) -> [Vec<u8>; 5] {
+    let value = |found: Option<weir_http::message::Span>| {
+        found.map_or(Vec::new(), |value| value.of(input).to_vec())
+    };
+    let mut call = Vec::new();
+    if let Some(value) = sip::header(input, "call-id") {
+        sip::unfold(value.span.of(input), &mut call);
     }
-    if let Some(id) = source(input) {
-        assert!((1..=ID_BYTES_MAX).contains(&id.len()) && is_within(input, id));
-    }
-    let question = Question::new("a.example", 1).expect("a name");
-    let id = input.first().map_or(0, |byte| u16::from(*byte));
-    let _ = question.judge(input, id, 0, Some([192, 0, 2, 1].into()));
+    let header = quic::Header::parse(input, usize::from(QUIC_ID_BYTES)).ok();
+    [
+        hex(input.get(2..10).unwrap_or_default()),
+        call,
+        value(radius::attribute(input, 44)),
+        value(radius::vendor_attribute(input, 9, 1)),
+        hex(header.map_or(b"", |header| header.destination().of(input))),
+    ]
+}
 
+fn values(input: &[u8]) {
     let (templates, slots) = &*COMPILED;
-    let mut fields = Fields::new(std::sync::Arc::new(slots.clone()));
+    let mut fields = Fields::new(Arc::clone(slots));
     let head = RequestHead::default();
+    let datagram = DatagramFacts { bytes: input, quic_id_bytes: QUIC_ID_BYTES };
     let facts = Facts {
         request: &head,
-        request_input: input,
+        request_input: b"",
         client: None,
         server: None,
         scheme: Scheme::Http,
         tls: None,
         response: None,
+        datagram: Some(&datagram),
     };
-    let mut made = templates.iter().map(|template| {
+    let mut evaluation = fields.begin(facts);
+    for (template, expected) in templates.iter().zip(expected(input)) {
         let mut out = Vec::new();
-        fields.begin(facts).render(template, &mut out);
-        out
-    });
-    let (line, attribute) = (made.next().unwrap_or_default(), made.next().unwrap_or_default());
-    assert!(is_within(input, &line) && !line.contains(&b'\n'));
-    assert!(is_within(input, &attribute) && attribute.len() <= 253);
-    let digits = made.next().unwrap_or_default();
-    assert!(digits.len() == if input.len() >= 10 { 16 } else { 0 });
+        evaluation.render(template, &mut out);
+        assert_eq!(out, expected);
+    }
+}
+
+/// The first two bytes say how long its datagrams are.
+fn train(input: &[u8]) {
+    let [high, low, bytes @ ..] = input else { return };
+    let size = usize::from(u16::from_be_bytes([*high, *low])).max(1);
+    let train = Train { bytes, size };
+    let all: Vec<&[u8]> = train.iter().collect();
+    assert_eq!(all.len(), train.count());
+    assert_eq!(all.concat(), bytes);
+    let parts: Vec<Train<'_>> = train.parts().collect();
+    assert!(parts.iter().all(|part| part.count() == 1 || part.bytes.len() <= TRAIN_BYTES_MAX));
+    assert_eq!(parts.iter().flat_map(Train::iter).collect::<Vec<_>>(), all);
+    for count in 0..=all.len().min(8) {
+        let (head, tail) = train.split(count);
+        let again = head.iter().chain(&tail).flat_map(Train::iter).collect::<Vec<_>>();
+        assert_eq!(again, all);
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    values(input);
+    train(input);
 });

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use weir_core::expression::{
-    Condition, DataSet, DataSets, ExpressionError, Facts, Fields, Phase, Purpose,
+    Condition, DataSet, DataSets, DatagramFacts, ExpressionError, Facts, Fields, Phase, Purpose,
     REPLACED_LENGTH_BYTES_MAX, Replaced, Replacement, ReplacementError, ResponseFacts, Scope,
     Slots, Template, Value,
 };
@@ -19,6 +19,11 @@ const REQUEST: &[u8] =
     b"GET /a/%7Ejoe.png?q=a%0d%0a+b&r=%zz&s HTTP/1.1\r\nHost: Shop.Example:80\r\n\
     X-A: 1\r\nx-a: \xe4\tb\r\nCookie: sid=42; t=\"x\"\r\n\r\n";
 const RESPONSE: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nServer: a\r\n\r\n";
+
+const DATAGRAM: DatagramFacts<'static> = DatagramFacts {
+    bytes: b"BYE sip:a SIP/2.0\r\ni: b\r\nSubject: c\r\n d\r\n\r\n",
+    quic_id_bytes: 8,
+};
 
 static DATA: LazyLock<DataSets> = LazyLock::new(|| {
     let mut data = DataSets::new();
@@ -51,6 +56,7 @@ fn facts() -> Facts<'static> {
         scheme: Scheme::Http,
         tls: None,
         response: Some(ResponseFacts { head: &HEADS.response, input: RESPONSE }),
+        datagram: Some(&DATAGRAM),
     }
 }
 
@@ -61,7 +67,7 @@ fn check_error(error: &ExpressionError, text: &str) {
 
 fn check_condition(text: &str) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Response, data: &DATA, slots: &mut slots };
+    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, slots: &mut slots };
     let condition = match Condition::compile(text, &mut scope) {
         Ok(condition) => condition,
         Err(error) => return check_error(&error, text),
@@ -82,7 +88,7 @@ fn check_condition(text: &str) {
 
 fn check_value(text: &str) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Request, data: &DATA, slots: &mut slots };
+    let mut scope = Scope { phase: Phase::Request, has_datagrams: true, data: &DATA, slots: &mut slots };
     match Value::compile(text, &mut scope) {
         Ok(value) => {
             assert!(!value.reads_response());
@@ -94,7 +100,7 @@ fn check_value(text: &str) {
 
 fn check_template(text: &str, purpose: Purpose) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Response, data: &DATA, slots: &mut slots };
+    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, slots: &mut slots };
     let template = match Template::compile(text, purpose, &mut scope) {
         Ok(template) => template,
         Err(error) => return check_error(&error, text),

@@ -13,6 +13,10 @@ mod resolvers;
 #[allow(dead_code, reason = "only the values are wanted")]
 mod accept_encoding;
 
+#[path = "../../crates/core/tests/invariants/mod.rs"]
+#[allow(dead_code, reason = "only the datagrams are wanted")]
+mod datagrams;
+
 // Built with the fuzz targets and as they are, it needs what their coverage is counted with.
 extern crate libfuzzer_sys as _;
 
@@ -102,6 +106,11 @@ fn main() -> io::Result<()> {
     write(&corpus.join("h2_frames"), cases::h2::connections())?;
     write(&corpus.join("client_bytes"), client_bytes())?;
     write(&corpus.join("member_bytes"), member_bytes())?;
+    write(&corpus.join("quic_header"), datagrams::QUIC.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("sip_header"), datagrams::SIP.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("radius_attribute"), datagrams::RADIUS.into_iter().map(<[u8]>::to_vec))?;
+    let all = [&datagrams::QUIC[..], &datagrams::SIP, &datagrams::RADIUS].concat();
+    write(&corpus.join("datagram"), all.into_iter().map(<[u8]>::to_vec))?;
     let fields = accept_encoding::FIELDS.into_iter().map(<[u8]>::to_vec);
     write(&corpus.join("accept_encoding"), fields)
 }

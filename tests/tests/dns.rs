@@ -63,7 +63,6 @@ fn answers(server: SocketAddr) -> bool {
 
 fn setup(port: &UdpLease, members: &[SocketAddr]) -> Setup {
     let members: Vec<String> = members.iter().map(ToString::to_string).collect();
-    let question = "{ name: n1.example, record: A, address: 192.0.2.1 }";
     Setup::new(&[])
         .member("127.0.0.1:9")
         .also_virtual_server(&format!(
@@ -71,7 +70,7 @@ fn setup(port: &UdpLease, members: &[SocketAddr]) -> Setup {
             port.address()
         ))
         .also_pool(&format!(
-            "resolvers: {{ members: [ {} ], monitors: [ {{ type: dns, question: {question}, interval: 1s }} ] }}",
+            "resolvers: {{ members: [ {} ], monitors: [ {{ type: dns, name: n1.example, value: 192.0.2.1, interval: 1s }} ] }}",
             members.join(", ")
         ))
 }

@@ -1,7 +1,7 @@
 //! Monitors of every type, and what their verdicts do to traffic.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -88,6 +88,88 @@ fn a_plain_conversation_on_another_port_decides() {
     wait(&proxy, member.address(), "down");
     is_well.store(true, Ordering::Relaxed);
     wait(&proxy, member.address(), "up");
+}
+
+/// A service over UDP that sends what `answer` makes of a datagram; what it says depends on whether it is well.
+fn datagrams(is_well: &Arc<AtomicBool>, answer: fn(&[u8], bool) -> Option<Vec<u8>>) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("an address");
+    let is_well = Arc::clone(is_well);
+    thread::spawn(move || {
+        let mut asked = [0; 2_048];
+        while let Ok((length, from)) = socket.recv_from(&mut asked) {
+            if let Some(answer) = answer(&asked[..length], is_well.load(Ordering::Relaxed)) {
+                let _ = socket.send_to(&answer, from);
+            }
+        }
+    });
+    address
+}
+
+/// Up while the service is well, down while it is not.
+fn follows(is_well: &AtomicBool, monitor: &str) {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()]).pool(&format!("monitors: [ {{ {monitor}, {PACE} }} ]")),
+    );
+    for well in [true, false, true] {
+        is_well.store(well, Ordering::Relaxed);
+        wait(&proxy, member.address(), if well { "up" } else { "down" });
+        proxy.client().get("/").assert_status(if well { 200 } else { 503 });
+    }
+}
+
+#[test]
+fn an_answered_datagram_decides() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let port = datagrams(&is_well, |asked, is_well| {
+        (asked == b"\0ping").then(|| if is_well { b"\xffpong".into() } else { b"busy".into() })
+    });
+    let port = port.port();
+    let send = "send: { hex: \"00 70696e67\" }";
+    follows(&is_well, &format!("type: udp, port: {port}, {send}, receive: {{ hex: ff70 }}"));
+    is_well.store(true, Ordering::Relaxed);
+    follows(&is_well, &format!("type: udp, port: {port}, {send}, receive: pong, answer: optional"));
+}
+
+/// Silence passes where it may, and a closed port fails all the same.
+#[test]
+fn silence_passes_where_no_answer_is_needed() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let port = datagrams(&is_well, |_, _| None).port();
+    let closed = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let closed_port = closed.local_addr().expect("an address").port();
+    drop(closed);
+    for (port, answer, state) in
+        [(port, "optional", "up"), (port, "required", "down"), (closed_port, "optional", "down")]
+    {
+        let member = Member::named("one");
+        let proxy = Proxy::start(&Setup::new(&[member.address()]).pool(&format!(
+            "monitors: [ {{ type: udp, port: {port}, send: a, answer: {answer}, {PACE} }} ]"
+        )));
+        wait(&proxy, member.address(), state);
+    }
+}
+
+#[test]
+fn an_answer_of_dns_decides() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    // The question comes back as a response; one that is not well cannot answer it.
+    let port = datagrams(&is_well, |asked, is_well| {
+        let mut answer = asked.to_vec();
+        answer[2] |= 0x80;
+        answer[3] = if is_well { 0x80 } else { 0x82 };
+        if is_well {
+            // One answer: the name of the question, an A record, 60 s, 192.0.2.10.
+            answer[7] = 1;
+            answer.extend(b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x0a");
+        }
+        Some(answer)
+    });
+    let dns = format!("type: dns, port: {}, name: shop.example", port.port());
+    follows(&is_well, &dns);
+    is_well.store(true, Ordering::Relaxed);
+    follows(&is_well, &format!("{dns}, value: 192.0.2.10"));
 }
 
 #[test]

@@ -364,7 +364,7 @@ fn values_of_the_payload_decide() {
     let members: Vec<DatagramMember> =
         ["a", "b", "c", "d"].into_iter().map(DatagramMember::echo).collect();
     let all: Vec<&DatagramMember> = members.iter().collect();
-    let of_call = "${datagram.line('Call-ID')}";
+    let of_call = "${sip.headers['Call-ID']}";
     let sip = format!(", persistence: {{ type: hash, of: \"{of_call}\" }}");
     let bed = Bed::new(&all, &sip, "");
     let mut used = BTreeSet::new();
@@ -382,7 +382,7 @@ fn values_of_the_payload_decide() {
     assert!(used.len() > 2, "{used:?}");
 
     let bed =
-        Bed::new(&all, ", udp: { datagrams: 1 }", ", balance: { hash: \"datagram.radius(44)\" }");
+        Bed::new(&all, ", udp: { datagrams: 1 }", ", balance: { hash: \"radius.attributes[44]\" }");
     for session in 0..10_u8 {
         let request = |id: u8| {
             let mut out = vec![4, id, 0, 23];

@@ -2,7 +2,7 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
-mod datagram_probes;
+mod datagram_probe;
 mod listening;
 pub mod packet;
 mod service;
@@ -29,7 +29,7 @@ use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::server::Offer;
 
-pub use datagram_probes::{DnsProbe, UdpProbe};
+pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use listening::{Listening, ranges};
 pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
 pub use source::{Source, SourceAddresses};
@@ -636,7 +636,7 @@ pub enum MonitorKind {
     Grpc(GrpcProbe),
     /// A program ends with 0.
     Script(ScriptProbe),
-    /// A datagram is answered, or at least its port is reachable.
+    /// A datagram is answered.
     Udp(UdpProbe),
     /// A question of DNS is answered.
     Dns(DnsProbe),
@@ -646,7 +646,7 @@ pub enum MonitorKind {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TcpProbe {
     /// Sent when the connection stands.
-    pub send: Option<Arc<str>>,
+    pub send: Option<Arc<[u8]>>,
     /// What the first 64 KiB that come must have; `None`: nothing needs to come.
     pub receive: Option<BodyMatch>,
     /// What in them asks for a drain; looked for before `receive`.
@@ -708,7 +708,7 @@ pub struct ProbeTls {
 #[derive(Debug, Clone)]
 pub enum BodyMatch {
     /// Contains these bytes.
-    Substring(Arc<str>),
+    Substring(Arc<[u8]>),
     /// The expression finds a match.
     Regex(regex::bytes::Regex),
 }

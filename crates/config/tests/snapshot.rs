@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use weir_config::snapshot::{
-    AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DrainAnswer,
-    FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings, Limits, LogSettings, LogTarget,
-    Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls, RequestTrailers, ReuseSettings,
-    ScriptProbe, Snapshot, Source, TcpProbe,
+    AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DnsProbe,
+    DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings,
+    Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls,
+    RequestTrailers, ReuseSettings, ScriptProbe, Snapshot, Source, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -221,7 +221,7 @@ fn monitors() {
         drain_on: None,
     };
     let monitor = |kind| Monitor { kind, schedule, port: None, is_reverse: false };
-    let substring = |text: &str| BodyMatch::Substring(text.into());
+    let substring = |text: &str| BodyMatch::Substring(text.as_bytes().into());
     let verified = Some(ProbeTls { verify: true });
     let regex = regex::bytes::Regex::new("^up").expect("a valid expression");
     let expected = [
@@ -256,7 +256,7 @@ fn monitors() {
         Monitor {
             is_reverse: true,
             ..monitor(MonitorKind::Tcp(TcpProbe {
-                send: Some("PING\r\n".into()),
+                send: Some(b"PING\r\n"[..].into()),
                 receive: Some(substring("+PONG")),
                 drain_on: Some(substring("LOADING")),
             }))
@@ -279,6 +279,47 @@ fn monitors() {
         })),
     ];
     assert_eq!(pool(settings).monitors, expected);
+}
+
+#[test]
+fn monitors_of_datagrams() {
+    let settings = r#"
+    members: [ 127.0.0.1:9001 ]
+    monitors:
+      - { type: udp, send: { hex: "00 fF01" }, receive: { hex: "02" }, answer: optional }
+      - { type: udp, send: ping, drain_on: { body: late } }
+      - { type: dns, name: shop.example, record: AAAA, value: "2001:DB8:0::1" }
+      - { type: dns, name: ., record: NS, rcode: SERVFAIL }
+"#;
+    let expected = [
+        MonitorKind::Udp(UdpProbe {
+            send: [0, 255, 1].into(),
+            receive: Some(BodyMatch::Substring([2].into())),
+            drain_on: None,
+            is_silence_fine: true,
+        }),
+        MonitorKind::Udp(UdpProbe {
+            send: b"ping"[..].into(),
+            receive: None,
+            drain_on: Some(BodyMatch::Substring(b"late"[..].into())),
+            is_silence_fine: false,
+        }),
+        MonitorKind::Dns(DnsProbe {
+            name: "shop.example".into(),
+            record: DnsRecord::Aaaa,
+            rcode: DnsRcode::NoError,
+            value: Some("2001:db8::1".into()),
+        }),
+        MonitorKind::Dns(DnsProbe {
+            name: ".".into(),
+            record: DnsRecord::Ns,
+            rcode: DnsRcode::ServFail,
+            value: None,
+        }),
+    ];
+    let found: Vec<MonitorKind> =
+        pool(settings).monitors.iter().map(|monitor| monitor.kind.clone()).collect();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -59,7 +59,8 @@ struct Compiled {
 impl Compiled {
     fn new(case: Case) -> Self {
         let (data, mut slots) = (DataSets::new(), Slots::new());
-        let mut scope = Scope { phase: Phase::Request, data: &data, slots: &mut slots };
+        let mut scope =
+            Scope { phase: Phase::Request, has_datagrams: false, data: &data, slots: &mut slots };
         let texts: Vec<String> = match case {
             Case::Conditions(texts) => texts.iter().map(|text| (*text).to_owned()).collect(),
             Case::Template(_) => Vec::new(),
@@ -104,6 +105,7 @@ fn run(case: Case, count: u64) -> (u64, f64) {
         scheme: Scheme::Http,
         tls: None,
         response: None,
+        datagram: None,
     };
     let mut compiled = Compiled::new(case);
     let mut out = Vec::new();

@@ -4,7 +4,7 @@ use crate::address::HostName;
 use crate::decode::Spanned;
 use crate::raw::{Port, TIMEOUT_MS_MAX, Timeout};
 use crate::scalar::{Duration, Percent, SECOND, Text, Whole};
-use crate::shapes::{BodyExpectation, ProbePath, StatusExpectation};
+use crate::shapes::{BodyExpectation, Payload, ProbePath, StatusExpectation};
 
 /// Shortest interval of a monitor.
 const INTERVAL_MS_MIN: u64 = 100;
@@ -19,7 +19,7 @@ pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
-        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a GET gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered with what `receive` says, or, without that, its port is not unreachable. `dns`: a question is answered.
+        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a GET gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered as `receive` and `answer` say. `dns`: a question is answered with `rcode`.
         required kind as "type": MonitorType;
         /// What is asked for (http and https), with a query if need be.
         default path: ProbePath = ProbePath("/".into());
@@ -31,17 +31,25 @@ section! {
         default verify: bool = true;
         /// What the answer must be (http and https).
         optional expect: Expect;
-        /// What is sent when the connection stands (tcp), or as a datagram (udp; default: an empty one); in double quotes `\r` and `\n` are written so.
-        optional send: Text;
-        /// What the first 64 KiB that come (udp: the first datagram) must have in them (tcp and udp): text, or `{ regex: … }`. Default: nothing needs to come.
+        /// What is sent when the connection stands (tcp), or as a datagram (udp): text, in double quotes with `\r` and `\n`, or `{ hex: … }`.
+        optional send: Payload;
+        /// What the first 64 KiB that come (udp: the first datagram) must have in them: text, `{ regex: … }` or `{ hex: … }` (tcp and udp). Default: with tcp nothing needs to come, with udp any answer passes.
         optional receive: BodyExpectation;
-        /// What is asked for (dns).
-        optional question: DnsQuestion;
+        /// Whether silence is a failure (udp).
+        default answer: UdpAnswer = UdpAnswer::Required;
+        /// The name that is asked for (dns).
+        optional name: Text;
+        /// The type of the records that are asked for (dns).
+        default record: DnsRecord = DnsRecord::A;
+        /// The code that the answer must have (dns).
+        default rcode: DnsRcode = DnsRcode::Noerror;
+        /// What one of the records in the answer must be (dns), as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes too.
+        optional value: Text;
         /// The service whose health is asked for (grpc and grpcs). Default: the server as a whole.
         optional service: Text;
         /// The program and its arguments (script). It gets `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT` in its environment; by `timeout` it is killed with all that it started.
         optional command: Vec<Spanned<Text>>;
-        /// An answer that asks for nothing new but requests of persistent clients (`recv disable` of BIG-IP; http, https and tcp).
+        /// An answer that asks for nothing new but requests of persistent clients (`recv disable` of BIG-IP; http, https, tcp and udp).
         optional drain_on: DrainOn;
         /// Turns the result around: the member is up while the probe fails.
         default reverse: bool = false;
@@ -74,57 +82,63 @@ choice! {
         Grpcs = "grpcs",
         /// A program of yours.
         Script = "script",
-        /// A datagram.
+        /// A datagram, and its answer.
         Udp = "udp",
-        /// A question of DNS over UDP.
+        /// A question over UDP.
         Dns = "dns",
     }
     later ["icmp"] maps []
 }
 
-section! {
-    /// A question of DNS, and the answer that it must get.
-    DnsQuestion at "pools.NAME.monitors[].question" {
-        /// The name that is asked for.
-        required name: Text;
-        /// The type of the records that are asked for.
-        default record: DnsRecord = DnsRecord::A;
-        /// The response code of the answer.
-        default code: DnsCode = DnsCode::NoError;
-        /// An address that the answer must have, for A and AAAA. Default: none needs to be there.
-        optional address: Text;
+choice! {
+    /// What silence means. A member whose host says that nobody listens at the port (ICMP) has failed either way.
+    UdpAnswer {
+        /// No answer by `timeout` is a failure.
+        Required = "required",
+        /// No answer by `timeout` is a pass: the member is down only where its host says so, or its answer is wrong.
+        Optional = "optional",
     }
-    later []
+    later [] maps []
 }
 
 choice! {
-    /// A type of records.
+    /// Types of DNS records.
     DnsRecord {
         /// IPv4 addresses.
         A = "A",
         /// IPv6 addresses.
         Aaaa = "AAAA",
-        /// Name servers.
-        Ns = "NS",
-        /// The start of a zone.
-        Soa = "SOA",
+        /// Another name.
+        Cname = "CNAME",
         /// Mail servers.
         Mx = "MX",
-        /// Texts.
+        /// Name servers.
+        Ns = "NS",
+        /// The name of an address.
+        Ptr = "PTR",
+        /// The start of a zone.
+        Soa = "SOA",
+        /// Servers of a service.
+        Srv = "SRV",
+        /// Text.
         Txt = "TXT",
     }
     later [] maps []
 }
 
 choice! {
-    /// A response code of DNS.
-    DnsCode {
-        /// There is an answer.
-        NoError = "noerror",
+    /// Response codes of DNS.
+    DnsRcode {
+        /// The name exists.
+        Noerror = "NOERROR",
         /// The name does not exist.
-        NxDomain = "nxdomain",
-        /// The server refuses.
-        Refused = "refused",
+        Nxdomain = "NXDOMAIN",
+        /// The server does not serve us.
+        Refused = "REFUSED",
+        /// The server failed.
+        Servfail = "SERVFAIL",
+        /// The server does not know the question.
+        Notimp = "NOTIMP",
     }
     later [] maps []
 }
@@ -145,7 +159,7 @@ section! {
     DrainOn at "pools.NAME.monitors[].drain_on" {
         /// Status codes: one, a range in quotes, or a list of both (http and https).
         optional status: StatusExpectation;
-        /// What the first 64 KiB of the body (tcp: of what comes) must have in them: text, or `{ regex: … }`.
+        /// What the first 64 KiB of the body (tcp and udp: of what comes) must have in them: text, or `{ regex: … }`.
         optional body: BodyExpectation;
     }
     later []

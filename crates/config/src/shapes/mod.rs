@@ -2,6 +2,7 @@
 
 mod files;
 mod http;
+mod payload;
 mod tls;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub(crate) use http::{
     AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode,
     StatusMatch,
 };
+pub(crate) use payload::{HexBytes, Payload};
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
 
 /// Lowest and highest status code of HTTP.
@@ -303,10 +305,12 @@ impl Decode for Network {
 }
 
 section! {
-    /// A regular expression for a body.
-    BodyRegex at "pools.NAME.monitors[].expect.body" {
-        /// In the syntax of Rust's `regex` crate; it matches anywhere in the body unless anchored.
-        required regex: Text;
+    /// What a body must have in it, other than text; one of the two.
+    BodyPattern at "pools.NAME.monitors[].expect.body" {
+        /// A regular expression in the syntax of Rust's `regex` crate; it matches anywhere in the body unless anchored.
+        optional regex: Text;
+        /// Bytes in hexadecimal digits; spaces between them are passed over.
+        optional hex: HexBytes;
     }
     later []
 }
@@ -315,21 +319,21 @@ section! {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BodyExpectation {
     Substring(Text),
-    Regex(BodyRegex),
+    Pattern(BodyPattern),
 }
 
 impl Decode for BodyExpectation {
     fn expected() -> String {
-        "text, or a map with `regex`".into()
+        "text, or a map with `regex` or `hex`".into()
     }
 
     fn schema(registry: &mut Registry) -> Value {
-        json!({ "anyOf": [Text::schema(registry), BodyRegex::schema(registry)] })
+        json!({ "anyOf": [Text::schema(registry), BodyPattern::schema(registry)] })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         match node.value {
-            NodeValue::Map(_) => BodyRegex::decode(node, context).map(Self::Regex),
+            NodeValue::Map(_) => BodyPattern::decode(node, context).map(Self::Pattern),
             NodeValue::Scalar(_) => Text::decode(node, context).map(Self::Substring),
             NodeValue::Null | NodeValue::List(_) => {
                 context.mismatch(node, &Self::expected(), None);

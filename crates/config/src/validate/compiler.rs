@@ -45,22 +45,17 @@ pub(super) struct Compiler<'a> {
 impl Compiler<'_> {
     /// A condition, if it is sound.
     pub fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
-        let mut scope = self.scope();
+        let mut scope = self.scope(false);
         let compiled = Condition::compile(&when.value.0, &mut scope);
-        let compiled =
-            compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()?;
-        if compiled.reads_datagram() {
-            refuse_datagram(when.span, context);
-            return None;
-        }
-        Some(compiled)
+        compiled.map_err(|error| explain(&error, when.span, &when.value.0, context)).ok()
     }
 
-    fn scope(&mut self) -> Scope<'_> {
-        Scope { phase: Phase::Response, data: self.data_sets, slots: &mut self.slots }
+    fn scope(&mut self, has_datagrams: bool) -> Scope<'_> {
+        let (phase, data, slots) = (Phase::Response, self.data_sets, &mut self.slots);
+        Scope { phase, has_datagrams, data, slots }
     }
 
-    /// A text with `${…}` in it about a request, if it is sound.
+    /// A text with `${…}` in it, if it is sound.
     pub fn template(
         &mut self,
         text: &str,
@@ -68,24 +63,21 @@ impl Compiler<'_> {
         purpose: Purpose,
         context: &mut Context,
     ) -> Option<Template> {
-        let template = self.any_template(text, span, purpose, context)?;
-        if template.reads_datagram() {
-            refuse_datagram(span, context);
-            return None;
-        }
-        Some(template)
+        let mut scope = self.scope(false);
+        let compiled = Template::compile(text, purpose, &mut scope);
+        compiled.map_err(|error| explain(&error, span, text, context)).ok()
     }
 
-    /// A text with `${…}` in it about whatever comes, if it is sound.
-    pub fn any_template(
+    /// A text that picks a member, if it is sound. It may be of a datagram: whoever uses it sees to it that there
+    /// is one.
+    pub fn member_key(
         &mut self,
         text: &str,
         span: Span,
-        purpose: Purpose,
         context: &mut Context,
     ) -> Option<Template> {
-        let mut scope = self.scope();
-        let compiled = Template::compile(text, purpose, &mut scope);
+        let mut scope = self.scope(true);
+        let compiled = Template::compile(text, Purpose::Plain, &mut scope);
         compiled.map_err(|error| explain(&error, span, text, context)).ok()
     }
 
@@ -96,18 +88,8 @@ impl Compiler<'_> {
         text: &Spanned<Text>,
         context: &mut Context,
     ) -> Option<Template> {
-        let template = self.any_template(&text.value.0, text.span, Purpose::Plain, context)?;
-        if key != "of" && template.reads_datagram() {
-            refuse_datagram(text.span, context);
-            return None;
-        }
-        if template.constant().is_none() {
-            return Some(template);
-        }
-        let message = format!("`{key}` has no `${{…}}` in it: it is the same for every request");
-        let help = format!("an expression is written `${{{}}}`", text.value.0);
-        context.error_help(text.span, message, help);
-        None
+        let template = self.template(&text.value.0, text.span, Purpose::Plain, context)?;
+        varying(template, key, text, context)
     }
 
     /// The pool of this name.
@@ -174,13 +156,20 @@ impl Compiler<'_> {
     }
 }
 
-/// There is no datagram where requests are looked at.
-fn refuse_datagram(span: Span, context: &mut Context) {
-    context.error_help(
-        span,
-        "there is no datagram here",
-        "`datagram` is for `balance` and `persistence` of virtual servers of type udp",
-    );
+/// A template that is not the same for all.
+pub(super) fn varying(
+    template: Template,
+    key: &str,
+    text: &Spanned<Text>,
+    context: &mut Context,
+) -> Option<Template> {
+    if template.constant().is_none() {
+        return Some(template);
+    }
+    let message = format!("`{key}` has no `${{…}}` in it: it is the same for every request");
+    let help = format!("an expression is written `${{{}}}`", text.value.0);
+    context.error_help(text.span, message, help);
+    None
 }
 
 /// Reports an error of an expression at its place in the file.

@@ -1,19 +1,17 @@
 //! Monitors: what a probe of each type asks, expects and needs.
 
-use std::net::IpAddr;
-
 use regex::bytes::RegexBuilder;
 use weir_core::monitor::Schedule;
-use weir_core::monitor::dns::Question;
 
+use super::monitor_datagrams::{dns, udp};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Section as _, Spanned};
-use crate::raw::monitor::{self as raw, DnsCode, DnsRecord, DrainOn, Expect, MonitorType};
+use crate::raw::monitor::{self as raw, DrainOn, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, Text, show_duration};
 use crate::shapes::BodyExpectation;
 use crate::snapshot::{
-    BodyMatch, DnsProbe, DrainAnswer, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls,
-    ScriptProbe, TcpProbe, UdpProbe,
+    BodyMatch, DrainAnswer, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe,
+    TcpProbe,
 };
 use crate::tree::Span;
 
@@ -79,18 +77,18 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
     }
     let schedule = schedule(raw, context);
     let kind = raw.kind.as_ref()?;
-    refuse_foreign_keys(raw, kind.value, context);
     if to_unix && matches!(kind.value, MonitorType::Udp | MonitorType::Dns) {
         context.error_help(
             kind.span,
             format!(
-                "a monitor of type {} does not fit a pool with a member on a unix socket",
+                "`type: {}` does not fit a pool with a member on a unix socket",
                 kind.value.word()
             ),
             "use another type, or give the member an IP address",
         );
         return None;
     }
+    refuse_foreign_keys(raw, kind.value, context);
     let tls = Some(ProbeTls { verify: raw.verify.value });
     let kind = match kind.value {
         MonitorType::Tcp => MonitorKind::Tcp(tcp(raw, context)?),
@@ -99,7 +97,7 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
         MonitorType::Grpc => MonitorKind::Grpc(grpc(raw, None)),
         MonitorType::Grpcs => MonitorKind::Grpc(grpc(raw, tls)),
         MonitorType::Script => MonitorKind::Script(script(raw, span, context)?),
-        MonitorType::Udp => MonitorKind::Udp(udp(raw, context)?),
+        MonitorType::Udp => MonitorKind::Udp(udp(raw, span, context)?),
         MonitorType::Dns => MonitorKind::Dns(dns(raw, span, context)?),
     };
     let is_reverse = raw.reverse.value;
@@ -124,17 +122,21 @@ impl MonitorType {
 /// A key that the monitor's type would ignore is a mistake.
 fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
     use MonitorType::{Dns, Grpc, Grpcs, Http, Https, Script, Tcp, Udp};
-    let keys: [(&str, Option<Span>, &[MonitorType]); 10] = [
+    let keys: [(&str, Option<Span>, &[MonitorType]); 14] = [
         ("path", raw.path.given.then_some(raw.path.span), &[Http, Https]),
         ("host", raw.host.as_ref().map(|key| key.span), &[Http, Https, Grpc, Grpcs]),
         ("expect", raw.expect.as_ref().map(|key| key.span), &[Http, Https]),
         ("verify", raw.verify.given.then_some(raw.verify.span), &[Https, Grpcs]),
         ("send", raw.send.as_ref().map(|key| key.span), &[Tcp, Udp]),
         ("receive", raw.receive.as_ref().map(|key| key.span), &[Tcp, Udp]),
-        ("question", raw.question.as_ref().map(|key| key.span), &[Dns]),
         ("service", raw.service.as_ref().map(|key| key.span), &[Grpc, Grpcs]),
         ("command", raw.command.as_ref().map(|key| key.span), &[Script]),
-        ("drain_on", raw.drain_on.as_ref().map(|key| key.span), &[Http, Https, Tcp]),
+        ("drain_on", raw.drain_on.as_ref().map(|key| key.span), &[Http, Https, Tcp, Udp]),
+        ("answer", raw.answer.given.then_some(raw.answer.span), &[Udp]),
+        ("name", raw.name.as_ref().map(|key| key.span), &[Dns]),
+        ("record", raw.record.given.then_some(raw.record.span), &[Dns]),
+        ("rcode", raw.rcode.given.then_some(raw.rcode.span), &[Dns]),
+        ("value", raw.value.as_ref().map(|key| key.span), &[Dns]),
     ];
     for (key, span, fitting) in keys {
         if let Some(span) = span.filter(|_| !fitting.contains(&kind)) {
@@ -193,7 +195,7 @@ fn http(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Opt
     })
 }
 
-fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Option<DrainAnswer> {
+pub(super) fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Option<DrainAnswer> {
     if raw.status.is_none() && raw.body.is_none() {
         context.error_help(
             raw.span,
@@ -233,74 +235,16 @@ fn tcp(raw: &raw::Monitor, context: &mut Context) -> Option<TcpProbe> {
         return None;
     }
     Some(TcpProbe {
-        send: raw.send.as_ref().map(|send| send.value.0.as_str().into()),
+        send: match &raw.send {
+            None => None,
+            Some(send) => Some(send.value.bytes()?.into()),
+        },
         receive: body_match(raw.receive.as_ref(), context)?,
         drain_on: match drain_on {
             None => None,
             Some(drain_on) => drain_answer(drain_on, context)?.body,
         },
     })
-}
-
-fn udp(raw: &raw::Monitor, context: &mut Context) -> Option<UdpProbe> {
-    Some(UdpProbe {
-        send: raw.send.as_ref().map_or("", |send| &send.value.0).into(),
-        receive: body_match(raw.receive.as_ref(), context)?,
-    })
-}
-
-fn dns(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<DnsProbe> {
-    let Some(asked) = &raw.question else {
-        let help = "add `question: { name: example.com }`";
-        context.error_help(span, "a monitor of type dns needs `question`", help);
-        return None;
-    };
-    let name = asked.name.as_ref()?;
-    let record = asked.record.value;
-    let number = match record {
-        DnsRecord::A => 1,
-        DnsRecord::Ns => 2,
-        DnsRecord::Soa => 6,
-        DnsRecord::Mx => 15,
-        DnsRecord::Txt => 16,
-        DnsRecord::Aaaa => 28,
-    };
-    let Some(question) = Question::new(&name.value.0, number) else {
-        context.error_help(
-            name.span,
-            "there can be no such name",
-            "write it in ASCII, by parts of 1 to 63 characters",
-        );
-        return None;
-    };
-    let code = match asked.code.value {
-        DnsCode::NoError => 0,
-        DnsCode::NxDomain => 3,
-        DnsCode::Refused => 5,
-    };
-    let address = match &asked.address {
-        None => None,
-        Some(text) => match text.value.0.parse::<IpAddr>() {
-            Ok(ip)
-                if matches!(
-                    (record, ip.is_ipv4()),
-                    (DnsRecord::A, true) | (DnsRecord::Aaaa, false)
-                ) =>
-            {
-                Some(ip)
-            }
-            _ => {
-                let message = "no record of this type has such an address";
-                context.error_help(
-                    text.span,
-                    message,
-                    "give an IPv4 address for `A`, an IPv6 address for `AAAA`",
-                );
-                return None;
-            }
-        },
-    };
-    Some(DnsProbe { question, code, address })
 }
 
 fn grpc(raw: &raw::Monitor, tls: Option<ProbeTls>) -> GrpcProbe {
@@ -338,18 +282,26 @@ fn script(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<Scrip
 }
 
 /// What a body must have in it, if anything.
-fn body_match(
+pub(super) fn body_match(
     body: Option<&Spanned<BodyExpectation>>,
     context: &mut Context,
 ) -> Option<Option<BodyMatch>> {
-    Some(match body.map(|body| &body.value) {
-        None => None,
-        Some(BodyExpectation::Substring(Text(text))) => {
-            Some(BodyMatch::Substring(text.as_str().into()))
+    let Some(body) = body else {
+        return Some(None);
+    };
+    Some(match &body.value {
+        BodyExpectation::Substring(Text(text)) => {
+            Some(BodyMatch::Substring(text.as_bytes().into()))
         }
-        Some(BodyExpectation::Regex(raw)) => {
-            Some(BodyMatch::Regex(compile(raw.regex.as_ref()?, context)?))
-        }
+        BodyExpectation::Pattern(raw) => match (&raw.regex, &raw.hex) {
+            (Some(regex), None) => Some(BodyMatch::Regex(compile(regex, context)?)),
+            (None, Some(hex)) => Some(BodyMatch::Substring(hex.value.0.as_slice().into())),
+            _ => {
+                let message = "an expected body is a text, `regex` or `hex`";
+                context.error_help(body.span, message, "give one of them");
+                return None;
+            }
+        },
     })
 }
 

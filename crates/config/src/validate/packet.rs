@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::listening::PORTS_MAX;
 use super::names::{by_name, find};
 use super::policies::Policies;
-use super::relay;
 use super::server::Servers;
+use super::{datagrams, relay};
 use crate::address::{Endpoint, SourceAddress};
 use crate::decode::{Context, NamedItem, Section as _, Spanned};
 use crate::destination::{ListenOn, NetworkPorts};
@@ -23,7 +23,7 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::snapshot::packet::{
     Delivery, PacketDestination, PacketProtocol, PacketServer, PacketSource, Prefix, Ttl,
 };
-use crate::snapshot::{Address, Balance, PersistenceKind};
+use crate::snapshot::{Address, PersistenceKind};
 use crate::tree::Span;
 
 /// Most addresses that members of one virtual server see.
@@ -118,7 +118,7 @@ impl Servers<'_> {
         let delivery = delivery(raw, &profile, context)?;
         let source = source(&profile, delivery, &destinations, context)?;
         if let Some(pool) = pool {
-            self.pool_fits(pool, &destinations, context);
+            self.pool_fits(pool, raw, &destinations, context);
         }
         let persistence = policies.persistence(name, raw, context)?;
         let persistence_ms = match persistence {
@@ -197,14 +197,18 @@ impl Servers<'_> {
     fn pool_fits(
         &mut self,
         pool: usize,
+        server: &raw::VirtualServer,
         destinations: &[(PacketDestination, Span)],
         context: &mut Context,
     ) {
         let is_v4 = |destination: &PacketDestination| destination.prefix.address.is_ipv4();
         for pool in self.reached(std::iter::once(pool), &[]) {
             self.pools_of_connections.insert(pool);
-            let Some(raw) = &self.pools[pool].value else { continue };
-            let name = clip(&self.pools[pool].name);
+            let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
+            relay::refuse_balance_of_requests(item, model, &server.kind, context);
+            datagrams::refuse_balance(item, model, server, context);
+            let Some(raw) = &item.value else { continue };
+            let name = clip(&item.name);
             let foreign = [
                 ("tls", raw.tls.as_ref().map(|tls| tls.span)),
                 ("proxy_protocol", raw.proxy_protocol.given.then_some(raw.proxy_protocol.span)),
@@ -239,15 +243,6 @@ impl Servers<'_> {
                     let help = "use members of the address family that the virtual server has";
                     context.error_help(address.span, message, help);
                 }
-            }
-            let hash = self.models[pool].as_ref().map(|model| &model.balance);
-            if let Some(Balance::Hash(template)) = hash
-                && template.reads_request()
-            {
-                let message = format!(
-                    "the pool `{name}` is balanced by a value of the request, and packets have none"
-                );
-                context.error_help(raw.balance.span, message, "use another pool or `balance`");
             }
         }
         let sockets: Vec<(Address, Span)> = destinations

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use weir_core::datagram::quic::CONNECTION_ID_BYTES_MAX;
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
-use weir_core::persistence::quic::ID_BYTES_MAX;
 use weir_http::cookies::SetCookie;
 
-use super::compiler::Compiler;
+use super::compiler::{Compiler, varying};
 use super::files::{KEYS_BYTES_MAX, field_value, read};
 use super::policy::{same_site, secure};
 use crate::decode::{Context, NamedItem, Spanned};
@@ -64,7 +64,8 @@ impl Compiler<'_> {
                     context.error_help(kind.span, message, help);
                     return None;
                 };
-                PersistenceKind::Hash(self.key("of", of, context)?)
+                let template = self.member_key(&of.value.0, of.span, context)?;
+                PersistenceKind::Hash(varying(template, "of", of, context)?)
             }
             raw::PersistenceType::PathParameter => {
                 let name = raw.name.as_ref().map_or(PARAMETER_DEFAULT, |name| &name.value.0);
@@ -136,8 +137,9 @@ fn connection_ids(raw: &raw::Persistence, context: &mut Context) -> Option<Conne
         Some(place) => {
             let length = place.value.length.as_ref()?.value.0;
             let offset = place.value.offset.0;
-            if usize::from(offset) + usize::from(length) > ID_BYTES_MAX {
-                let message = format!("a connection ID has at most {ID_BYTES_MAX} bytes");
+            if usize::from(offset) + usize::from(length) > CONNECTION_ID_BYTES_MAX {
+                let message =
+                    format!("a connection ID has at most {CONNECTION_ID_BYTES_MAX} bytes");
                 context.error_help(place.span, message, "lower `offset` or `length`");
                 return None;
             }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
-use weir_core::expression::Purpose;
 use weir_core::monitor::PassiveSettings;
 use weir_core::retry::BudgetSettings;
 use weir_http::flaws::{Flaw, Flaws};
@@ -164,12 +163,7 @@ fn balance(
             // An expression may stand there by itself.
             let bare = format!("${{{text}}}");
             let text = if text.contains("${") { text } else { &bare };
-            snapshot::Balance::Hash(compiler.any_template(
-                text,
-                hash.span,
-                Purpose::Plain,
-                context,
-            )?)
+            snapshot::Balance::Hash(compiler.member_key(text, hash.span, context)?)
         }
     })
 }

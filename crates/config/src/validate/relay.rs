@@ -115,12 +115,7 @@ pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool 
             vec![(keys_of_sockets(raw), help), of_datagrams]
         }
     };
-    let kind = match raw.kind.value {
-        VirtualServerType::Http => "http",
-        VirtualServerType::Tcp => "tcp",
-        VirtualServerType::Udp => "udp",
-        VirtualServerType::FastL4 => "fast_l4",
-    };
+    let kind = raw.kind.value.word();
     let mut fits = true;
     if raw.kind.value != VirtualServerType::FastL4 {
         foreign.push((keys_of_packets(raw), "remove it, or set `type: fast_l4`"));
@@ -164,6 +159,18 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
         ("client_address", there(&raw.client_address)),
     ]);
     keys
+}
+
+impl VirtualServerType {
+    /// What the file calls it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::FastL4 => "fast_l4",
+        }
+    }
 }
 
 /// The keys that are about connections as a whole, and where they stand.
@@ -338,26 +345,21 @@ pub(super) fn refuse_balance_of_requests(
         return;
     };
     let Some(Balance::Hash(template)) = model.map(|model| &model.balance) else { return };
-    let (what, kind, help) = match server.value {
-        VirtualServerType::Http if template.reads_datagram() => {
-            ("the datagram", "http", "use values of the request, or another pool")
-        }
-        VirtualServerType::Tcp if template.reads_datagram() => {
-            ("the datagram", "tcp", "use `client.ip` or `tls.sni`, or another pool")
-        }
-        VirtualServerType::Tcp if template.reads_request() => {
-            ("the request", "tcp", "use `client.ip` or `tls.sni`, or another pool")
-        }
-        VirtualServerType::Udp if template.reads_request() => {
-            ("the request", "udp", "use `client.ip` or `datagram`, or another pool")
-        }
-        _ => return,
+    if !template.reads_request() {
+        return;
+    }
+    let help = match server.value {
+        VirtualServerType::Http => return,
+        VirtualServerType::Tcp => "use `client.ip` or `tls.sni`, or another pool",
+        VirtualServerType::FastL4 => "use another `balance` or pool",
+        VirtualServerType::Udp => "use `client.ip` or a value of the datagram, or another pool",
     };
     if let Some(hash) = &balance.hash {
         let message = format!(
-            "the pool `{}` is balanced by a value of {what}, and the virtual server of type {kind} in \
+            "the pool `{}` is balanced by a value of the request, and the virtual server of type {} in \
              line {} has none",
             clip(&item.name),
+            server.value.word(),
             server.span.line
         );
         context.error_help(hash.span, message, help);
@@ -378,35 +380,24 @@ pub(super) fn refuse_persistence_of_requests(
         let Some(found) = next.and_then(|index| policies.persistence[index].as_ref()) else {
             return;
         };
-        let kind = match (&found.kind, raw.kind.value) {
-            (PersistenceKind::SourceAddress(_), _)
-            | (PersistenceKind::ConnectionIds(_), VirtualServerType::Udp) => None,
-            (PersistenceKind::ConnectionIds(_), _) => Some("a connection ID of QUIC"),
-            (PersistenceKind::Hash(of), kind) if of.reads_datagram() => {
-                (kind != VirtualServerType::Udp).then_some("a value of the datagram")
-            }
-            (_, VirtualServerType::Http) => None,
-            (PersistenceKind::Hash(of), _) => {
-                of.reads_request().then_some("a value of the request")
-            }
-            (PersistenceKind::Insert(_) | PersistenceKind::Passive { .. }, _) => Some("a cookie"),
-            (PersistenceKind::PathParameter { .. }, _) => Some("a parameter of the path"),
+        let kind = match &found.kind {
+            // Where there are no datagrams, [`super::datagrams`] refuses connection IDs.
+            PersistenceKind::SourceAddress(_) | PersistenceKind::ConnectionIds(_) => None,
+            PersistenceKind::Hash(of) => of.reads_request().then_some("a value of the request"),
+            PersistenceKind::Insert(_) | PersistenceKind::Passive { .. } => Some("a cookie"),
+            PersistenceKind::PathParameter { .. } => Some("a parameter of the path"),
         };
         if let Some(kind) = kind {
-            let of = match raw.kind.value {
-                VirtualServerType::Http => "clients of a virtual server of type http",
-                VirtualServerType::Tcp | VirtualServerType::FastL4 => {
-                    "connections of a virtual server of type tcp"
-                }
-                VirtualServerType::Udp => "sessions of a virtual server of type udp",
+            let (of, help) = match raw.kind.value {
+                VirtualServerType::Udp => (
+                    "sessions",
+                    "use `type: source_address`, `quic`, or `hash` of `client` or a value of the datagram",
+                ),
+                _ => ("connections", "use `type: source_address`, or `hash` of `client` or `tls`"),
             };
-            let message = format!("{kind} cannot keep the {of}");
-            let help = match raw.kind.value {
-                VirtualServerType::Udp => {
-                    "use `type: source_address`, `quic`, or `hash` of `client` or `datagram`"
-                }
-                _ => "use `type: source_address`, or `hash` of `client` or `tls`",
-            };
+            let server = raw.kind.value.word();
+            let message =
+                format!("{kind} cannot keep the {of} of a virtual server of type {server}");
             context.error_help(span, message, help);
             return;
         }

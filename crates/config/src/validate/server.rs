@@ -15,7 +15,7 @@ use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use super::udp::{self, UdpProfiles};
-use super::{compression, files, listening, path};
+use super::{compression, datagrams, files, listening, path};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
@@ -221,16 +221,15 @@ impl<'a> Servers<'a> {
             self.note_pool(raw, &listen, pool, context);
         }
         let persistence = policies.persistence(name, raw, context);
-        if let Some(Some(persistence)) = persistence {
-            relay::refuse_persistence_of_requests(persistence, raw, policies, context);
-        }
+        let following = followed.as_deref().unwrap_or_default();
+        refuse_persistence(persistence.flatten(), following, raw, policies, context);
         if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
             path::warn_of_persistence(persistence, http.path, raw, policies, context);
         }
         let service = self.service(raw, &named, context);
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
-        warn_of_page_for_421(raw, followed.as_deref().unwrap_or_default(), context);
+        warn_of_page_for_421(raw, following, context);
         Some(VirtualServer {
             name: name.into(),
             listen: listen.into_iter().map(|(address, _)| address).collect(),
@@ -260,6 +259,7 @@ impl<'a> Servers<'a> {
         let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
         relay::refuse_clients_without_address(listen, item, model, context);
         relay::refuse_balance_of_requests(item, model, &raw.kind, context);
+        datagrams::refuse_balance(item, model, raw, context);
         let of = match raw.kind.value {
             VirtualServerType::Http => &mut self.pools_of_requests,
             // Those of packets are not served here.
@@ -426,6 +426,20 @@ impl<'a> Servers<'a> {
                 "change the listener's or the member's port",
             );
         }
+    }
+}
+
+/// A client cannot be told by what its virtual server has none of: `followed` are the policies, which may choose too.
+fn refuse_persistence(
+    own: Option<usize>,
+    followed: &[Arc<Policy>],
+    raw: &raw::VirtualServer,
+    policies: &Policies<'_, '_>,
+    context: &mut Context,
+) {
+    datagrams::refuse_persistence(own, followed, raw, policies, context);
+    if let (Some(own), true) = (own, raw.kind.value != VirtualServerType::Http) {
+        relay::refuse_persistence_of_requests(own, raw, policies, context);
     }
 }
 

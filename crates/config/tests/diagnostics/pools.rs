@@ -176,6 +176,71 @@ fn monitors() {
 }
 
 #[test]
+fn monitors_of_datagrams() {
+    check_pool(
+        "monitors: [ { type: udp } ]",
+        &["error 8:17 a monitor of type udp needs `send`: a member answers what it is asked -> \
+           add `send: text`, or `send: { hex: \"00 01\" }`"],
+    );
+    check_pool(
+        "monitors: [ { type: udp, send: { hex: \"0g\" } } ]",
+        &[
+            "error 8:43 `pools.p.monitors[0].send.hex` must be bytes in hexadecimal digits, such as \"00 1f\", \
+           found the text \"0g\" -> -",
+        ],
+    );
+    check_pool(
+        "monitors: [ { type: udp, send: { hex: \"000\" } } ]",
+        &[
+            "error 8:43 `pools.p.monitors[0].send.hex`: the number of digits is odd, and a byte has two -> -",
+        ],
+    );
+    check_pool(
+        "monitors: [ { type: udp, send: a, receive: { regex: a, hex: \"00\" } } ]",
+        &["error 8:48 an expected body is a text, `regex` or `hex` -> give one of them"],
+    );
+    check_pool(
+        "monitors: [ { type: udp, send: a, drain_on: { status: 503 } } ]",
+        &["error 8:59 `status` does not apply to a monitor of type udp -> \
+           use `body`: the answer must have it in it"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, answer: optional } ]",
+        &["error 8:38 `answer` does not apply to a monitor of type tcp -> \
+           remove it, or use `type: udp`"],
+    );
+    check_pool(
+        "monitors: [ { type: dns } ]",
+        &["error 8:17 a monitor of type dns needs the name that it asks for -> \
+           add `name: shop.example`"],
+    );
+    check_pool(
+        "monitors: [ { type: dns, name: a..b } ]",
+        &["error 8:36 not a name of DNS: a label between its dots has 1 to 63 bytes -> -"],
+    );
+    check_pool(
+        "monitors: [ { type: dns, name: a, value: \"::1\" } ]",
+        &["error 8:46 `value` is not what such a record has -> \
+           write an IPv4 address, or set `record`"],
+    );
+    check_pool(
+        "monitors: [ { type: dns, name: a, value: 192.0.2.1, rcode: NXDOMAIN } ]",
+        &[
+            "error 8:46 `value` beside `rcode: NXDOMAIN`: a name that does not exist has no records -> \
+           remove one of them",
+        ],
+    );
+    check(
+        &sound("", "").replace(
+            "[ 127.0.0.1:9001 ]",
+            "[ unix:/run/a ]\n    monitors: [ { type: udp, send: a } ]",
+        ),
+        &["error 8:25 `type: udp` does not fit a pool with a member on a unix socket -> \
+           use another type, or give the member an IP address"],
+    );
+}
+
+#[test]
 fn regular_expressions_are_located_inside_the_text() {
     let help =
         "a special character that means itself is written with a backslash, in single quotes";

@@ -5,7 +5,7 @@ use weir_config::snapshot::BodyMatch;
 /// Whether the answer has what is expected.
 pub(super) fn has(answer: &[u8], expected: &BodyMatch) -> bool {
     match expected {
-        BodyMatch::Substring(text) => memchr::memmem::find(answer, text.as_bytes()).is_some(),
+        BodyMatch::Substring(text) => memchr::memmem::find(answer, text).is_some(),
         BodyMatch::Regex(regex) => regex.is_match(answer),
     }
 }
@@ -19,7 +19,7 @@ mod tests {
         let check = |answer: &str, expected: BodyMatch, is_in: bool| {
             assert_eq!(has(answer.as_bytes(), &expected), is_in, "{answer:?} {expected:?}");
         };
-        let text = |text: &str| BodyMatch::Substring(text.into());
+        let text = |text: &str| BodyMatch::Substring(text.as_bytes().into());
         check("status: ok\n", text("ok"), true);
         check("status: ok", text("OK"), false);
         check("", text("x"), false);

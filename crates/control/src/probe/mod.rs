@@ -1,12 +1,13 @@
 //! One probe: connect to a member, ask, judge the answer. No state; [`crate::monitors`] keeps that.
 
 mod answer;
-mod datagram;
+mod dns;
 mod grpc;
 mod http;
 mod script;
 mod tcp;
 mod tls;
+mod udp;
 
 use std::fmt;
 use std::io;
@@ -85,10 +86,10 @@ pub enum Failure {
     Serving(&'static str),
     /// The RPC failed: its status and message.
     Rpc(String),
-    /// A response code of DNS that is not expected.
-    ResponseCode(u8),
     /// The script ended otherwise than with 0, or could not be started.
     Script(String),
+    /// The answer of a DNS server is not the expected one.
+    Dns(String),
     /// This host could not even ask: says nothing about the member.
     Local(io::Error),
 }
@@ -159,7 +160,7 @@ impl fmt::Display for Failure {
             Self::Answer => formatter.write_str("the answer is not as expected"),
             Self::Serving(status) => write!(formatter, "the health service says {status}"),
             Self::Rpc(reason) => write!(formatter, "the health service failed: {reason}"),
-            Self::ResponseCode(code) => write!(formatter, "response code {code}"),
+            Self::Dns(reason) => write!(formatter, "DNS: {reason}"),
             Self::Script(reason) => formatter.write_str(reason),
             Self::Local(error) => write!(formatter, "cannot probe: {}", io_error_text(error)),
         }
@@ -232,8 +233,8 @@ impl Probe {
             MonitorKind::Script(script) => {
                 script::run(script, &self.subject, &self.address, deadline).await
             }
-            MonitorKind::Udp(udp) => datagram::ask(&self.way(), udp, deadline).await,
-            MonitorKind::Dns(dns) => datagram::ask_dns(&self.way(), dns, deadline).await,
+            MonitorKind::Udp(udp) => udp::ask(&self.way()?, udp, deadline).await,
+            MonitorKind::Dns(dns) => dns::ask(&self.way()?, dns, deadline).await,
             MonitorKind::Tcp(tcp) => {
                 let stream = self.connect(deadline).await?;
                 tcp::ask(stream, tcp, deadline).await
@@ -253,12 +254,12 @@ impl Probe {
         }
     }
 
-    fn way(&self) -> datagram::Way<'_> {
-        datagram::Way {
-            address: &self.address,
-            source: self.source,
-            proxy_protocol: self.proxy_protocol,
-        }
+    /// How datagrams are sent.
+    fn way(&self) -> Result<udp::Way, Failure> {
+        let address = self.address.socket();
+        let address = address
+            .ok_or_else(|| Failure::Local(io::Error::other("a unix socket takes no datagrams")))?;
+        Ok(udp::Way { address, source: self.source, proxy_protocol: self.proxy_protocol })
     }
 
     async fn connect(&self, deadline: Deadline) -> Result<Connection, Failure> {

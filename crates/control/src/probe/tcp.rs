@@ -17,7 +17,7 @@ pub(super) async fn ask(
         return Ok(Outcome::Passed);
     };
     if let Some(text) = &probe.send {
-        let sent = deadline.within(Step::Listening, stream.write_all(text.as_bytes())).await?;
+        let sent = deadline.within(Step::Listening, stream.write_all(text)).await?;
         sent.map_err(|_| Failure::Closed(Step::Listening))?;
     }
     let mut came = Vec::new();

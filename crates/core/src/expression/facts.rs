@@ -9,7 +9,7 @@ use weir_http::message::{RequestHead, ResponseHead, Scheme, Version};
 pub struct Facts<'a> {
     /// The request's head.
     pub request: &'a RequestHead,
-    /// The bytes that it was parsed from; of a datagram, which has no head, that itself.
+    /// The bytes that it was parsed from.
     pub request_input: &'a [u8],
     /// Where the client is; `None` when it came over a unix socket.
     pub client: Option<SocketAddr>,
@@ -21,6 +21,19 @@ pub struct Facts<'a> {
     pub tls: Option<TlsFacts<'a>>,
     /// `None` while there is no response.
     pub response: Option<ResponseFacts<'a>>,
+    /// What `datagram`, `sip`, `radius` and `quic` read; `None` where no datagram is looked at, and where it is they
+    /// are empty.
+    pub datagram: Option<&'a DatagramFacts<'a>>,
+}
+
+/// A datagram that a client sent.
+#[derive(Debug, Clone, Copy)]
+pub struct DatagramFacts<'a> {
+    /// Its payload.
+    pub bytes: &'a [u8],
+    /// Bytes of the connection ids that members give to clients of QUIC; 0 where that is not known: a short header
+    /// has no connection id then.
+    pub quic_id_bytes: u8,
 }
 
 /// What a TLS handshake has settled.

@@ -7,16 +7,14 @@ use weir_http::cookies::request_cookies;
 use weir_http::message::{Field, Span};
 use weir_http::query;
 
-use super::datagram::{self, Part};
-use super::facts::Facts;
+use super::facts::{DatagramFacts, Facts};
 use super::pattern::{Machine, Pattern};
 use super::slots::{Slots, Source};
+use crate::datagram::{quic, radius, sip};
 
 /// Capacity of a buffer that is kept from one request to the next; what one extreme request needed
 /// beyond it is given back.
 const BUFFER_KEPT_BYTES_MAX: usize = 64 * 1024;
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Reused from request to request: nothing is allocated once it has grown.
 #[derive(Debug)]
@@ -47,6 +45,8 @@ enum Place {
     Request(Span),
     /// In the bytes of the response.
     Response(Span),
+    /// In the bytes of the datagram.
+    Datagram(Span),
     /// In [`Fields::made`].
     Made(Span),
 }
@@ -98,6 +98,9 @@ impl Fields {
             Place::Request(span) => Some(Piece::Bytes(span.of(facts.request_input))),
             Place::Response(span) => {
                 facts.response.map(|response| Piece::Bytes(span.of(response.input)))
+            }
+            Place::Datagram(span) => {
+                facts.datagram.map(|datagram| Piece::Bytes(span.of(datagram.bytes)))
             }
             Place::Made(span) => Some(Piece::Made(span)),
         }
@@ -210,21 +213,57 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
         Source::Cookie(name) => request_cookies(&head.fields, input)
             .find(|cookie| cookie.name.of(input) == name.as_bytes())
             .map_or(Place::Absent, |cookie| Place::Request(cookie.value)),
-        Source::Datagram(part) => match (datagram::find(part, input), part) {
-            (None, _) => Place::Absent,
-            (Some(range), Part::Bytes { .. }) => make(made, |made| {
-                for byte in &input[range] {
-                    made.extend([byte >> 4, byte & 15].map(|it| HEX[usize::from(it)]));
-                }
-            }),
-            (Some(range), _) => Place::Request(span(range.start, range.end)),
-        },
         Source::ResponseHeader(name) => match facts.response {
             Some(response) => {
                 join(&response.head.fields, response.input, name, made, Place::Response)
             }
             None => Place::Absent,
         },
+        Source::DatagramBytes(..)
+        | Source::SipHeader(_)
+        | Source::RadiusAttribute(_)
+        | Source::RadiusVendorAttribute(..)
+        | Source::QuicConnectionId => {
+            facts.datagram.and_then(|it| of_datagram(source, it, made)).unwrap_or(Place::Absent)
+        }
+    }
+}
+
+/// Looks for a value in a datagram; `None` if it is not there.
+fn of_datagram(source: &Source, facts: &DatagramFacts<'_>, made: &mut Vec<u8>) -> Option<Place> {
+    let bytes = facts.bytes;
+    match source {
+        Source::DatagramBytes(offset, length) => {
+            let start = usize::from(*offset);
+            let read = bytes.get(start..start + usize::from(*length))?;
+            Some(make(made, |made| write_hex(read, made)))
+        }
+        Source::SipHeader(name) => {
+            let value = sip::header(bytes, name)?;
+            Some(match value.is_folded {
+                true => make(made, |made| sip::unfold(value.span.of(bytes), made)),
+                false => Place::Datagram(value.span),
+            })
+        }
+        Source::RadiusAttribute(number) => radius::attribute(bytes, *number).map(Place::Datagram),
+        Source::RadiusVendorAttribute(vendor, number) => {
+            radius::vendor_attribute(bytes, *vendor, *number).map(Place::Datagram)
+        }
+        Source::QuicConnectionId => {
+            let header = quic::Header::parse(bytes, usize::from(facts.quic_id_bytes)).ok()?;
+            let id = header.destination().of(bytes);
+            Some(make(made, |made| write_hex(id, made)))
+        }
+        _ => None,
+    }
+}
+
+/// Appends bytes in hexadecimal digits, in lower case.
+fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
     }
 }
 

@@ -23,7 +23,8 @@
 //! use weir_http::path::PathForm;
 //!
 //! let (data, mut slots) = (DataSets::new(), Slots::new());
-//! let mut scope = Scope { phase: Phase::Request, data: &data, slots: &mut slots };
+//! let (phase, has_datagrams) = (Phase::Request, false);
+//! let mut scope = Scope { phase, has_datagrams, data: &data, slots: &mut slots };
 //! let images = Condition::compile("request.path.endsWith('.png')", &mut scope)?;
 //! let moved = Template::compile("https://new.example${request.target}", Purpose::Uri, &mut scope)?;
 //!
@@ -40,6 +41,7 @@
 //!     scheme: Scheme::Http,
 //!     tls: None,
 //!     response: None,
+//!     datagram: None,
 //! };
 //! let mut evaluation = fields.begin(facts);
 //! assert!(evaluation.holds(&images));
@@ -53,7 +55,6 @@ mod addresses;
 mod ast;
 mod check;
 mod data;
-mod datagram;
 mod error;
 mod evaluate;
 mod facts;
@@ -78,7 +79,7 @@ pub use addresses::{AddressSet, Network, NetworkError};
 pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};
 pub use error::ExpressionError;
 pub use evaluate::Evaluation;
-pub use facts::{Facts, ResponseFacts, TlsFacts};
+pub use facts::{DatagramFacts, Facts, ResponseFacts, TlsFacts};
 pub use fields::Fields;
 pub use path_texts::{PathPlace, PathText};
 pub use replacement::{Replaced, Replacement, ReplacementError};
@@ -118,6 +119,9 @@ const _: () = assert!(NODES_MAX < TEXT_LENGTH_BYTES_MAX && NESTING_MAX < NODES_M
 pub struct Scope<'s> {
     /// When it is evaluated.
     pub phase: Phase,
+    /// Whether `datagram`, `sip`, `radius` and `quic` are there: it may be evaluated with
+    /// [`Facts::datagram`]. [`Template::reads_datagram`] tells what needs that.
+    pub has_datagrams: bool,
     /// The data sets that there are.
     pub data: &'s DataSets,
     /// Where it notes what it reads.
@@ -139,7 +143,6 @@ pub enum Phase {
 pub struct Condition {
     test: Test,
     reads_response: bool,
-    reads_datagram: bool,
 }
 
 impl Condition {
@@ -151,13 +154,7 @@ impl Condition {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);
         let test = checker.boolean(&node)?;
-        let Checker { reads_response, reads_datagram, .. } = checker;
-        Ok(Self { test, reads_response, reads_datagram })
-    }
-
-    /// Whether it reads `datagram.*`: a request has none.
-    pub fn reads_datagram(&self) -> bool {
-        self.reads_datagram
+        Ok(Self { test, reads_response: checker.reads_response })
     }
 
     /// Whether it reads `response.*`, and so means something only when there is a response.

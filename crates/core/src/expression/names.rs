@@ -13,6 +13,9 @@ pub(super) enum Group {
     ClientCertificate,
     Response,
     Datagram,
+    Sip,
+    Radius,
+    Quic,
 }
 
 /// What a name in a group stands for.
@@ -23,17 +26,20 @@ pub(super) enum Member {
     Address(AddressFact),
     Host,
     Target,
+    QuicConnectionId,
     Keyed(Keyed),
     Group(Group),
 }
 
-/// What is read with a name in brackets.
+/// What is read with a name, or a number, in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyed {
     Query,
     Header,
     Cookie,
     ResponseHeader,
+    SipHeader,
+    RadiusAttribute,
 }
 
 impl Keyed {
@@ -44,26 +50,39 @@ impl Keyed {
             Self::Header => "request.headers",
             Self::Cookie => "request.cookies",
             Self::ResponseHeader => "response.headers",
+            Self::SipHeader => "sip.headers",
+            Self::RadiusAttribute => "radius.attributes",
+        }
+    }
+
+    /// What stands in its brackets, as messages say it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::RadiusAttribute => "a number in brackets",
+            _ => "a name in brackets",
+        }
+    }
+
+    /// What stands in its brackets, as it is written.
+    pub fn sample_key(self) -> &'static str {
+        match self {
+            Self::RadiusAttribute => "44",
+            _ => "'…'",
         }
     }
 }
 
 /// The groups that an expression starts with.
-pub(super) const ROOTS: [Group; 6] =
-    [Group::Request, Group::Client, Group::Server, Group::Tls, Group::Response, Group::Datagram];
-
-/// What is called on a datagram: `datagram.name(…)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DatagramMethod {
-    Bytes,
-    Line,
-    Attribute,
-}
-
-pub(super) const DATAGRAM_METHODS: [(&str, DatagramMethod); 3] = [
-    ("bytes", DatagramMethod::Bytes),
-    ("line", DatagramMethod::Line),
-    ("radius", DatagramMethod::Attribute),
+pub(super) const ROOTS: [Group; 9] = [
+    Group::Request,
+    Group::Client,
+    Group::Server,
+    Group::Tls,
+    Group::Response,
+    Group::Datagram,
+    Group::Sip,
+    Group::Radius,
+    Group::Quic,
 ];
 
 /// What data sets are read from: `data['name']`.
@@ -80,6 +99,9 @@ impl Group {
             Self::ClientCertificate => "tls.client_certificate",
             Self::Response => "response",
             Self::Datagram => "datagram",
+            Self::Sip => "sip",
+            Self::Radius => "radius",
+            Self::Quic => "quic",
         }
     }
 
@@ -111,19 +133,44 @@ impl Group {
                 ("cipher", Member::Text(TextFact::TlsCipher)),
                 ("client_certificate", Member::Group(Group::ClientCertificate)),
             ],
-            // It is asked by methods.
-            Self::Datagram => &[],
             Self::ClientCertificate => &[("subject", Member::Text(TextFact::TlsSubject))],
             Self::Response => &[
                 ("status", Member::Number(NumberFact::Status)),
                 ("headers", Member::Keyed(Keyed::ResponseHeader)),
             ],
+            Self::Datagram => &[],
+            Self::Sip => &[("headers", Member::Keyed(Keyed::SipHeader))],
+            Self::Radius => &[("attributes", Member::Keyed(Keyed::RadiusAttribute))],
+            Self::Quic => &[("connection_id", Member::QuicConnectionId)],
         }
+    }
+
+    /// What is called on the group itself: `group.name(…)`.
+    pub fn readers(self) -> &'static [(&'static str, Reader)] {
+        match self {
+            Self::Datagram => &[("bytes", Reader::Bytes)],
+            Self::Radius => &[("vendor_attribute", Reader::VendorAttribute)],
+            _ => &[],
+        }
+    }
+
+    /// Whether it is read of a datagram.
+    pub fn is_of_datagrams(self) -> bool {
+        matches!(self, Self::Datagram | Self::Sip | Self::Radius | Self::Quic)
     }
 
     pub fn member(self, name: &str) -> Option<Member> {
         self.members().iter().find(|(known, _)| *known == name).map(|(_, member)| *member)
     }
+}
+
+/// What is called on a group of fields, with two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Offset and length.
+    Bytes,
+    /// The vendor's number and the attribute's.
+    VendorAttribute,
 }
 
 /// What is called on a value: `value.name(…)`.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::datagram::Part;
 use super::pattern::Pattern;
 
 /// The slots of a set of expressions: values that have to be looked for or made, numbered so that all
@@ -35,8 +34,16 @@ pub(super) enum Source {
     Cookie(Arc<str>),
     /// The response's fields of this name, joined.
     ResponseHeader(Arc<str>),
-    /// Of a datagram, which stands in the place of a request's bytes.
-    Datagram(Part),
+    /// Bytes of the datagram, from an offset and so many, in hexadecimal digits.
+    DatagramBytes(u16, u16),
+    /// The first header field of this name in a message of SIP.
+    SipHeader(Arc<str>),
+    /// The first attribute of this number in a packet of RADIUS.
+    RadiusAttribute(u8),
+    /// A vendor's first attribute of this number.
+    RadiusVendorAttribute(u32, u8),
+    /// The destination's connection id of QUIC, in hexadecimal digits.
+    QuicConnectionId,
 }
 
 /// The slot of [`Source::Host`], in every set.

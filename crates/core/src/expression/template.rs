@@ -68,11 +68,6 @@ impl Template {
         Ok(Self { parts, purpose, reads_request, reads_response, reads_datagram })
     }
 
-    /// Whether it reads `datagram.*`: requests and connections have none.
-    pub fn reads_datagram(&self) -> bool {
-        self.reads_datagram
-    }
-
     /// Whether it reads `request.*`: a connection that is relayed has none.
     pub fn reads_request(&self) -> bool {
         self.reads_request
@@ -81,6 +76,11 @@ impl Template {
     /// Whether it reads `response.*`, and so can only be rendered when there is a response.
     pub fn reads_response(&self) -> bool {
         self.reads_response
+    }
+
+    /// Whether it is read of a datagram: requests and connections have none.
+    pub fn reads_datagram(&self) -> bool {
+        self.reads_datagram
     }
 
     /// The text that it always makes, if there is no expression in it.

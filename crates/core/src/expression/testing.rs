@@ -8,7 +8,8 @@ use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
 use weir_http::path::PathForm;
 
 use super::{
-    DataSet, DataSets, Evaluation, Facts, Fields, Phase, ResponseFacts, Scope, Slots, TlsFacts,
+    DataSet, DataSets, DatagramFacts, Evaluation, Facts, Fields, Phase, ResponseFacts, Scope,
+    Slots, TlsFacts,
 };
 
 /// See [`Sample::new`].
@@ -19,6 +20,7 @@ pub struct Sample {
     response: ResponseHead,
     pub client: Option<SocketAddr>,
     pub tls: Option<TlsFacts<'static>>,
+    pub datagram: Option<DatagramFacts<'static>>,
     pub data: DataSets,
     pub slots: Slots,
 }
@@ -41,6 +43,7 @@ impl Sample {
             response: ResponseHead::new(),
             client: Some("192.0.2.1:40000".parse().unwrap()),
             tls: None,
+            datagram: None,
             data: data_sets(),
             slots: Slots::new(),
         };
@@ -54,7 +57,8 @@ impl Sample {
 
     /// For expressions that may read everything.
     pub fn scope(&mut self) -> Scope<'_> {
-        Scope { phase: Phase::Response, data: &self.data, slots: &mut self.slots }
+        let (phase, has_datagrams) = (Phase::Response, true);
+        Scope { phase, has_datagrams, data: &self.data, slots: &mut self.slots }
     }
 
     pub fn facts(&self) -> Facts<'_> {
@@ -66,6 +70,7 @@ impl Sample {
             scheme: if self.tls.is_some() { Scheme::Https } else { Scheme::Http },
             tls: self.tls,
             response: Some(ResponseFacts { head: &self.response, input: &self.response_input }),
+            datagram: self.datagram.as_ref(),
         }
     }
 

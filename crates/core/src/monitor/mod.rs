@@ -4,7 +4,6 @@
 //! ([`Health::of_member`], [`Health::of_monitors`]) and its traffic has not ejected it ([`Passive`]).
 
 mod active;
-pub mod dns;
 mod passive;
 
 pub use active::{MonitorState, Outcome, Transition};

@@ -14,7 +14,6 @@
 pub mod cookie;
 pub mod keys;
 mod path_parameter;
-pub mod quic;
 #[cfg(test)]
 mod simulation;
 pub mod source;

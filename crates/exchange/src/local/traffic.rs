@@ -541,7 +541,7 @@ fn ask(
             (found.map(Preference::Member), stickiness(found.is_none()))
         }
         Sticky::ConnectionIds(ids) => {
-            let found = ids.find(facts.request_input, now.now_ms());
+            let found = facts.datagram.and_then(|it| ids.find(it.bytes, now.now_ms()));
             (found.map(Preference::Member), stickiness(found.is_none()))
         }
         Sticky::Passive { name, hash } => key(hash, cookie(facts, name.as_bytes())),

@@ -225,6 +225,7 @@ impl World {
             scheme: Scheme::Http,
             tls: None,
             response: None,
+            datagram: None,
         };
         let now = Clock::at_us(self.now_ms * 1_000);
         let (mut decision, mut scratch, mut held) = (Decision::default(), Vec::new(), Vec::new());

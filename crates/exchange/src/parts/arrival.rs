@@ -62,6 +62,7 @@ impl Arrival<'_> {
             scheme: if self.tls().is_some() { Scheme::Https } else { Scheme::Http },
             tls: self.tls().map(|tls| tls.facts()),
             response: None,
+            datagram: None,
         }
     }
 }

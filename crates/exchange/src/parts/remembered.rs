@@ -95,6 +95,7 @@ impl Remembered {
             scheme: request.scheme,
             tls: request.tls.as_deref().map(ClientTls::facts),
             response: Some(response),
+            datagram: None,
         })
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use weir_core::clock::Clock;
 use weir_core::datagram::Train;
-use weir_core::expression::Facts;
+use weir_core::expression::{DatagramFacts, Facts};
 use weir_core::limit::Admission;
 use weir_core::policy::Decision;
 use weir_http::message::{RequestHead, Scheme};
@@ -97,14 +97,17 @@ impl Tools {
         datagram: &[u8],
         now: Clock,
     ) -> Route {
+        // How long the connection IDs of members are, nothing tells here.
+        let datagram = DatagramFacts { bytes: datagram, quic_id_bytes: 0 };
         let facts = Facts {
             request: &self.head,
-            request_input: datagram,
+            request_input: b"",
             client: Some(client),
             server: asked,
             scheme: Scheme::Http,
             tls: None,
             response: None,
+            datagram: Some(&datagram),
         };
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);

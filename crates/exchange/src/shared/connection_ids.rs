@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use weir_config::snapshot::{ConnectionIdSettings, Pool};
+use weir_core::datagram::quic::{CONNECTION_ID_BYTES_MAX, Header};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
-use weir_core::persistence::quic::{Destination, ID_BYTES_MAX, destination, source};
 use weir_core::persistence::source::Timeout;
 
 use crate::shared::shared_table::{Losses, SourceTable};
@@ -35,7 +35,7 @@ pub struct ConnectionIds {
 /// What a session knows of its member's IDs.
 #[derive(Debug, Clone, Copy)]
 pub struct Learned {
-    bytes: [u8; ID_BYTES_MAX],
+    bytes: [u8; CONNECTION_ID_BYTES_MAX],
     length: u8,
     noted_ms: u64,
 }
@@ -78,34 +78,39 @@ impl ConnectionIds {
 
     /// The member that has given the ID which a client's datagram has.
     pub fn find(&self, datagram: &[u8], now_ms: u64) -> Option<u32> {
-        let to = destination(datagram)?;
+        let header = Header::parse(datagram, 0).ok()?;
+        let is_short = matches!(header, Header::Short { .. });
+        // With a short header, where the ID begins: how long it is, its member alone knows.
+        let bytes = if is_short { &datagram[1..] } else { header.destination().of(datagram) };
         if self.settings.server_id.is_some() {
-            let (Destination::Whole(bytes) | Destination::Begins(bytes)) = to;
             return self.table.find_bytes(self.server_id(bytes)?, now_ms);
         }
-        match to {
-            Destination::Whole(id) => self.table.find_bytes(id, now_ms),
-            Destination::Begins(bytes) => {
-                let lengths = self.lengths.load(Relaxed);
-                let known = (1..=ID_BYTES_MAX).filter(|length| lengths & 1 << length != 0);
-                known
-                    .rev()
-                    .filter_map(|length| bytes.get(..length))
-                    .find_map(|id| self.table.find_bytes(id, now_ms))
-            }
+        if !is_short {
+            return self.table.find_bytes(bytes, now_ms);
         }
+        let lengths = self.lengths.load(Relaxed);
+        let known = (1..=CONNECTION_ID_BYTES_MAX).filter(|length| lengths & 1 << length != 0);
+        known
+            .rev()
+            .filter_map(|length| bytes.get(..length))
+            .find_map(|id| self.table.find_bytes(id, now_ms))
     }
 
     /// A member has sent this: the ID that it tells is its own.
     pub fn learn(&self, datagram: &[u8], member: u32, now_ms: u64) -> Option<Learned> {
-        let whole = source(datagram)?;
+        // In the negotiation of versions a server says back what its client has chosen.
+        let Ok(Header::Long(header)) = Header::parse(datagram, 0) else { return None };
+        let whole = header.source.of(datagram);
+        if !(1..=CONNECTION_ID_BYTES_MAX).contains(&whole.len()) {
+            return None;
+        }
         let id = match self.settings.server_id {
             Some(_) => self.server_id(whole)?,
             None => whole,
         };
         self.lengths.fetch_or(1 << id.len(), Relaxed);
         self.table.remember_bytes(id, member, now_ms);
-        let mut bytes = [0; ID_BYTES_MAX];
+        let mut bytes = [0; CONNECTION_ID_BYTES_MAX];
         bytes[..id.len()].copy_from_slice(id);
         Some(Learned { bytes, length: id.len() as u8, noted_ms: now_ms })
     }
@@ -148,6 +153,22 @@ mod tests {
     fn answer(id: &[u8]) -> Vec<u8> {
         let head = [&[0xC0, 0, 0, 0, 1, 0][..], &[id.len() as u8], id];
         head.concat()
+    }
+
+    #[test]
+    fn what_names_no_connection_is_not_learned() {
+        let ids = ids(None);
+        assert!(ids.learn(&answer(b""), 1, 0).is_none(), "an empty ID");
+        let negotiation = [&b"\x80\0\0\0\0\x00\x04four"[..], &[0, 0, 0, 1]].concat();
+        assert!(ids.learn(&negotiation, 1, 0).is_none(), "a negotiation of versions");
+        let mut unknown = answer(&[7; 21]);
+        assert!(ids.learn(&unknown, 1, 0).is_none(), "longer than version 1 allows");
+        unknown[1] = 0x0a;
+        assert!(ids.learn(&unknown, 1, 0).is_none(), "longer than what is remembered");
+        for length in 0..answer(b"four").len() {
+            assert!(ids.learn(&answer(b"four")[..length], 1, 0).is_none(), "{length}");
+        }
+        assert_eq!(ids.find(&short(b"four"), 0), None);
     }
 
     fn short(id: &[u8]) -> Vec<u8> {

@@ -1,9 +1,10 @@
 //! Probes against small servers that do what members do on bad days.
 
-mod datagram;
+mod dns;
 mod grpc;
 mod script;
 mod tcp;
+mod udp;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,7 @@ fn http() -> HttpProbe {
 }
 
 fn substring(text: &str) -> Option<BodyMatch> {
-    Some(BodyMatch::Substring(text.into()))
+    Some(BodyMatch::Substring(text.as_bytes().into()))
 }
 
 /// A server that reads a request head, sends `answer` and, after `linger_ms`, closes.

@@ -26,7 +26,11 @@ async fn talker(greeting: &str, question: &str, answer: &str, linger_ms: u64) ->
 }
 
 fn probe(send: Option<&str>, receive: &str) -> TcpProbe {
-    TcpProbe { send: send.map(Into::into), receive: substring(receive), drain_on: None }
+    TcpProbe {
+        send: send.map(|text| text.as_bytes().into()),
+        receive: substring(receive),
+        drain_on: None,
+    }
 }
 
 #[tokio::test]

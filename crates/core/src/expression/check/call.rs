@@ -8,7 +8,7 @@ use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network};
 use crate::expression::ast::{Node, Word};
 use crate::expression::data::{SEARCHED_TEXTS_BYTES_MAX, Texts};
-use crate::expression::names::{self, Function, Group, Method};
+use crate::expression::names::{self, Function, Method};
 use crate::expression::plan::{Number, Test, Text, TextRelation, Trait};
 
 impl Checker<'_, '_> {
@@ -20,8 +20,10 @@ impl Checker<'_, '_> {
         arguments: &[Node],
     ) -> Checked<Typed<'static>> {
         let receiver = self.typed(of)?;
-        if let Typed::Group(Group::Datagram) = receiver {
-            return self.datagram_method(name, arguments);
+        if let Typed::Group(group) = receiver
+            && let Some((_, reader)) = group.readers().iter().find(|(known, _)| *known == name.text)
+        {
+            return self.reader(*reader, name, arguments);
         }
         let Some(method) = names::method(&name.text) else {
             return Err(unknown_method(name, &receiver));
@@ -170,7 +172,7 @@ impl Checker<'_, '_> {
     }
 }
 
-pub(super) fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
+fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
     match arguments {
         [argument] => Ok(argument),
         _ => Err(wrong_number(name, "one argument", arguments)),
@@ -191,8 +193,13 @@ pub(super) fn wrong_number(name: &Word, wanted: &str, arguments: &[Node]) -> Exp
 
 fn unknown_method(name: &Word, receiver: &Typed) -> ExpressionError {
     let message = format!("{} has no method `{}`", receiver.describe(), name.text);
+    let readers = match receiver {
+        Typed::Group(group) => group.readers(),
+        _ => &[],
+    };
+    let methods = names::METHODS.iter().map(|(name, _)| *name);
     ExpressionError::new(name.range.clone(), message)
-        .suggest(&name.text, names::METHODS.iter().map(|(name, _)| *name))
+        .suggest(&name.text, readers.iter().map(|(name, _)| *name).chain(methods))
 }
 
 fn unknown_function(name: &Word) -> ExpressionError {

@@ -1,58 +1,74 @@
-//! What is called on a datagram.
+//! What is read of a datagram.
 
-use super::call::{one_argument, wrong_number};
+use std::ops::Range;
+
+use super::call::wrong_number;
 use super::{Checked, Checker, Typed};
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Kind, Node, Word};
-use crate::expression::datagram::{LENGTH_MAX, OFFSET_MAX, Part};
-use crate::expression::names::{DATAGRAM_METHODS, DatagramMethod};
+use crate::expression::names::{Group, Reader};
 use crate::expression::plan::Text;
 use crate::expression::slots::Source;
 
+/// Largest payload of a datagram, and so the largest offset that means something.
+const OFFSET_BYTES_MAX: u16 = u16::MAX;
+/// Bytes of a datagram that one text may have: twice as many digits.
+const READ_BYTES_MAX: u16 = 1024;
+
+/// That a group is read of datagrams, and there are none.
+pub(super) fn no_datagram(group: Group, range: &Range<usize>) -> ExpressionError {
+    let message = format!("`{}` is read of datagrams, and there is none here", group.path());
+    ExpressionError::new(range.clone(), message).help(
+        "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence \
+         of type hash",
+    )
+}
+
 impl Checker<'_, '_> {
-    /// `datagram.name(arguments)`
-    pub(super) fn datagram_method(
+    /// `datagram.bytes(offset, length)` and its like.
+    pub(super) fn reader(
         &mut self,
+        reader: Reader,
         name: &Word,
         arguments: &[Node],
     ) -> Checked<Typed<'static>> {
-        let found = DATAGRAM_METHODS.iter().find(|(known, _)| *known == name.text);
-        let Some((_, method)) = found else {
-            let message = format!("datagram has no method `{}`", name.text);
-            return Err(ExpressionError::new(name.range.clone(), message)
-                .suggest(&name.text, DATAGRAM_METHODS.iter().map(|(name, _)| *name)));
+        let [first, second] = arguments else {
+            return Err(wrong_number(name, "two arguments", arguments));
         };
-        let part = match method {
-            DatagramMethod::Bytes => {
-                let [offset, length] = arguments else {
-                    return Err(wrong_number(name, "two arguments", arguments));
-                };
-                let offset = number(offset, "an offset", 0..=OFFSET_MAX)?;
-                let length = number(length, "a length", 1..=LENGTH_MAX)?;
-                Part::Bytes { offset: offset as u16, length: length as u16 }
-            }
-            DatagramMethod::Line => {
-                let argument = one_argument(name, arguments)?;
-                let line = self.literal(argument, "the name of a line")?;
-                Part::Line(line.to_ascii_lowercase().into())
-            }
-            DatagramMethod::Attribute => {
-                let argument = one_argument(name, arguments)?;
-                Part::Attribute(number(argument, "the number of an attribute", 1..=255)? as u8)
-            }
+        let source = match reader {
+            Reader::Bytes => Source::DatagramBytes(
+                self.number(first, "an offset", 0, OFFSET_BYTES_MAX)?,
+                self.number(second, "a length", 1, READ_BYTES_MAX)?,
+            ),
+            Reader::VendorAttribute => Source::RadiusVendorAttribute(
+                self.number(first, "the number of a vendor", 1, 0x00ff_ffff)?,
+                self.number(second, "the number of an attribute", 1, u8::MAX)?,
+            ),
         };
-        Ok(Typed::Text(Text::Slot(self.scope.slots.of(Source::Datagram(part)))))
+        Ok(Typed::Text(Text::Slot(self.scope.slots.of(source))))
     }
-}
 
-/// A number that is written out and within these bounds.
-fn number(node: &Node, what: &str, bounds: std::ops::RangeInclusive<i64>) -> Checked<i64> {
-    match node.kind {
-        Kind::Integer(value) if bounds.contains(&value) => Ok(value),
-        _ => {
-            let (least, most) = (bounds.start(), bounds.end());
-            let message = format!("{what} is written out here, from {least} to {most}");
-            Err(ExpressionError::new(node.range.clone(), message))
-        }
+    /// The slot of `radius.attributes[number]`.
+    pub(super) fn radius_attribute(&mut self, key: &Node) -> Checked<u32> {
+        let number = self.number(key, "the number of an attribute", 1, u8::MAX)?;
+        Ok(self.scope.slots.of(Source::RadiusAttribute(number)))
+    }
+
+    /// An integer that must be written out.
+    fn number<T>(&mut self, node: &Node, what: &str, min: T, max: T) -> Checked<T>
+    where
+        T: TryFrom<i64> + PartialOrd + std::fmt::Display,
+    {
+        let Kind::Integer(value) = node.kind else {
+            // What does not even make sense by itself is told first.
+            self.typed(node)?;
+            let message = format!("{what} is written out, as an integer");
+            return Err(ExpressionError::new(node.range.clone(), message));
+        };
+        let fitting = T::try_from(value).ok().filter(|value| (&min..=&max).contains(&value));
+        fitting.ok_or_else(|| {
+            let message = format!("{what} is from {min} to {max}, not {value}");
+            ExpressionError::new(node.range.clone(), message)
+        })
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct Checker<'c, 's> {
     pub reads_request: bool,
     /// A part that was checked reads `response.*`.
     pub reads_response: bool,
-    /// A part that was checked reads `datagram.*`.
+    /// A part that was checked is read of a datagram.
     pub reads_datagram: bool,
 }
 
@@ -180,7 +180,12 @@ impl<'c, 's> Checker<'c, 's> {
             self.scope.slots.note_server();
         }
         self.reads_request |= group == Group::Request;
-        self.reads_datagram |= group == Group::Datagram;
+        if group.is_of_datagrams() {
+            if !self.scope.has_datagrams {
+                return Err(datagram::no_datagram(group, range));
+            }
+            self.reads_datagram = true;
+        }
         Ok(Typed::Group(group))
     }
 
@@ -193,6 +198,11 @@ impl<'c, 's> Checker<'c, 's> {
             Typed::Group(group) => match group.member(text) {
                 Some(member) => self.member(member, &name.range),
                 None => {
+                    if group.readers().iter().any(|(known, _)| known == text) {
+                        let path = group.path();
+                        let help = format!("it is called with two numbers: `{path}.{text}(…, …)`");
+                        return Err(error(format!("{path} has no field `{text}`")).help(help));
+                    }
                     let names = group.members().iter().map(|(name, _)| *name);
                     let message = format!("{} has no field `{text}`", group.path());
                     Err(error(message).suggest(text, names))
@@ -200,8 +210,12 @@ impl<'c, 's> Checker<'c, 's> {
             },
             Typed::Keyed(keyed) => {
                 let path = keyed.path();
-                Err(error(format!("{path} is read by a name in brackets"))
-                    .help(format!("write `{path}['{text}']`")))
+                let key = match keyed {
+                    Keyed::RadiusAttribute => keyed.sample_key().to_owned(),
+                    _ => format!("'{text}'"),
+                };
+                Err(error(format!("{path} is read by {}", keyed.key()))
+                    .help(format!("write `{path}[{key}]`")))
             }
             Typed::Data => Err(error("data sets are named in brackets".into())
                 .help(format!("write `data['{text}']`"))),
@@ -222,6 +236,9 @@ impl<'c, 's> Checker<'c, 's> {
             Member::Address(fact) => Typed::Address(Address::Fact(fact)),
             Member::Host => Typed::Text(Text::Slot(HOST)),
             Member::Target => Typed::Text(Text::Slot(self.scope.slots.of(Source::Target))),
+            Member::QuicConnectionId => {
+                Typed::Text(Text::Slot(self.scope.slots.of(Source::QuicConnectionId)))
+            }
             Member::Keyed(keyed) => Typed::Keyed(keyed),
             Member::Group(group) => self.group(group, range)?,
         })
@@ -230,6 +247,9 @@ impl<'c, 's> Checker<'c, 's> {
     /// `of[key]`
     fn index(&mut self, of: &Node, key: &Node) -> Checked<Typed<'static>> {
         match self.typed(of)? {
+            Typed::Keyed(Keyed::RadiusAttribute) => {
+                Ok(Typed::Text(Text::Slot(self.radius_attribute(key)?)))
+            }
             Typed::Keyed(keyed) => {
                 let name = self.literal(key, "a name in brackets")?;
                 Ok(Typed::Text(Text::Slot(self.slot(keyed, &name, &key.range)?)))
@@ -258,7 +278,7 @@ impl<'c, 's> Checker<'c, 's> {
 
     /// The slot of a header, a parameter or a cookie.
     fn slot(&mut self, keyed: Keyed, name: &str, range: &Range<usize>) -> Checked<u32> {
-        let is_header = matches!(keyed, Keyed::Header | Keyed::ResponseHeader);
+        let is_header = matches!(keyed, Keyed::Header | Keyed::ResponseHeader | Keyed::SipHeader);
         if is_header && !weir_http::is_token(name.as_bytes()) {
             let message = format!("no header can be called `{}`", name.escape_debug());
             return Err(ExpressionError::new(range.clone(), message));
@@ -269,6 +289,12 @@ impl<'c, 's> Checker<'c, 's> {
             // Header names match without regard to case, so that one spelling is enough.
             Keyed::Header => Source::Header(name.to_ascii_lowercase().into()),
             Keyed::ResponseHeader => Source::ResponseHeader(name.to_ascii_lowercase().into()),
+            Keyed::SipHeader => Source::SipHeader(name.to_ascii_lowercase().into()),
+            // Numbered, which the callers have seen to.
+            Keyed::RadiusAttribute => {
+                let message = format!("{} is read by {}", keyed.path(), keyed.key());
+                return Err(ExpressionError::new(range.clone(), message));
+            }
         };
         Ok(self.scope.slots.of(source))
     }
@@ -289,10 +315,17 @@ fn mismatch(node: &Node, wanted: &str, found: &Typed) -> ExpressionError {
     let message = format!("{wanted} is wanted here, and this is {}", found.describe());
     let error = ExpressionError::new(node.range.clone(), message);
     match found {
-        Typed::Keyed(keyed) => error.help(format!("write `{}['…']`", keyed.path())),
+        Typed::Keyed(keyed) => {
+            error.help(format!("write `{}[{}]`", keyed.path(), keyed.sample_key()))
+        }
         Typed::Group(group) => match group.members().first() {
             Some((name, _)) => error.help(format!("for example `{}.{name}`", group.path())),
-            None => error,
+            None => match group.readers().first() {
+                Some((name, _)) => {
+                    error.help(format!("for example `{}.{name}(…, …)`", group.path()))
+                }
+                None => error,
+            },
         },
         Typed::Address(_) if wanted == "text" => {
             error.help("`string(…)` makes text of an address or an integer")

@@ -7,6 +7,7 @@ use super::{Checked, Checker, Typed};
 use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network, NetworkError};
 use crate::expression::ast::{Kind, Node, Relation};
+use crate::expression::names::Keyed;
 use crate::expression::plan::{Address, Order, Test, Text, TextRelation, Trait};
 use crate::expression::text_set::TextSet;
 
@@ -69,7 +70,10 @@ impl Checker<'_, '_> {
                 let networks = self.network_literals(nodes)?;
                 Test::AddressIn(address, Arc::new(AddressSet::new(networks)))
             }
-            (Typed::Text(_), Typed::Keyed(keyed)) => {
+            (Typed::Integer(_), Typed::Keyed(Keyed::RadiusAttribute)) => {
+                Test::Present(self.radius_attribute(left)?)
+            }
+            (Typed::Text(_), Typed::Keyed(keyed)) if keyed != Keyed::RadiusAttribute => {
                 let name = self.literal(left, "the name that is looked for")?;
                 Test::Present(self.slot(keyed, &name, &left.range)?)
             }
@@ -85,6 +89,9 @@ impl Checker<'_, '_> {
                 return Err(match (member, set) {
                     (_, Typed::Text(_)) => {
                         error.help("`text.contains(part)` looks for a part of a text")
+                    }
+                    (Typed::Text(_), Typed::Keyed(Keyed::RadiusAttribute)) => {
+                        error.help("write a number: `44 in radius.attributes`")
                     }
                     (Typed::Address(_), Typed::Network(_)) => {
                         error.help("write `cidr('…').containsIP(…)`")

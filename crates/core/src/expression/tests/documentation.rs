@@ -1,6 +1,6 @@
 //! What the users' documentation says is so.
 
-use crate::expression::names::{DATAGRAM_METHODS, FUNCTIONS, Group, METHODS, ROOTS};
+use crate::expression::names::{FUNCTIONS, Group, METHODS, ROOTS};
 use crate::expression::testing::Sample;
 use crate::expression::{
     Condition, NESTING_MAX, NODES_MAX, Purpose, TEXT_LENGTH_BYTES_MAX, Template,
@@ -39,7 +39,11 @@ fn every_name_is_described() {
     {
         missing.push(format!("`{}.{name}", group.path()));
     }
-    missing.extend(DATAGRAM_METHODS.iter().map(|(name, _)| format!("`datagram.{name}(")));
+    for (group, (name, _)) in
+        ROOTS.into_iter().flat_map(|group| group.readers().iter().map(move |it| (group, it)))
+    {
+        missing.push(format!("`{}.{name}(", group.path()));
+    }
     missing.extend(METHODS.iter().map(|(name, _)| format!(".{name}(")));
     missing.extend(FUNCTIONS.iter().map(|(name, _)| format!("`{name}(")));
     missing.retain(|name| !DOCUMENT.contains(name.as_str()));

@@ -195,7 +195,7 @@ fn a_condition_tells_whether_it_needs_the_response() {
         assert_eq!(condition.reads_response(), expected, "{text}");
     }
     let Sample { data, slots, .. } = &mut sample;
-    let mut scope = Scope { phase: Phase::Request, data, slots };
+    let mut scope = Scope { phase: Phase::Request, has_datagrams: false, data, slots };
     let error = Condition::compile("response.status == 200", &mut scope).unwrap_err();
     assert_eq!(error.range, 0..8);
 }

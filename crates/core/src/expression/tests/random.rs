@@ -327,7 +327,8 @@ fn compiled_expressions_agree_with_the_plain_evaluator() {
     let mut reference = Reference::default();
     let (mut held, mut conditions) = (0, 0);
     for _ in 0..CASES / BATCH {
-        let mut scope = Scope { phase: Phase::Response, data: &data, slots: &mut slots };
+        let mut scope =
+            Scope { phase: Phase::Response, has_datagrams: false, data: &data, slots: &mut slots };
         let batch: Vec<(String, Compiled)> = (0..BATCH)
             .map(|_| {
                 let depth = random.below(4);

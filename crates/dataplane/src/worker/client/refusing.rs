@@ -39,6 +39,7 @@ impl Desk<'_> {
             scheme: if client.tls.is_some() { Scheme::Https } else { Scheme::Http },
             tls: client.tls.as_deref().map(ClientTls::facts),
             response: Some(ResponseFacts { head: &head, input: b"" }),
+            datagram: None,
         };
         let mut decision = self.world.tools.response_decision.take().unwrap_or_default();
         let mut fields = traffic.fields();

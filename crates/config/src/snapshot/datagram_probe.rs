@@ -1,0 +1,57 @@
+//! Probes by datagrams.
+
+use std::sync::Arc;
+
+use super::BodyMatch;
+
+/// What a udp monitor sends and expects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UdpProbe {
+    /// The datagram.
+    pub send: Arc<[u8]>,
+    /// What the answer must have; `None`: any will do.
+    pub receive: Option<BodyMatch>,
+    /// What in it asks for a drain; looked for before `receive`.
+    pub drain_on: Option<BodyMatch>,
+    /// Whether no answer is a pass.
+    pub is_silence_fine: bool,
+}
+
+/// What a dns monitor asks and expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsProbe {
+    /// The name that is asked for.
+    pub name: Arc<str>,
+    /// The type of the records.
+    pub record: DnsRecord,
+    /// The code that the answer must have.
+    pub rcode: DnsRcode,
+    /// What one of the records must be, as text.
+    pub value: Option<Arc<str>>,
+}
+
+/// Types of DNS records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the names of the registry")]
+pub enum DnsRecord {
+    A,
+    Aaaa,
+    Cname,
+    Mx,
+    Ns,
+    Ptr,
+    Soa,
+    Srv,
+    Txt,
+}
+
+/// Response codes of DNS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the names of the registry")]
+pub enum DnsRcode {
+    NoError,
+    NxDomain,
+    Refused,
+    ServFail,
+    NotImp,
+}

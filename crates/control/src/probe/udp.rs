@@ -1,0 +1,76 @@
+//! Probes by datagrams: a socket of its own for each, connected, so that it hears from the member alone and is told
+//! when nobody listens there (ICMP).
+
+use std::io;
+use std::net::SocketAddr;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use tokio::net::UdpSocket;
+use weir_config::snapshot::{ProxyVersion, UdpProbe};
+use weir_core::monitor::Outcome;
+use weir_event_loop::sockets::{Source, bind_source};
+use weir_http::proxy_protocol::{ProxyHeader, write_v2};
+
+use super::answer::has;
+use super::{BODY_SIZE_MAX, Deadline, Failure, Step};
+
+/// How a probe's datagram gets to its member.
+pub(super) struct Way {
+    pub address: SocketAddr,
+    pub source: Option<Source>,
+    /// What sessions begin with at this member.
+    pub proxy_protocol: Option<ProxyVersion>,
+}
+
+impl Way {
+    /// Sends a datagram from a socket of its own, which hears the answer.
+    pub async fn send(&self, bytes: &[u8], deadline: Deadline) -> Result<UdpSocket, Failure> {
+        let socket = connect(self.address, self.source).await.map_err(Failure::connecting)?;
+        let mut out = Vec::new();
+        // Version 1 cannot tell of datagrams: no member expects it in them.
+        if self.proxy_protocol == Some(ProxyVersion::V2) {
+            write_v2(&ProxyHeader::Local, false, &mut out)
+                .map_err(|error| Failure::Local(io::Error::other(error.to_string())))?;
+        }
+        out.extend_from_slice(bytes);
+        let sent = deadline.within(Step::Listening, socket.send(&out)).await?;
+        sent.map_err(Failure::connecting)?;
+        Ok(socket)
+    }
+}
+
+/// Sends a datagram, and judges the first that comes back.
+pub(super) async fn ask(
+    way: &Way,
+    probe: &UdpProbe,
+    deadline: Deadline,
+) -> Result<Outcome, Failure> {
+    let socket = way.send(&probe.send, deadline).await?;
+    // As large as a datagram can be.
+    let mut answer = vec![0; BODY_SIZE_MAX];
+    let length = match deadline.within(Step::Listening, socket.recv(&mut answer)).await {
+        Err(Failure::Timeout(..)) if probe.is_silence_fine => return Ok(Outcome::Passed),
+        received => received?.map_err(Failure::connecting)?,
+    };
+    let answer = &answer[..length];
+    if probe.drain_on.as_ref().is_some_and(|asking| has(answer, asking)) {
+        return Ok(Outcome::Drain);
+    }
+    match &probe.receive {
+        Some(expected) if !has(answer, expected) => Err(Failure::Answer),
+        _ => Ok(Outcome::Passed),
+    }
+}
+
+/// A socket that talks to this address alone, from a port that the kernel picks, of the source's if that has any.
+pub(super) async fn connect(address: SocketAddr, source: Option<Source>) -> io::Result<UdpSocket> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
+    if let Some(source) = source {
+        bind_source(&socket, source)?;
+    }
+    let socket = UdpSocket::from_std(socket.into())?;
+    socket.connect(address).await?;
+    Ok(socket)
+}

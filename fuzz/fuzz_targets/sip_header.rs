@@ -1,0 +1,7 @@
+#![no_main]
+//! Header fields of SIP: in front of the empty line, the same by the long and the short name.
+
+#[path = "../../crates/core/tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|datagram: &[u8]| invariants::sip(datagram));
