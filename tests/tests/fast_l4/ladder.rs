@@ -110,6 +110,13 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.configure(", deny: [ 10.77.1.2 ]", rest);
     network.start();
     assert!(network.try_connect("10.77.1.1:80").is_none());
+    // A configuration that cannot be in force takes no guard away.
+    network.configure(", deny: [ 10.77.1.2 ]", &rest.replace("10.77.1.1:80", "10.99.9.9:80"));
+    network.weir().signal(rustix::process::Signal::HUP);
+    eventually("it is refused", STEP_TIMEOUT, || {
+        network.weir().output().contains("was not reloaded")
+    });
+    assert!(network.try_connect("10.77.1.1:80").is_none(), "the guard is gone");
     network.configure(", deny: [ 10.77.1.3 ]", rest);
     network.reload();
     network.connect("10.77.1.1:80").echo();

@@ -51,6 +51,8 @@ pub struct PacketPlane {
     /// What was told of the ladder last.
     told: Vec<String>,
     is_kept_at_exit: bool,
+    /// Whether what is in force wants packets; `None`: nothing is in force yet.
+    is_wanted: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,7 @@ impl PacketPlane {
             running: None,
             told: Vec::new(),
             is_kept_at_exit: false,
+            is_wanted: None,
         }
     }
 
@@ -127,6 +130,7 @@ impl PacketPlane {
             !packets.servers.is_empty() || packets.path.guards() && self.has_packets()
         });
         self.is_kept_at_exit = packets.is_some_and(|packets| packets.path.is_kept_at_exit);
+        self.is_wanted = Some(is_wanted);
         if is_wanted {
             if let Some(running) = &self.running {
                 running.tell(Command::InForce(Arc::clone(table)));
@@ -144,7 +148,11 @@ impl PacketPlane {
     /// Back to what is in force, after a configuration that came to nothing.
     pub fn restore(&mut self, table: &LiveTable) {
         match &table.snapshot.packets {
-            Some(packets) if !packets.servers.is_empty() => {
+            // Guards that never held, for want of packets, are not had by now either.
+            Some(packets)
+                if !packets.servers.is_empty()
+                    || packets.path.guards() && self.is_wanted != Some(false) =>
+            {
                 if let Err(why) = self.have(packets) {
                     self.events.error("packet path", format_args!("is not as before: {why}"));
                 }
