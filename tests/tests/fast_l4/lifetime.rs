@@ -141,3 +141,24 @@ fn flows_that_rest_are_ended_and_told() {
     eventually("the flow is ended", STEP_TIMEOUT, || network.flows(&[]).is_empty());
     assert!(connection.try_echo().is_err(), "the client was not told");
 }
+
+#[test]
+fn flows_that_are_to_be_kept_outlast_an_end_before_the_first_probes_are_in() {
+    let Some(mut network) = Network::make() else { return };
+    let server = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");
+    network.configure(", on_exit: keep", &format!("{server}{POOL}"));
+    network.start();
+    let mut connections = connect_to_both(&network);
+    network.end();
+    // Probes of the second process are taken, and not answered.
+    let _silent = [network.listen("10.77.2.2:9100"), network.listen("10.77.2.3:9100")];
+    let monitor = "monitors: [ { type: http, port: 9100, interval: 60s, timeout: 30s } ]";
+    let pool = format!("pools: {{ p: {{ members: [ {FIRST}, {SECOND} ], {monitor} }} }}\n");
+    network.configure(", on_exit: keep", &format!("{server}{pool}"));
+    network.start_until(&[], "waits for the first probes");
+    network.end();
+    assert!(network.has_pins(), "the path was detached");
+    for connection in &mut connections {
+        connection.echo();
+    }
+}

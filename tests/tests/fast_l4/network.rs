@@ -63,11 +63,15 @@ impl Network {
         Some(network)
     }
 
+    /// Listens there, and takes nothing.
+    pub fn listen(&self, address: &str) -> TcpListener {
+        let bind = || TcpListener::bind(at(address)).expect("a member's address");
+        self.namespaces.within("server", bind)
+    }
+
     /// Serves there: tells each connection `LOCAL REMOTE`, and then sends back what comes.
     pub fn serve(&self, address: &str) {
-        let listener = self
-            .namespaces
-            .within("server", || TcpListener::bind(at(address)).expect("a member's address"));
+        let listener = self.listen(address);
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 thread::spawn(move || {
@@ -106,6 +110,13 @@ impl Network {
     /// Starts weir, and waits until it serves. `before`: the words in front of its command.
     #[track_caller]
     pub fn start_as(&mut self, before: &[&str]) {
+        self.start_until(before, " serves ");
+        self.wait_until_the_kernel_knows();
+    }
+
+    /// Starts weir, and waits until it says this.
+    #[track_caller]
+    pub fn start_until(&mut self, before: &[&str], says: &str) {
         let nsenter = tools::find("nsenter").expect("nsenter");
         let namespace = format!("--net=/run/netns/{}", self.namespaces.name("adc"));
         let (weir, file) = (weir_binary().to_string_lossy(), self.file());
@@ -115,12 +126,11 @@ impl Network {
         self.starts += 1;
         let log = self.directory.path().join(format!("output-{}.log", self.starts));
         let mut process = Process::start(&nsenter, &words, &log);
-        eventually("weir serves", STEP_TIMEOUT, || {
+        eventually(&format!("weir says {says}"), STEP_TIMEOUT, || {
             assert!(process.exited().is_none(), "{}", process.output());
-            process.output().contains(" serves ")
+            process.output().contains(says)
         });
         self.weir = Some(process);
-        self.wait_until_the_kernel_knows();
     }
 
     /// The packet path does what the configuration in force says.

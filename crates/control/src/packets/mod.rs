@@ -88,6 +88,9 @@ impl PacketPlane {
     /// Decides which virtual servers of the snapshot are served by packets, and makes the others ones of sockets.
     pub fn settle(&mut self, snapshot: &mut Snapshot) {
         let Some(packets) = &mut snapshot.packets else { return };
+        if self.is_wanted.is_none() {
+            self.is_kept_at_exit = packets.path.is_kept_at_exit;
+        }
         if let Err(why) = self.have(packets) {
             let proxies = packets.fall(&why);
             snapshot.virtual_servers.extend(proxies);
@@ -236,7 +239,12 @@ impl PacketPlane {
     /// Ends it now, and waits until it has.
     pub fn stop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.stop(if self.is_kept_at_exit { Exit::Keep } else { Exit::Detach });
+            running.stop(match (self.is_kept_at_exit, self.is_wanted) {
+                (false, _) => Exit::Detach,
+                // What this process has made serves nobody yet; what it has taken over does.
+                (true, None) => Exit::Abandon,
+                (true, Some(_)) => Exit::Keep,
+            });
         }
     }
 }
