@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use weir_control::packets::{Detached, detach_leftovers};
 
 use crate::admin::client::{Error, segment};
 use crate::admin::model::{EndedFlows, Flow, Flows};
@@ -205,14 +206,8 @@ fn end(arguments: &EndArguments) -> Result<String, Error> {
 }
 
 fn detach(name: Option<&str>) -> ExitCode {
-    match weir_control::packets::detach_leftovers(name) {
-        Ok(removed) if removed.is_empty() => {
-            admin::print("weir l4 detach", "nothing is left in the kernel\n")
-        }
-        Ok(removed) => {
-            let names = removed.iter().map(|name| format!("removed the packet path {name}\n"));
-            admin::print("weir l4 detach", &names.collect::<String>())
-        }
+    match detach_leftovers(name) {
+        Ok(detached) => admin::print("weir l4 detach", &told(&detached)),
         Err(error) => {
             output::tell(format_args!("weir l4 detach: {error}\n"));
             ExitCode::from(EXIT_REFUSED)
@@ -220,9 +215,34 @@ fn detach(name: Option<&str>) -> ExitCode {
     }
 }
 
+/// What was removed, and what was not.
+fn told(detached: &Detached) -> String {
+    let Detached { removed, in_use } = detached;
+    let mut text: String =
+        removed.iter().map(|name| format!("removed the packet path {name}\n")).collect();
+    if removed.is_empty() {
+        text = "nothing is left in the kernel\n".into();
+    }
+    for name in in_use {
+        text += &format!("the packet path {name} is in use by a running weir, and stays\n");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_use_is_told() {
+        let mut detached = Detached::default();
+        assert_eq!(told(&detached), "nothing is left in the kernel\n");
+        detached.removed.push("old".into());
+        detached.in_use.push("edge".into());
+        let text = "removed the packet path old\n\
+                    the packet path edge is in use by a running weir, and stays\n";
+        assert_eq!(told(&detached), text);
+    }
 
     #[test]
     fn flows_are_a_table() {

@@ -25,6 +25,15 @@ pub(super) fn folder(name: &str) -> PathBuf {
     Path::new(PINS).join(name)
 }
 
+/// What there is of one that may be there.
+#[derive(Debug)]
+pub(super) enum Present {
+    Absent,
+    /// Another process has it.
+    InUse,
+    Taken(Lock),
+}
+
 impl Lock {
     /// Takes it, or says who has it; `None` while no BPF file system is mounted, where nobody can have one.
     pub fn take(name: &str) -> Result<Option<Self>, String> {
@@ -37,26 +46,35 @@ impl Lock {
         Self::of_folder(name, &folder).map(Some)
     }
 
-    /// Takes one whose folder is there; `None`: there is none.
-    pub fn take_present(name: &str) -> Result<Option<Self>, String> {
-        let folder = folder(name);
+    /// Takes one whose folder is there, of all that are in `pins`.
+    pub fn take_present(pins: &Path, name: &str) -> Result<Present, String> {
+        let folder = pins.join(name);
         if !folder.is_dir() {
-            return Ok(None);
+            return Ok(Present::Absent);
         }
-        Self::of_folder(name, &folder).map(Some)
+        Ok(Self::try_folder(&folder)?.map_or(Present::InUse, Present::Taken))
     }
 
     fn of_folder(name: &str, folder: &Path) -> Result<Self, String> {
+        Self::try_folder(folder)?
+            .ok_or_else(|| format!("{}: give each a `packet_path.name` of its own", in_use(name)))
+    }
+
+    /// `None`: another process has it.
+    fn try_folder(folder: &Path) -> Result<Option<Self>, String> {
         let fail = |error: io::Error| format!("{}: {}", folder.display(), text(&error));
         let file = File::open(folder).map_err(fail)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(format!(
-                "another process has the packet path `{name}`: give each a `packet_path.name` of its own"
-            )),
+            Ok(()) => Ok(Some(Self(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(fail(error.into())),
         }
     }
+}
+
+/// What is said of one that another process has.
+pub(super) fn in_use(name: &str) -> String {
+    format!("another process has the packet path `{name}`")
 }
 
 fn text(error: &io::Error) -> String {

@@ -8,13 +8,13 @@
 //! one that fell is there as any other of `type: tcp`.
 
 mod host;
+mod leftovers;
 mod lock;
 mod plan;
 mod report;
 mod thread;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -27,6 +27,7 @@ use weir_exchange::shared::live::LiveTable;
 use weir_packet::{Attachment, Flow, FlowFilter, Options, RungsAllowed};
 
 pub use host::obstacle;
+pub use leftovers::{Detached, detach_leftovers};
 pub use report::{Board, Ended, Report};
 pub use thread::EndedFlows;
 use thread::{Command, ENDED_FLOWS_MAX, Exit, Keeper, Wanted};
@@ -344,33 +345,3 @@ impl Flows {
 
 /// Why there is no answer.
 const ENDED: &str = "the packet path has ended";
-
-/// Removes what a process left in the kernel that crashed or was told to keep its flows; of all names if none is given. Gives the
-/// names of what was removed. What a running process has stays.
-pub fn detach_leftovers(name: Option<&str>) -> Result<Vec<String>, String> {
-    let names = match name {
-        Some(name) => vec![name.to_owned()],
-        None => left_names()?,
-    };
-    let mut removed = Vec::new();
-    for name in names {
-        let Some(lock) = lock::Lock::take_present(&name)? else { continue };
-        let found = weir_packet::detach_leftovers(Path::new(lock::PINS), Some(&name));
-        removed.extend(found.map_err(|error| error.to_string())?);
-        drop(lock);
-    }
-    Ok(removed)
-}
-
-/// Names of packet paths that are in the kernel, a running process' or not.
-fn left_names() -> Result<Vec<String>, String> {
-    let entries = match std::fs::read_dir(lock::PINS) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(format!("{}: {error}", lock::PINS)),
-    };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    Ok(names)
-}
