@@ -84,7 +84,7 @@ fn vlans() -> Vec<Vlan> {
 }
 
 impl Attacher<'_> {
-    /// Attaches to these interfaces and no others.
+    /// Attaches to these interfaces and no others. One that is not there has no rung.
     pub fn attach(
         &mut self,
         interfaces: &[String],
@@ -95,7 +95,15 @@ impl Attacher<'_> {
         let mut devices = Vec::new();
         let mut attachments = Vec::new();
         for name in interfaces {
-            let index = index_of(name)?;
+            let index = match index_of(name) {
+                Ok(index) => index,
+                Err(Error::Unknown { what }) => {
+                    let refused = vec![Refused { rung: Rung::Tcx, why: what }];
+                    attachments.push(Attachment { interface: name.clone(), rung: None, refused });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let mut refused = Vec::new();
             let mut rung = None;
             let mut refuse =

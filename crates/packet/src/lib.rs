@@ -26,6 +26,7 @@ mod reset;
 mod roster;
 mod sweep;
 
+pub use attach::index_of;
 pub use error::Error;
 pub use path::{
     FLOWS_MAX, Options, PacketPath, RungsAllowed, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now,

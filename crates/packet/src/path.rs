@@ -187,7 +187,7 @@ impl PacketPath {
 
     /// Attaches to these interfaces, each at the best rung that is allowed and that its driver has, and detaches from all others. One
     /// that is attached already gets the programs of this process in one step, without a packet between. Interfaces are those of the
-    /// network namespace of the calling thread; call it again when VLAN devices come or go.
+    /// network namespace of the calling thread, and one that is not there has no rung; call it again when interfaces come or go.
     pub fn attach(
         &mut self,
         interfaces: &[String],

@@ -162,3 +162,42 @@ fn flows_that_are_to_be_kept_outlast_an_end_before_the_first_probes_are_in() {
         connection.echo();
     }
 }
+
+#[test]
+fn interfaces_may_come_later_and_come_back_as_others() {
+    let Some(mut network) = Network::make() else { return };
+    let rest =
+        format!("{}{POOL}", server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }"));
+    let both = "xdp on clients, xdp on servers";
+    network.configure(", on_exit: keep, interfaces: [ clients, servers ]", &rest);
+    network.start();
+    let mut connections = connect_to_both(&network);
+    network.end();
+    // The flows of a former process outlast a start without one of the interfaces.
+    network.configure(", on_exit: keep, interfaces: [ clients, servers, later ]", &rest);
+    network.start();
+    assert_eq!(network.server("a")["rungs"], both);
+    let later = network.status()["packet_path"]["interfaces"][2].clone();
+    assert_eq!(later["refused"]["tcx"], "there is no interface later", "{later}");
+    for connection in &mut connections {
+        connection.echo();
+    }
+    for _ in 0..2 {
+        network.shell("adc", "ip link add later type bridge; ip link set dev later up");
+        eventually("it is attached to", STEP_TIMEOUT, || {
+            network.server("a")["rungs"] == format!("{both}, tcx on later")
+        });
+        network.shell("adc", "ip link del later");
+        eventually("it is gone", STEP_TIMEOUT, || network.server("a")["rungs"] == both);
+    }
+    // Settings that change while it is missing change nothing else.
+    network.configure(
+        ", on_exit: keep, rungs: [ tcx ], interfaces: [ clients, servers, later ]",
+        &rest,
+    );
+    network.reload();
+    assert_eq!(network.server("a")["rungs"], "tcx on clients, tcx on servers");
+    for connection in &mut connections {
+        connection.echo();
+    }
+}

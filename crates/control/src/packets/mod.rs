@@ -8,6 +8,7 @@
 //! one that fell is there as any other of `type: tcp`.
 
 mod host;
+mod interfaces;
 mod leftovers;
 mod lock;
 mod plan;
@@ -30,7 +31,7 @@ pub use host::obstacle;
 pub use leftovers::{Detached, detach_leftovers};
 pub use report::{Board, Ended, Report};
 pub use thread::EndedFlows;
-use thread::{Command, ENDED_FLOWS_MAX, Exit, Keeper, Wanted};
+use thread::{Command, ENDED_FLOWS_MAX, Exit, Had, Keeper, Wanted};
 
 use crate::events::Events;
 
@@ -295,8 +296,8 @@ impl Running {
         let answer =
             answer.map_err(|_| format!("no answer of the kernel within {OPEN_TIMEOUT:?}"))?;
         self.had = None;
-        let attachments = answer?;
-        if attachments.iter().all(|it| it.rung.is_none()) {
+        let Had { attachments, taken_over } = answer?;
+        if !taken_over && attachments.iter().all(|it| it.rung.is_none()) {
             let why = |it: &Attachment| {
                 let refused = it.refused.iter().map(|it| format!("{}: {}", it.rung.name(), it.why));
                 format!("{}: {}", it.interface, refused.collect::<Vec<_>>().join("; "))

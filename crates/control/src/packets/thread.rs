@@ -17,6 +17,7 @@ use weir_packet::{
 };
 
 use super::host::ThisHost;
+use super::interfaces::Interfaces;
 use super::lock::Lock;
 use super::plan::{Difference, THIS_HOST, difference, plan};
 use super::report::{Board, Report};
@@ -37,7 +38,7 @@ pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
 /// What the thread is asked for.
 pub(super) enum Command {
     /// To have packets by these interfaces.
-    Open(Wanted, SyncSender<Result<Vec<Attachment>, String>>),
+    Open(Wanted, SyncSender<Result<Had, String>>),
     /// To do what this table says from now on.
     InForce(Arc<LiveTable>),
     /// To list flows.
@@ -69,6 +70,14 @@ pub(super) struct Wanted {
     pub allowed: RungsAllowed,
 }
 
+/// How packets were had.
+#[derive(Debug)]
+pub(super) struct Had {
+    pub attachments: Vec<Attachment>,
+    /// With flows of a former process.
+    pub taken_over: bool,
+}
+
 /// What became of flows that a command ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EndedFlows {
@@ -84,6 +93,7 @@ struct Open {
     options: Options,
     resetter: Resetter,
     lock: Lock,
+    interfaces: Interfaces,
 }
 
 /// What the thread has.
@@ -170,7 +180,7 @@ impl Keeper {
     }
 
     /// Has packets by these interfaces; on error by none.
-    fn open(&mut self, wanted: Wanted) -> Result<Vec<Attachment>, String> {
+    fn open(&mut self, wanted: Wanted) -> Result<Had, String> {
         if self.open.as_ref().is_some_and(|open| open.options != wanted.options) {
             self.close(false);
         }
@@ -189,7 +199,8 @@ impl Keeper {
                 flows_max: wanted.options.flows_max,
                 ..Report::default()
             };
-            self.open = Some(Open { path, options: wanted.options, resetter, lock });
+            let interfaces = Interfaces::default();
+            self.open = Some(Open { path, options: wanted.options, resetter, lock, interfaces });
             // The table in force goes on in the tables that are new.
             self.plan = None;
             if self.table.is_some() {
@@ -197,15 +208,18 @@ impl Keeper {
             }
         }
         let Some(open) = &mut self.open else { return Err("it is not open".into()) };
-        match open.path.attach(&wanted.interfaces, wanted.allowed) {
+        // Before: one that comes meanwhile is seen.
+        open.interfaces = Interfaces::look(wanted.interfaces, wanted.allowed);
+        match open.path.attach(&open.interfaces.names, wanted.allowed) {
             Ok(attachments) => {
                 self.report.attachments.clone_from(&attachments);
-                Ok(attachments)
+                // What was taken over waits for interfaces that are to come.
+                Ok(Had { attachments, taken_over: self.report.taken_over })
             }
             Err(error) => {
                 let had_any = self.report.attachments.iter().any(|it| it.rung.is_some());
                 if !had_any {
-                    self.close(false);
+                    self.close(self.report.taken_over);
                 }
                 Err(error.to_string())
             }
@@ -240,6 +254,7 @@ impl Keeper {
 
     /// What there is to do from time to time. Returns whether it has drained.
     fn tick(&mut self) -> bool {
+        self.follow_interfaces();
         let Some(table) = self.table.clone() else { return false };
         let routes_may_differ = self.planned_at.elapsed() >= ROUTES_INTERVAL;
         if self.epochs != epochs(&table) || self.plan.is_none() || routes_may_differ {
@@ -255,6 +270,31 @@ impl Keeper {
             .flat_map(|packets| &packets.servers)
             .all(|server| server.delivery != Delivery::DirectReturn);
         (is_followed && self.flows == Some(0)) || Instant::now() >= until
+    }
+
+    /// Attaches to interfaces that have come, or have come back as others.
+    fn follow_interfaces(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        if !open.interfaces.have_changed() {
+            return;
+        }
+        let attached = open.path.attach(&open.interfaces.names, open.interfaces.allowed);
+        match attached {
+            Ok(attachments) => {
+                for it in attachments.iter().filter(|it| !self.report.attachments.contains(it)) {
+                    let subject = format_args!("interface {}", it.interface);
+                    match it.rung {
+                        Some(rung) => self
+                            .events
+                            .info(subject, format_args!("gives packets by {} now", rung.name())),
+                        None => self.events.warning(subject, "gives no packets any more"),
+                    }
+                }
+                self.report.attachments = attachments;
+                self.tell();
+            }
+            Err(error) => self.fail("cannot attach to interfaces that came or went", &error),
+        }
     }
 
     /// Ends flows that have rested, so many at a time that commands do not wait.
