@@ -13,7 +13,8 @@ use crate::{End, Ended};
 #[derive(Debug)]
 pub struct Resetter {
     v4: OwnedFd,
-    v6: OwnedFd,
+    /// `None`: this host has no IPv6.
+    v6: Option<OwnedFd>,
 }
 
 const TCP_HEADER_BYTES: usize = 20;
@@ -31,15 +32,8 @@ impl Resetter {
                 protocol,
             )
         };
-        let open = |family| {
-            raw(family).map_err(|error| match error {
-                Errno::PERM | Errno::ACCESS => {
-                    Error::NotPermitted { what: "opening a raw socket for resets".to_owned() }
-                }
-                error => kernel("opening a raw socket for resets", error.to_string()),
-            })
-        };
-        Ok(Self { v4: open(AddressFamily::INET)?, v6: open(AddressFamily::INET6)? })
+        let v4 = raw(AddressFamily::INET).map_err(|error| cannot_open(&error))?;
+        Ok(Self { v4, v6: if_supported(raw(AddressFamily::INET6))? })
     }
 
     /// Sends a reset to both ends where the flow asks for it. Returns how many ends got one.
@@ -66,7 +60,11 @@ impl Resetter {
                 (&self.v4, packet_v4(source, target, from.port, to.port, sequence))
             }
             (IpAddr::V6(source), IpAddr::V6(target)) => {
-                (&self.v6, packet_v6(source, target, from.port, to.port, sequence))
+                let socket = self
+                    .v6
+                    .as_ref()
+                    .ok_or_else(|| kernel("sending a reset", "this host has no IPv6".to_owned()))?;
+                (socket, packet_v6(source, target, from.port, to.port, sequence))
             }
             _ => return Err(kernel("sending a reset", "its ends are of two families".to_owned())),
         };
@@ -75,6 +73,23 @@ impl Resetter {
         rustix::net::sendto(socket, &packet, SendFlags::empty(), &address).map(drop).map_err(
             |error| kernel(&format!("sending a reset to {}", to.address), error.to_string()),
         )
+    }
+}
+
+/// `None` with `ipv6.disable=1`.
+fn if_supported(opened: Result<OwnedFd, Errno>) -> Result<Option<OwnedFd>, Error> {
+    match opened {
+        Ok(socket) => Ok(Some(socket)),
+        Err(Errno::AFNOSUPPORT) => Ok(None),
+        Err(error) => Err(cannot_open(&error)),
+    }
+}
+
+fn cannot_open(error: &Errno) -> Error {
+    const WHAT: &str = "opening a raw socket for resets";
+    match *error {
+        Errno::PERM | Errno::ACCESS => Error::NotPermitted { what: WHAT.to_owned() },
+        error => kernel(WHAT, error.to_string()),
     }
 }
 
@@ -153,6 +168,13 @@ fn packet_v6(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_without_ipv6_has_no_socket_for_it() {
+        assert!(matches!(if_supported(Err(Errno::AFNOSUPPORT)), Ok(None)));
+        assert!(matches!(if_supported(Err(Errno::PERM)), Err(Error::NotPermitted { .. })));
+        assert!(matches!(if_supported(Err(Errno::MFILE)), Err(Error::Kernel { .. })));
+    }
 
     /// A sum over all with the checksum in it is zero.
     #[test]

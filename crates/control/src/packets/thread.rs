@@ -187,12 +187,13 @@ impl Keeper {
         if self.open.is_none() {
             let name = &wanted.options.name;
             let before = Lock::take(name)?;
+            // First: where it fails nothing has been pinned yet.
+            let resetter = Resetter::open().map_err(|error| error.to_string())?;
             let path = PacketPath::open(&wanted.options).map_err(|error| error.to_string())?;
             let lock = match before {
                 Some(lock) => lock,
                 None => Lock::take(name)?.ok_or("no BPF file system is mounted at /sys/fs/bpf")?,
             };
-            let resetter = Resetter::open().map_err(|error| error.to_string())?;
             self.report = Report {
                 name: wanted.options.name.clone(),
                 taken_over: path.taken_over(),
