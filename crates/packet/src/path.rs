@@ -369,6 +369,16 @@ impl PacketPath {
         Ok(all)
     }
 
+    /// Flows at the last whole sweep, those of one virtual server left out.
+    pub fn flows_beside(&self, virtual_server: &str) -> u64 {
+        let is_of_it = |number: &u32| {
+            let known = self.roster.get(*number);
+            known.and_then(|it| it.server_name.as_deref()) == Some(virtual_server)
+        };
+        let others = self.progress.flows.iter().filter(|(number, _)| !is_of_it(number));
+        others.map(|(_, flows)| flows).sum()
+    }
+
     /// Packets by the reason for which they were not forwarded; every reason, in order.
     pub fn reasons(&self) -> Result<Vec<ReasonCount>, Error> {
         let count = |(index, reason): (u32, &Reason)| {

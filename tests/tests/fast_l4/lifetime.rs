@@ -201,3 +201,29 @@ fn interfaces_may_come_later_and_come_back_as_others() {
         connection.echo();
     }
 }
+
+#[test]
+fn weir_ends_though_this_host_has_flows_of_its_own() {
+    let Some(mut network) = Network::make() else { return };
+    let rest = "virtual_servers: { a: { type: fast_l4, listen: \"0.0.0.0/0:*\", protocol: any, pool: p, fast_l4: { translate_address: false } } }\n\
+                pools: { p: { members: [ 10.77.2.2 ] } }\n";
+    network.configure("", rest);
+    let text = std::fs::read_to_string(network.file()).expect("the configuration");
+    let text = text.replace("drain_timeout: 0s", "drain_timeout: 10m");
+    std::fs::write(network.file(), text).expect("writing the configuration");
+    network.start();
+    let _service = network.listen_within("adc", "10.77.1.1:22");
+    let mut session = network.connect_silently("10.77.1.1:22");
+    // Somebody types all the while.
+    std::thread::spawn(move || {
+        while std::io::Write::write_all(&mut session, b"x").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+    });
+    assert_eq!(network.flows(&[]).len(), 1);
+    let begun = std::time::Instant::now();
+    network.end();
+    // What this host has is forgotten, and begun anew, after 10 s: no sooner had weir ended with it.
+    let taken = begun.elapsed();
+    assert!(taken < std::time::Duration::from_secs(6), "{taken:?}");
+}

@@ -65,8 +65,17 @@ impl Network {
 
     /// Listens there, and takes nothing.
     pub fn listen(&self, address: &str) -> TcpListener {
-        let bind = || TcpListener::bind(at(address)).expect("a member's address");
-        self.namespaces.within("server", bind)
+        self.listen_within("server", address)
+    }
+
+    pub fn listen_within(&self, role: &str, address: &str) -> TcpListener {
+        self.namespaces.within(role, || TcpListener::bind(at(address)).expect("an own address"))
+    }
+
+    /// A connection of the client to a listener that says nothing.
+    pub fn connect_silently(&self, address: &str) -> TcpStream {
+        let connect = || TcpStream::connect_timeout(&at(address), STEP_TIMEOUT);
+        self.namespaces.within("client", connect).expect("a connection")
     }
 
     /// Serves there: tells each connection `LOCAL REMOTE`, and then sends back what comes.

@@ -109,7 +109,7 @@ pub(super) struct Keeper {
     swept_at: Instant,
     is_sweeping: bool,
     entries: u64,
-    /// Flows at the last whole sweep; `None`: there was none yet.
+    /// Flows of virtual servers at the last whole sweep; `None`: there was none yet.
     flows: Option<u64>,
     planned_at: Instant,
     drains_until: Option<Instant>,
@@ -313,7 +313,8 @@ impl Keeper {
                     let ended = sweep.ended.len() as u64;
                     // Two entries per flow, one for each direction.
                     self.report.flows = (self.entries / 2).saturating_sub(ended);
-                    self.flows = Some(self.report.flows);
+                    // Those of this host itself, such as an operator's session, do not end with weir.
+                    self.flows = Some(open.path.flows_beside(THIS_HOST));
                 }
                 self.account(&sweep.ended);
             }
