@@ -250,14 +250,15 @@ impl Network {
         })
     }
 
-    /// A connection of the client; `None`: there is none in time.
+    /// A connection of the client that its member has greeted; `None`: there is none in time.
     pub fn try_connect(&self, address: &str) -> Option<Connection> {
         let connect = || TcpStream::connect_timeout(&at(address), CONNECT_TIMEOUT);
         let stream = self.namespaces.within("client", connect).ok()?;
         stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
-        reader.read_line(&mut line).expect("a line of the member");
+        // Programs are let go of one after the other: what one has let in may get no answer by the next.
+        reader.read_line(&mut line).ok()?;
         let (member, source) =
             line.trim_end().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
         Some(Connection { member: at(member), source: at(source), reader })
