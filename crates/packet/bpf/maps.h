@@ -123,9 +123,12 @@ struct listener_key {
 	__u8 epoch;
 };
 
+/* Prefixes are of one family: ::/0 is not all of IPv4, though that is mapped into it. */
+#define PREFIX_V6 2
+
 struct prefix_key {
 	__u32 length; /* bits of what follows */
-	__u8 epoch;
+	__u8 epoch;   /* and PREFIX_V6 */
 	__u8 protocol;
 	__be16 port;
 	struct address address;
@@ -138,7 +141,7 @@ struct prefix_value {
 
 struct policy_key {
 	__u32 length; /* bits of what follows */
-	__u32 epoch;
+	__u32 epoch;  /* and PREFIX_V6 */
 	struct address address;
 };
 

@@ -346,6 +346,45 @@ fn what_is_not_forwarded_is_counted() {
 }
 
 #[test]
+fn prefixes_are_of_one_family() {
+    if !is_possible() {
+        return;
+    }
+    let all = |address: &str| Prefix { address: address.parse().unwrap(), length: 0 };
+    let any = |destination| {
+        let mut any = server(destination, Protocol::Tcp, destination);
+        any.delivery = Delivery::Route;
+        any
+    };
+    let v4 = Packet { hardware: ADC_IN, ..Packet::tcp("198.51.100.7", 4001, "10.0.2.10", 22, SYN) };
+    let v6 =
+        Packet { hardware: ADC_IN, ..Packet::tcp("2001:db8:9::7", 4001, "fd00:2::10", 22, SYN) };
+    on_both(&plan(vec![any("[::]/0:*")]), |bed| {
+        bed.is_stopped("in0", &v4.bytes(), Reason::NotOurs);
+        assert_eq!(bed.run("in0", &v6.bytes()).0, bed.redirect());
+    });
+    on_both(&plan(vec![any("0.0.0.0/0:*")]), |bed| {
+        bed.is_stopped("in0", &v6.bytes(), Reason::NotOurs);
+        assert_eq!(bed.run("in0", &v4.bytes()).0, bed.redirect());
+        // An IPv6 packet with addresses that stand for IPv4 belongs to no flow of IPv4.
+        let mut mapped = v6.clone();
+        mapped.source = "::ffff:198.51.100.7".parse().unwrap();
+        mapped.target = "::ffff:10.0.2.10".parse().unwrap();
+        bed.is_stopped("in0", &mapped.bytes(), Reason::Unparsed);
+    });
+    let deny = |address| Plan { deny: vec![all(address)], ..Plan::default() };
+    on_both(&deny("::"), |bed| {
+        bed.is_stopped("in0", &v4.bytes(), Reason::NotOurs);
+        bed.is_stopped("in0", &v6.bytes(), Reason::Denied);
+        // The plan after the next finds no rest of this one.
+        bed.path.get().apply(&Plan::default()).unwrap();
+        bed.path.get().apply(&deny("0.0.0.0")).unwrap();
+        bed.is_stopped("in0", &v4.bytes(), Reason::Denied);
+        bed.is_stopped("in0", &v6.bytes(), Reason::NotOurs);
+    });
+}
+
+#[test]
 fn members_drain_and_go_down() {
     if !is_possible() {
         return;
