@@ -464,7 +464,7 @@ APART int begin(const struct packet *packet, const struct plan *plan)
 	__u32 index;
 	struct server *server = server_of(packet, plan, &index);
 
-	if (!server)
+	if (!server || server->flags & SERVER_PASS)
 		return NOT_OURS;
 	if (!may_begin(packet, server))
 		return NOT_SYN;

@@ -82,6 +82,7 @@ struct settings {
 #define SERVER_ROUTE 64
 #define SERVER_LOOSE 128
 #define SERVER_RING 256 /* it has a member that takes new flows */
+#define SERVER_PASS 512 /* the kernel gets its packets as they came, and there are no flows */
 
 struct server {
 	__u64 identity;

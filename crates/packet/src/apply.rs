@@ -255,6 +255,7 @@ fn server_entry(
         Delivery::DirectReturn => layout::SERVER_DIRECT | layout::SERVER_NEXT_HOP,
         Delivery::NextHop => layout::SERVER_NEXT_HOP,
         Delivery::Route => layout::SERVER_ROUTE,
+        Delivery::Pass => layout::SERVER_PASS,
     };
     let (ttl, ttl_flag) = match server.ttl {
         Ttl::Decrement => (0, 0),

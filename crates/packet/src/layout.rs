@@ -206,6 +206,7 @@ pub const SERVER_TOS_SET: u32 = 32;
 pub const SERVER_ROUTE: u32 = 64;
 pub const SERVER_LOOSE: u32 = 128;
 pub const SERVER_RING: u32 = 256;
+pub const SERVER_PASS: u32 = 512;
 
 /// A virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

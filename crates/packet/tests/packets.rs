@@ -384,6 +384,70 @@ fn prefixes_are_of_one_family() {
     });
 }
 
+/// Echo request and reply, a segment without a flow, a reset and a datagram to the addresses of the bed's `in0`.
+fn for_this_host() -> Vec<Packet> {
+    let mut packets = Vec::new();
+    for (client, own, echoes) in
+        [("198.51.100.7", "10.0.1.1", [8, 0]), ("2001:db8:9::7", "fd00:1::1", [128, 129])]
+    {
+        for flags in [SYN, ACK, RST, RST | ACK] {
+            packets.push(Packet::tcp(client, 4001, own, 22, flags));
+        }
+        for kind in echoes {
+            packets.push(Packet::new(client, own, Carried::Icmp { kind, code: 0, word: 1 }));
+        }
+        packets.push(Packet::udp(client, 53, own, 4001));
+        packets.push(Packet { ttl: 1, ..Packet::udp(client, 53, own, 4001) });
+    }
+    packets.into_iter().map(|packet| Packet { hardware: ADC_IN, ..packet }).collect()
+}
+
+#[test]
+fn what_passes_needs_no_flow() {
+    if !is_possible() {
+        return;
+    }
+    let all = |destination| {
+        let mut all = server(destination, Protocol::Any, destination);
+        all.delivery = Delivery::Route;
+        all
+    };
+    let mut own = server("own", Protocol::Any, "10.0.1.1:*");
+    own.destinations.extend(server("own", Protocol::Any, "[fd00:1::1]:*").destinations);
+    own.delivery = Delivery::Pass;
+    let mut plan = plan(vec![all("0.0.0.0/0:*"), all("[::]/0:*"), own]);
+    plan.new_flows_per_source = Some(Rate { per_second: 1, burst: 1 });
+    for forwarding in ["1", "0"] {
+        on_both(&plan, |bed| {
+            for file in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+                std::fs::write(format!("/proc/sys/net/{file}"), forwarding).unwrap();
+            }
+            for packet in for_this_host() {
+                bed.is_stopped("in0", &packet.bytes(), Reason::NotOurs);
+            }
+            let filter = weir_packet::FlowFilter { flows_max: 9, ..Default::default() };
+            assert!(bed.path.get().flows(&filter).unwrap().is_empty());
+        });
+    }
+    plan.new_flows_per_source = None;
+    let mut bed = Bed::new(Rung::Xdp, &plan);
+    drop(std::mem::replace(&mut bed.path, {
+        let mut options = support::options(&format!("weir-packet-{}-pass", std::process::id()));
+        options.flows_max = 100;
+        Path::with(options)
+    }));
+    bed.path.attach(&["in0", "out0"], Rung::Xdp);
+    bed.path.get().apply(&plan).unwrap();
+    for port in 1..=300 {
+        let packet = Packet::udp("198.51.100.7", port, "10.0.2.10", 53);
+        bed.run("in0", &Packet { hardware: ADC_IN, ..packet }.bytes());
+    }
+    assert!(bed.count(Reason::FlowsFull) > 0);
+    for packet in for_this_host() {
+        bed.is_stopped("in0", &packet.bytes(), Reason::NotOurs);
+    }
+}
+
 #[test]
 fn members_drain_and_go_down() {
     if !is_possible() {
