@@ -189,9 +189,9 @@ pub enum MemberState {
 /// How long flows may rest before the sweep ends them. The sweep sees whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// TCP with packets of both ends, and every other protocol.
+    /// TCP whose client has answered the member, and every other protocol.
     pub idle: Duration,
-    /// TCP of which only the client has sent.
+    /// TCP of which the client has not acknowledged the member's answer, since the client's last packet.
     pub handshake: Duration,
     /// TCP after a reset, or a FIN of both ends.
     pub closing: Duration,

@@ -449,6 +449,34 @@ fn what_passes_needs_no_flow() {
 }
 
 #[test]
+fn a_handshake_ends_with_the_clients_answer() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        let tcp = |port, flags| Packet {
+            hardware: ADC_IN,
+            ..Packet::tcp("198.51.100.7", port, "192.0.2.1", 80, flags)
+        };
+        for port in [1, 2] {
+            let answer = Packet::tcp("10.0.2.10", 80, "198.51.100.7", port, SYN | ACK);
+            let syn = tcp(port, SYN).bytes();
+            for _ in 0..9 {
+                assert_eq!(bed.run("in0", &syn).0, bed.redirect());
+            }
+            let answer = Packet { hardware: ADC_IN, ..answer }.bytes();
+            assert_eq!(bed.run("out0", &answer).0, bed.redirect());
+        }
+        assert_eq!(bed.run("in0", &tcp(2, ACK).bytes()).0, bed.redirect());
+        let later = weir_packet::now() + std::time::Duration::from_secs(11);
+        let ended = bed.path.get().sweep(later).unwrap().ended;
+        let clients: Vec<u16> = ended.iter().map(|ended| ended.flow.client.port).collect();
+        assert_eq!(clients, [1], "its SYN alone has come");
+    });
+}
+
+#[test]
 fn members_drain_and_go_down() {
     if !is_possible() {
         return;
