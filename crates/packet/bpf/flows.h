@@ -37,9 +37,19 @@ INLINE __u64 hash_address(__u64 hash, const struct address *address)
 	return mix(hash, ((__u64)address->word[2] << 32) | address->word[3]);
 }
 
+/* As keys of prefixes have it. */
+INLINE __u32 family_of(const struct packet *packet)
+{
+	return packet->is_v6 ? PREFIX_V6 : 0;
+}
+
 APART int is_denied(const struct packet *packet, const struct plan *plan)
 {
-	struct policy_key key = {.length = 32 + 128, .epoch = plan->epoch, .address = packet->key.source};
+	struct policy_key key = {
+		.length = 32 + 128,
+		.epoch = plan->epoch | family_of(packet),
+		.address = packet->key.source,
+	};
 	__u32 *denied = bpf_map_lookup_elem(&policy, &key);
 
 	return denied && *denied;
@@ -72,7 +82,7 @@ APART struct prefix_value *prefix_server(const struct packet *packet, const stru
 {
 	struct prefix_key key = {
 		.length = 32 + 128,
-		.epoch = plan->epoch,
+		.epoch = plan->epoch | family_of(packet),
 		.protocol = packet->key.protocol,
 		.port = has_virtual_port(packet->key.protocol) ? packet->key.target_port : 0,
 		.address = packet->key.target,
@@ -454,7 +464,7 @@ APART int begin(const struct packet *packet, const struct plan *plan)
 	__u32 index;
 	struct server *server = server_of(packet, plan, &index);
 
-	if (!server)
+	if (!server || server->flags & SERVER_PASS)
 		return NOT_OURS;
 	if (!may_begin(packet, server))
 		return NOT_SYN;

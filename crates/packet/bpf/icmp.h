@@ -14,6 +14,8 @@ APART int parse_inner(const struct packet *packet, struct inner *inner)
 			return ICMP_WITHOUT_FLOW;
 		__builtin_memcpy(&inner->key.source, &ip.saddr, sizeof(struct address));
 		__builtin_memcpy(&inner->key.target, &ip.daddr, sizeof(struct address));
+		if (is_mapped(&inner->key.source) || is_mapped(&inner->key.target))
+			return ICMP_WITHOUT_FLOW;
 		inner->key.protocol = ip.nexthdr;
 		inner->transport = inner->network + sizeof(ip);
 	} else {

@@ -82,6 +82,7 @@ struct settings {
 #define SERVER_ROUTE 64
 #define SERVER_LOOSE 128
 #define SERVER_RING 256 /* it has a member that takes new flows */
+#define SERVER_PASS 512 /* the kernel gets its packets as they came, and there are no flows */
 
 struct server {
 	__u64 identity;
@@ -123,9 +124,12 @@ struct listener_key {
 	__u8 epoch;
 };
 
+/* Prefixes are of one family: ::/0 is not all of IPv4, though that is mapped into it. */
+#define PREFIX_V6 2
+
 struct prefix_key {
 	__u32 length; /* bits of what follows */
-	__u8 epoch;
+	__u8 epoch;   /* and PREFIX_V6 */
 	__u8 protocol;
 	__be16 port;
 	struct address address;
@@ -138,7 +142,7 @@ struct prefix_value {
 
 struct policy_key {
 	__u32 length; /* bits of what follows */
-	__u32 epoch;
+	__u32 epoch;  /* and PREFIX_V6 */
 	struct address address;
 };
 

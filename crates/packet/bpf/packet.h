@@ -114,6 +114,11 @@ INLINE void map_v4(struct address *to, __be32 address)
 	to->word[3] = address;
 }
 
+INLINE bool is_mapped(const struct address *address)
+{
+	return address->word[2] == bpf_htonl(0xffff) && address->word[1] == 0 && address->word[0] == 0;
+}
+
 INLINE bool same_address(const struct address *one, const struct address *other)
 {
 	return one->word[3] == other->word[3] && one->word[2] == other->word[2] &&

@@ -112,6 +112,9 @@ INLINE int parse_v6(struct packet *packet)
 		return UNPARSED;
 	__builtin_memcpy(&packet->key.source, &ip->saddr, sizeof(struct address));
 	__builtin_memcpy(&packet->key.target, &ip->daddr, sizeof(struct address));
+	/* They stand for IPv4 in keys, and have no place in a packet (RFC 4038, 4.2). */
+	if (is_mapped(&packet->key.source) || is_mapped(&packet->key.target))
+		return UNPARSED;
 	packet->bytes = bpf_ntohs(ip->payload_len) + sizeof(*ip);
 	packet->ttl = ip->hop_limit;
 	packet->tos = (ip->priority << 4) | (ip->flow_lbl[0] >> 4);

@@ -65,8 +65,8 @@ impl Writer<'_> {
         clear_hash(&mut self.maps.sources, |key| {
             layout::source_server(key) / layout::SERVERS == epoch
         })?;
-        clear_trie(&mut self.maps.prefixes, |key| u32::from(key[0]) == epoch)?;
-        clear_trie(&mut self.maps.policy, |key| key[..4] == epoch.to_ne_bytes())?;
+        clear_trie(&mut self.maps.prefixes, |key| layout::prefix_epoch(key) == epoch)?;
+        clear_trie(&mut self.maps.policy, |key| layout::policy_epoch(key) == epoch)?;
         for number in 0..layout::SERVERS {
             let index = self.index(number);
             let bytes =
@@ -255,6 +255,7 @@ fn server_entry(
         Delivery::DirectReturn => layout::SERVER_DIRECT | layout::SERVER_NEXT_HOP,
         Delivery::NextHop => layout::SERVER_NEXT_HOP,
         Delivery::Route => layout::SERVER_ROUTE,
+        Delivery::Pass => layout::SERVER_PASS,
     };
     let (ttl, ttl_flag) = match server.ttl {
         Ttl::Decrement => (0, 0),

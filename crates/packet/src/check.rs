@@ -93,7 +93,7 @@ fn server_is_sound(server: &VirtualServer, cpus: u32) -> Result<(), Error> {
         }
         member_is_sound(server, member, is_v4)?;
     }
-    if server.delivery == Delivery::Route && !server.members.is_empty() {
+    if matches!(server.delivery, Delivery::Route | Delivery::Pass) && !server.members.is_empty() {
         return Err(wrong(format!("{name} goes by the routing table: it has no members")));
     }
     if matches!(server.ttl, Ttl::Set(0)) {
@@ -112,7 +112,7 @@ fn destination_is_sound(
 ) -> Result<(), Error> {
     let name = &server.name;
     prefix_is_sound(&destination.prefix, name)?;
-    if destination.prefix.address.is_ipv4() != is_v4 {
+    if destination.prefix.address.is_ipv4() != is_v4 && server.delivery != Delivery::Pass {
         return Err(wrong(format!(
             "{name} has destinations of IPv4 and IPv6: make two virtual servers of it"
         )));
@@ -211,6 +211,7 @@ mod tests {
         refused(one(|server| server.members[0].address = "::1".parse().unwrap()), "one family");
         refused(one(|server| server.members[0].port = Some(0)), "is 0");
         refused(one(|server| server.delivery = Delivery::Route), "no members");
+        refused(one(|server| server.delivery = Delivery::Pass), "no members");
         refused(one(|server| server.ttl = Ttl::Set(0)), "TTL");
         refused(one(|server| server.mss_max = Some(63)), "MSS");
         refused(one(|server| server.source = Source::Addresses(Vec::new())), "empty");

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The version of this layout: maps that were pinned with another one are not taken over.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// `VIRTUAL_SERVERS_MAX`.
 pub const SERVERS: u32 = crate::plan::VIRTUAL_SERVERS_MAX as u32;
@@ -206,6 +206,7 @@ pub const SERVER_TOS_SET: u32 = 32;
 pub const SERVER_ROUTE: u32 = 64;
 pub const SERVER_LOOSE: u32 = 128;
 pub const SERVER_RING: u32 = 256;
+pub const SERVER_PASS: u32 = 512;
 
 /// A virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -319,6 +320,24 @@ pub fn listener_epoch(key: &ListenerKeyBytes) -> u32 {
     u32::from(key[19])
 }
 
+/// `PREFIX_V6`.
+const PREFIX_V6: u32 = 2;
+
+/// The epoch and the family of an address, as keys of prefixes have them.
+fn epoch_and_family(address: IpAddr, epoch: u32) -> u32 {
+    epoch | if address.is_ipv6() { PREFIX_V6 } else { 0 }
+}
+
+/// The plan that a key of a prefix belongs to.
+pub fn prefix_epoch(key: &PrefixKeyBytes) -> u32 {
+    u32::from(key[0]) & !PREFIX_V6
+}
+
+/// The plan that a key of policy belongs to.
+pub fn policy_epoch(key: &PolicyKeyBytes) -> u32 {
+    u32::from_ne_bytes(at(key, 0)) & !PREFIX_V6
+}
+
 /// The bits of a prefix as programs see it.
 pub fn mapped_length(prefix: crate::plan::Prefix) -> u32 {
     u32::from(prefix.length) + if prefix.address.is_ipv4() { 96 } else { 0 }
@@ -327,7 +346,7 @@ pub fn mapped_length(prefix: crate::plan::Prefix) -> u32 {
 /// Where a virtual server is reached at a prefix.
 pub fn prefix_key(address: IpAddr, port: u16, protocol: u8, epoch: u32) -> PrefixKeyBytes {
     Writer::new()
-        .put(&[epoch as u8, protocol])
+        .put(&[epoch_and_family(address, epoch) as u8, protocol])
         .put(&port.to_be_bytes())
         .put(&address_bytes(address))
         .end()
@@ -340,7 +359,8 @@ pub fn prefix_value(server: u32, length: u32) -> PrefixValueBytes {
 
 /// A prefix to allow or deny.
 pub fn policy_key(address: IpAddr, epoch: u32) -> PolicyKeyBytes {
-    Writer::new().put(&epoch.to_ne_bytes()).put(&address_bytes(address)).end()
+    let first = epoch_and_family(address, epoch);
+    Writer::new().put(&first.to_ne_bytes()).put(&address_bytes(address)).end()
 }
 
 /// The number of a source translation address of an entry of `servers`.

@@ -99,7 +99,7 @@ pub struct VirtualServer {
     pub delivery: Delivery,
     /// Which source the members see.
     pub source: Source,
-    /// Its members. With [`Delivery::Route`] there are none; otherwise none means that nobody is served.
+    /// Its members. With [`Delivery::Route`] and [`Delivery::Pass`] there are none; otherwise none means that nobody is served.
     pub members: Vec<Member>,
     /// One source keeps its member for so long after its last new flow. `None`: each flow is spread by itself.
     pub persistence: Option<Duration>,
@@ -134,6 +134,9 @@ pub enum Delivery {
     NextHop,
     /// It stays; the packet goes where the routing table says. There are no members.
     Route,
+    /// The kernel gets the packet as it came, as if no virtual server took it: there are no flows, no members and no rate, and
+    /// destinations may be of both families.
+    Pass,
 }
 
 /// Which source the members see.
@@ -186,9 +189,9 @@ pub enum MemberState {
 /// How long flows may rest before the sweep ends them. The sweep sees whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// TCP with packets of both ends, and every other protocol.
+    /// TCP whose client has answered the member, and every other protocol.
     pub idle: Duration,
-    /// TCP of which only the client has sent.
+    /// TCP of which the client has not acknowledged the member's answer, since the client's last packet.
     pub handshake: Duration,
     /// TCP after a reset, or a FIN of both ends.
     pub closing: Duration,

@@ -82,14 +82,27 @@ impl Pair {
             || (self.table == Table::Direct && forward != 0);
         if is_closed {
             FlowState::Closing
-        } else if self.table == Table::Flows && self.reverse.is_none_or(|it| it.packets == 0) {
+        } else if self.table == Table::Flows && self.is_unanswered() {
             FlowState::Opening
         } else {
             FlowState::Open
         }
     }
 
+    /// A member that has answered a SYN says nothing of the client: it has to have acknowledged something itself.
+    fn is_unanswered(&self) -> bool {
+        if self.key.protocol == TCP {
+            self.forward.acknowledged == 0
+        } else {
+            self.reverse.is_none_or(|it| it.packets == 0)
+        }
+    }
+
+    /// When it was last seen; of a handshake the client's half alone, for members send their answers again.
     fn seen_ns(&self) -> u64 {
+        if self.key.protocol == TCP && self.state() == FlowState::Opening {
+            return self.forward.seen_ns;
+        }
         self.forward.seen_ns.max(self.reverse.map_or(0, |it| it.seen_ns))
     }
 }
@@ -175,10 +188,11 @@ impl Walk<'_> {
     }
 
     /// Whether an entry is worth a look at its other half: most are not, and each look is a call.
-    fn is_suspect(&self, entry: &FlowEntry, rules: &Rules) -> bool {
+    fn is_suspect(&self, protocol: u8, entry: &FlowEntry, rules: &Rules) -> bool {
         let resting = self.resting(entry.seen_ns);
         let is_opening = !entry.is_reverse()
-            && entry.packets <= OPENING_PACKETS_MAX
+            && protocol == TCP
+            && entry.acknowledged == 0
             && resting > rules.timeouts.handshake;
         resting > rules.timeouts.idle
             || is_opening
@@ -193,7 +207,7 @@ impl Walk<'_> {
     ) -> Result<(), Error> {
         let rules = self.rules(&entry);
         let unserved = self.is_unserved(&entry);
-        if unserved.is_none() && !self.is_suspect(&entry, &rules) {
+        if unserved.is_none() && !self.is_suspect(key.protocol, &entry, &rules) {
             return Ok(());
         }
         let Some(pair) = self.pair(key, entry)? else { return Ok(()) };
@@ -369,9 +383,6 @@ impl Walk<'_> {
         Ok(ended)
     }
 }
-
-/// A client sends a SYN so often at most before it gives up.
-const OPENING_PACKETS_MAX: u64 = 8;
 
 /// Half of a flow that is older is not one that is being made.
 const ORPHAN_AGE: Duration = Duration::from_secs(2);

@@ -346,6 +346,137 @@ fn what_is_not_forwarded_is_counted() {
 }
 
 #[test]
+fn prefixes_are_of_one_family() {
+    if !is_possible() {
+        return;
+    }
+    let all = |address: &str| Prefix { address: address.parse().unwrap(), length: 0 };
+    let any = |destination| {
+        let mut any = server(destination, Protocol::Tcp, destination);
+        any.delivery = Delivery::Route;
+        any
+    };
+    let v4 = Packet { hardware: ADC_IN, ..Packet::tcp("198.51.100.7", 4001, "10.0.2.10", 22, SYN) };
+    let v6 =
+        Packet { hardware: ADC_IN, ..Packet::tcp("2001:db8:9::7", 4001, "fd00:2::10", 22, SYN) };
+    on_both(&plan(vec![any("[::]/0:*")]), |bed| {
+        bed.is_stopped("in0", &v4.bytes(), Reason::NotOurs);
+        assert_eq!(bed.run("in0", &v6.bytes()).0, bed.redirect());
+    });
+    on_both(&plan(vec![any("0.0.0.0/0:*")]), |bed| {
+        bed.is_stopped("in0", &v6.bytes(), Reason::NotOurs);
+        assert_eq!(bed.run("in0", &v4.bytes()).0, bed.redirect());
+        // An IPv6 packet with addresses that stand for IPv4 belongs to no flow of IPv4.
+        let mut mapped = v6.clone();
+        mapped.source = "::ffff:198.51.100.7".parse().unwrap();
+        mapped.target = "::ffff:10.0.2.10".parse().unwrap();
+        bed.is_stopped("in0", &mapped.bytes(), Reason::Unparsed);
+    });
+    let deny = |address| Plan { deny: vec![all(address)], ..Plan::default() };
+    on_both(&deny("::"), |bed| {
+        bed.is_stopped("in0", &v4.bytes(), Reason::NotOurs);
+        bed.is_stopped("in0", &v6.bytes(), Reason::Denied);
+        // The plan after the next finds no rest of this one.
+        bed.path.get().apply(&Plan::default()).unwrap();
+        bed.path.get().apply(&deny("0.0.0.0")).unwrap();
+        bed.is_stopped("in0", &v4.bytes(), Reason::Denied);
+        bed.is_stopped("in0", &v6.bytes(), Reason::NotOurs);
+    });
+}
+
+/// Echo request and reply, a segment without a flow, a reset and a datagram to the addresses of the bed's `in0`.
+fn for_this_host() -> Vec<Packet> {
+    let mut packets = Vec::new();
+    for (client, own, echoes) in
+        [("198.51.100.7", "10.0.1.1", [8, 0]), ("2001:db8:9::7", "fd00:1::1", [128, 129])]
+    {
+        for flags in [SYN, ACK, RST, RST | ACK] {
+            packets.push(Packet::tcp(client, 4001, own, 22, flags));
+        }
+        for kind in echoes {
+            packets.push(Packet::new(client, own, Carried::Icmp { kind, code: 0, word: 1 }));
+        }
+        packets.push(Packet::udp(client, 53, own, 4001));
+        packets.push(Packet { ttl: 1, ..Packet::udp(client, 53, own, 4001) });
+    }
+    packets.into_iter().map(|packet| Packet { hardware: ADC_IN, ..packet }).collect()
+}
+
+#[test]
+fn what_passes_needs_no_flow() {
+    if !is_possible() {
+        return;
+    }
+    let all = |destination| {
+        let mut all = server(destination, Protocol::Any, destination);
+        all.delivery = Delivery::Route;
+        all
+    };
+    let mut own = server("own", Protocol::Any, "10.0.1.1:*");
+    own.destinations.extend(server("own", Protocol::Any, "[fd00:1::1]:*").destinations);
+    own.delivery = Delivery::Pass;
+    let mut plan = plan(vec![all("0.0.0.0/0:*"), all("[::]/0:*"), own]);
+    plan.new_flows_per_source = Some(Rate { per_second: 1, burst: 1 });
+    for forwarding in ["1", "0"] {
+        on_both(&plan, |bed| {
+            for file in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+                std::fs::write(format!("/proc/sys/net/{file}"), forwarding).unwrap();
+            }
+            for packet in for_this_host() {
+                bed.is_stopped("in0", &packet.bytes(), Reason::NotOurs);
+            }
+            let filter = weir_packet::FlowFilter { flows_max: 9, ..Default::default() };
+            assert!(bed.path.get().flows(&filter).unwrap().is_empty());
+        });
+    }
+    plan.new_flows_per_source = None;
+    let mut bed = Bed::new(Rung::Xdp, &plan);
+    drop(std::mem::replace(&mut bed.path, {
+        let mut options = support::options(&format!("weir-packet-{}-pass", std::process::id()));
+        options.flows_max = 100;
+        Path::with(options)
+    }));
+    bed.path.attach(&["in0", "out0"], Rung::Xdp);
+    bed.path.get().apply(&plan).unwrap();
+    for port in 1..=300 {
+        let packet = Packet::udp("198.51.100.7", port, "10.0.2.10", 53);
+        bed.run("in0", &Packet { hardware: ADC_IN, ..packet }.bytes());
+    }
+    assert!(bed.count(Reason::FlowsFull) > 0);
+    for packet in for_this_host() {
+        bed.is_stopped("in0", &packet.bytes(), Reason::NotOurs);
+    }
+}
+
+#[test]
+fn a_handshake_ends_with_the_clients_answer() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        let tcp = |port, flags| Packet {
+            hardware: ADC_IN,
+            ..Packet::tcp("198.51.100.7", port, "192.0.2.1", 80, flags)
+        };
+        for port in [1, 2] {
+            let answer = Packet::tcp("10.0.2.10", 80, "198.51.100.7", port, SYN | ACK);
+            let syn = tcp(port, SYN).bytes();
+            for _ in 0..9 {
+                assert_eq!(bed.run("in0", &syn).0, bed.redirect());
+            }
+            let answer = Packet { hardware: ADC_IN, ..answer }.bytes();
+            assert_eq!(bed.run("out0", &answer).0, bed.redirect());
+        }
+        assert_eq!(bed.run("in0", &tcp(2, ACK).bytes()).0, bed.redirect());
+        let later = weir_packet::now() + std::time::Duration::from_secs(11);
+        let ended = bed.path.get().sweep(later).unwrap().ended;
+        let clients: Vec<u16> = ended.iter().map(|ended| ended.flow.client.port).collect();
+        assert_eq!(clients, [1], "its SYN alone has come");
+    });
+}
+
+#[test]
 fn members_drain_and_go_down() {
     if !is_possible() {
         return;

@@ -48,11 +48,8 @@ pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
 /// The virtual server of [`this_host`]; no name of a file is like this.
 pub(super) const THIS_HOST: &str = "(this host)";
 
-/// How long what is for this host is remembered.
-const THIS_HOST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Packets to this host itself go to it, though a virtual server takes those to a network that its addresses are in: the longest
-/// prefix wins, and the routing table leads here.
+/// Packets to this host itself pass to it, though a virtual server takes those to a network that its addresses are in: the longest
+/// prefix wins. None of them needs a flow, so that nothing of flows (a full table, a rate, forwarding that is off) drops them.
 fn this_host(servers: &[plan::VirtualServer], host: &impl Host) -> Option<plan::VirtualServer> {
     let all =
         || servers.iter().flat_map(|server| server.destinations.iter().map(move |it| (server, it)));
@@ -74,16 +71,7 @@ fn this_host(servers: &[plan::VirtualServer], host: &impl Host) -> Option<plan::
         return None;
     }
     let server = plan::VirtualServer::new(THIS_HOST, plan::Protocol::Any, destinations);
-    let timeout = THIS_HOST_TIMEOUT;
-    Some(plan::VirtualServer {
-        delivery: plan::Delivery::Route,
-        loose_initiation: true,
-        ttl: plan::Ttl::Keep,
-        timeouts: plan::Timeouts { idle: timeout, handshake: timeout, ..plan::Timeouts::default() },
-        reset_on_timeout: false,
-        reset_on_member_down: false,
-        ..server
-    })
+    Some(plan::VirtualServer { delivery: plan::Delivery::Pass, ..server })
 }
 
 fn contains(network: &plan::Prefix, address: IpAddr) -> bool {

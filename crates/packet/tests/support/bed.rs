@@ -8,6 +8,7 @@ use super::packet::Hardware;
 use super::{Namespace, Path};
 
 pub const SYN: u8 = 2;
+pub const RST: u8 = 4;
 pub const ACK: u8 = 16;
 
 pub const XDP_DROP: u32 = 1;
