@@ -495,6 +495,7 @@ impl EventLoop {
         if self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH_BYTES].into_boxed_slice();
         }
+        datagrams::Datagrams::of(self).restore();
         self.ready.clear();
         self.due.clear();
     }

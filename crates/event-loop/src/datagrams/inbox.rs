@@ -35,6 +35,11 @@ impl Inbox {
         Self { bytes: vec![0; BATCH_MAX * SLOT_BYTES], arrivals: vec![NOTHING; BATCH_MAX] }
     }
 
+    /// Whether this is what is left in the place of one that somebody looks at.
+    pub fn is_lent(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+
     /// The room of each message.
     pub fn slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.bytes.chunks_exact_mut(SLOT_BYTES)

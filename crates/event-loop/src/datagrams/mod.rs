@@ -133,6 +133,13 @@ impl<'a> Datagrams<'a> {
         lost
     }
 
+    /// After a panic: the handler that looked at the inbox has not given it back.
+    pub(crate) fn restore(&mut self) {
+        if let Some(desk) = self.io.datagrams.as_mut().filter(|desk| desk.inbox.is_lent()) {
+            desk.inbox = Inbox::new();
+        }
+    }
+
     fn desk(&mut self) -> &mut Desk {
         self.io.datagrams.get_or_insert_with(|| {
             Box::new(Desk { inbox: Inbox::new(), outbox: Outbox::default(), lost: 0 })
@@ -221,3 +228,6 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
         desk.inbox = inbox;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::sockets::{Endpoint, ListenOptions, listen};
+use crate::token::OwnerKey;
+
+const LISTENER: Owner = Owner::DatagramListener(OwnerKey::new(0));
+
+/// Writes down what it is told, and stops the loop with it.
+struct Recorder {
+    told: Vec<(Owner, Vec<u8>)>,
+    failed: Vec<Errno>,
+    panics: bool,
+    until: Instant,
+}
+
+impl Recorder {
+    fn new() -> Self {
+        let until = Instant::now() + Duration::from_secs(10);
+        Self { told: Vec::new(), failed: Vec::new(), panics: false, until }
+    }
+}
+
+impl Handler for Recorder {
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: Descriptor, _: Option<SocketAddr>) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
+    fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
+    fn received(&mut self, _: &mut EventLoop, _: Owner, _: &mut [u8]) {}
+    fn ended(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn failed(&mut self, _: &mut EventLoop, _: Owner, _: Errno) {}
+    fn drained(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn timer(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn closed(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn datagrams(&mut self, io: &mut EventLoop, owner: Owner, _: Option<Flow>, train: Train<'_>) {
+        assert!(!std::mem::take(&mut self.panics), "as told");
+        self.told.extend(train.iter().map(|bytes| (owner, bytes.to_vec())));
+        io.stop();
+    }
+    fn datagrams_failed(&mut self, io: &mut EventLoop, _: Owner, error: Errno) {
+        self.failed.push(error);
+        io.stop();
+    }
+    fn control(&mut self, _: &mut EventLoop) {}
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        assert!(Instant::now() < self.until, "nothing was told");
+        Some(io.clock().now_us() + 100_000)
+    }
+}
+
+fn run(io: &mut EventLoop, recorder: &mut Recorder) {
+    io.stopping = false;
+    io.run(recorder).unwrap();
+}
+
+/// A listener of the loop, and a client of it.
+fn listener(io: &mut EventLoop) -> UdpSocket {
+    let address = Endpoint::Datagrams("127.0.0.1:0".parse().unwrap());
+    let socket: OwnedFd = listen(address, 1, ListenOptions::default()).unwrap().remove(0);
+    let address = Descriptor::from(socket.try_clone().unwrap()).local_address().unwrap();
+    Datagrams::of(io).listen(socket.into(), LISTENER).unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(address).unwrap();
+    client
+}
+
+#[test]
+fn after_a_panic_of_the_handler_datagrams_are_read_as_before() {
+    let mut io = EventLoop::new().unwrap();
+    let client = listener(&mut io);
+    let mut recorder = Recorder { panics: true, ..Recorder::new() };
+    client.send(b"first").unwrap();
+    catch_unwind(AssertUnwindSafe(|| io.run(&mut recorder))).unwrap_err();
+    io.close_streams();
+    client.send(b"second").unwrap();
+    run(&mut io, &mut recorder);
+    assert_eq!(recorder.told, [(LISTENER, b"second".to_vec())]);
+}
