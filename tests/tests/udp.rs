@@ -365,7 +365,9 @@ fn values_of_the_payload_decide() {
         ["a", "b", "c", "d"].into_iter().map(DatagramMember::echo).collect();
     let all: Vec<&DatagramMember> = members.iter().collect();
     let of_call = "${sip.headers['Call-ID']}";
-    let sip = format!(", persistence: {{ type: hash, of: \"{of_call}\" }}");
+    // With sessions that last, a client that draws the port of an earlier one would be taken for it.
+    let sip =
+        format!(", udp: {{ datagrams: 1 }}, persistence: {{ type: hash, of: \"{of_call}\" }}");
     let bed = Bed::new(&all, &sip, "");
     let mut used = BTreeSet::new();
     for call in 0..20 {
