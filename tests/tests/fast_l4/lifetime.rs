@@ -203,7 +203,7 @@ fn interfaces_may_come_later_and_come_back_as_others() {
 }
 
 #[test]
-fn weir_ends_though_this_host_has_flows_of_its_own() {
+fn weir_ends_though_somebody_works_on_this_host() {
     let Some(mut network) = Network::make() else { return };
     let rest = "virtual_servers: { a: { type: fast_l4, listen: \"0.0.0.0/0:*\", protocol: any, pool: p, fast_l4: { translate_address: false } } }\n\
                 pools: { p: { members: [ 10.77.2.2 ] } }\n";
@@ -220,10 +220,9 @@ fn weir_ends_though_this_host_has_flows_of_its_own() {
             std::thread::sleep(std::time::Duration::from_millis(300));
         }
     });
-    assert_eq!(network.flows(&[]).len(), 1);
+    assert!(network.flows(&[]).is_empty(), "what is for this host itself is no flow");
     let begun = std::time::Instant::now();
     network.end();
-    // What this host has is forgotten, and begun anew, after 10 s: no sooner had weir ended with it.
     let taken = begun.elapsed();
     assert!(taken < std::time::Duration::from_secs(6), "{taken:?}");
 }
