@@ -143,8 +143,14 @@ pub fn connect_datagrams(address: SocketAddr, source: Option<Source>) -> Result<
     if let Some(source) = source {
         bind_source(&socket, source).map_err(|_| Errno::ADDRNOTAVAIL)?;
     }
-    net::connect(&socket, &address)?;
+    net::connect(&socket, &address).map_err(of_datagrams)?;
     Ok(socket)
+}
+
+/// What it means that a socket of datagrams cannot be connected: nothing is waited for, so that "try again" is of the port,
+/// which the kernel draws first, and none is free.
+pub fn of_datagrams(error: Errno) -> Errno {
+    if error == Errno::AGAIN { Errno::ADDRNOTAVAIL } else { error }
 }
 
 fn datagram_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
@@ -356,5 +362,20 @@ mod tests {
         ports.sort_unstable();
         assert_eq!(ports, [40_100, 40_101]);
         assert_eq!(connect(to, Some(source)).unwrap_err(), Errno::ADDRNOTAVAIL);
+    }
+
+    #[test]
+    fn without_a_free_port_it_is_the_address_that_is_not_to_be_had() {
+        let target = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = target.local_addr().unwrap();
+        let address = "127.0.0.11".parse().unwrap();
+        let source = Source { address, ports: Some((40_110, 40_111)), is_foreign: false };
+        if may_use(source) == Err(Errno::NOPROTOOPT) {
+            println!("SKIPPED: this kernel has no IP_LOCAL_PORT_RANGE");
+            return;
+        }
+        let connect = || connect_datagrams(to, Some(source));
+        let _both = [connect().unwrap(), connect().unwrap()];
+        assert_eq!(connect().unwrap_err(), Errno::ADDRNOTAVAIL);
     }
 }

@@ -4,11 +4,11 @@
 use std::io;
 use std::net::SocketAddr;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::net::UdpSocket;
 use weir_config::snapshot::{ProxyVersion, UdpProbe};
 use weir_core::monitor::Outcome;
-use weir_event_loop::sockets::{Source, bind_source};
+use weir_event_loop::sockets::{Source, bind_source, of_datagrams};
 use weir_http::proxy_protocol::{ProxyHeader, write_v2};
 
 use super::answer::has;
@@ -25,7 +25,7 @@ pub(super) struct Way {
 impl Way {
     /// Sends a datagram from a socket of its own, which hears the answer.
     pub async fn send(&self, bytes: &[u8], deadline: Deadline) -> Result<UdpSocket, Failure> {
-        let socket = connect(self.address, self.source).await.map_err(Failure::connecting)?;
+        let socket = connect(self.address, self.source).map_err(Failure::connecting)?;
         let mut out = Vec::new();
         // Version 1 cannot tell of datagrams: no member expects it in them.
         if self.proxy_protocol == Some(ProxyVersion::V2) {
@@ -63,14 +63,13 @@ pub(super) async fn ask(
 }
 
 /// A socket that talks to this address alone, from a port that the kernel picks, of the source's if that has any.
-pub(super) async fn connect(address: SocketAddr, source: Option<Source>) -> io::Result<UdpSocket> {
+pub(super) fn connect(address: SocketAddr, source: Option<Source>) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
     if let Some(source) = source {
         bind_source(&socket, source)?;
     }
-    let socket = UdpSocket::from_std(socket.into())?;
-    socket.connect(address).await?;
-    Ok(socket)
+    net::connect(&socket, &address).map_err(of_datagrams)?;
+    UdpSocket::from_std(socket.into())
 }

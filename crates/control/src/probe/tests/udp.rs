@@ -82,7 +82,7 @@ async fn probes_come_from_the_source() {
         ports: Some((40_010, 40_060)),
         is_foreign: false,
     };
-    let asking = super::super::udp::connect(address, Some(source)).await.unwrap();
+    let asking = super::super::udp::connect(address, Some(source)).unwrap();
     asking.send(b"ping").await.unwrap();
     let (_, from) = socket.recv_from(&mut [0; 16]).await.unwrap();
     assert_eq!(from.ip(), source.address);
@@ -120,4 +120,20 @@ async fn members_that_expect_the_proxy_protocol_get_it() {
         socket.send_to(b"pong", from).await.unwrap();
         assert_eq!(asking.await.unwrap(), "passed");
     }
+}
+
+#[tokio::test]
+async fn a_lack_of_ports_is_not_held_against_the_member() {
+    let member = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let to = member.local_addr().unwrap();
+    let address = "127.0.0.12".parse().unwrap();
+    let source =
+        weir_event_loop::Source { address, ports: Some((40_120, 40_120)), is_foreign: false };
+    if weir_event_loop::sockets::may_use(source).is_err() {
+        println!("SKIPPED: this kernel has no IP_LOCAL_PORT_RANGE");
+        return;
+    }
+    let connect = || super::super::udp::connect(to, Some(source));
+    let _only = connect().unwrap();
+    assert!(!Failure::connecting(connect().unwrap_err()).is_conclusive());
 }
