@@ -38,15 +38,15 @@ fn member(number: u8) -> SocketAddr {
     address(2, 1 + number, 5_000)
 }
 
-/// With one member less now and then.
-fn snapshot(change: usize) -> Snapshot {
+/// With one member less now and then. Sockets of queries serve several of them, or one.
+fn snapshot(change: usize, per_socket_max: u32) -> Snapshot {
     let [sessions, queries] = servers();
     let left_out = change % (usize::from(MEMBERS) + 1);
     let members = (0..MEMBERS).filter(|number| usize::from(*number) + 1 != left_out);
     let members: Vec<String> = members.map(|number| member(number).to_string()).collect();
     let text = format!(
         "virtual_servers:\n  sessions: {{ listen: \"{sessions}\", type: udp, pool: all, udp: {{ idle_timeout: {IDLE_MS}ms }} }}\n  \
-         queries: {{ listen: \"{queries}\", type: udp, pool: all, udp: {{ datagrams: 1, idle_timeout: {IDLE_MS}ms }} }}\n\
+         queries: {{ listen: \"{queries}\", type: udp, pool: all, udp: {{ datagrams: 1, idle_timeout: {IDLE_MS}ms, sessions_per_socket_max: {per_socket_max} }} }}\n\
          pools: {{ all: {{ members: [ {} ], passive: {{ failures: 3, eject: 1s }} }} }}\n",
         members.join(", ")
     );
@@ -73,6 +73,7 @@ struct Run {
     closed: BTreeSet<u8>,
     answers: usize,
     changes: usize,
+    per_socket_max: u32,
     is_draining: bool,
     findings: Vec<String>,
 }
@@ -82,9 +83,12 @@ pub fn run(seed: u64) -> (Vec<String>, usize) {
     kernel::begin(seed);
     let mut random = Random::new(seed.rotate_left(8) ^ 0x0DA7_A64A);
     let network = Network::new(random.next(), weather(&mut random), DESCRIPTORS_MAX);
+    let per_socket_max = [1, 3, 100][random.below(3)];
+    // Who has sockets serve several sessions takes it that an answer which comes twice, much later, is another's.
+    let doubled_percent = if per_socket_max == 1 { [0, 5][random.below(2)] } else { 0 };
     network.set_datagram_weather(DatagramWeather {
         lost_percent: [0, 2, 20][random.below(3)],
-        doubled_percent: [0, 5][random.below(2)],
+        doubled_percent,
         delayed_percent: [0, 30, 80][random.below(3)],
     });
     (0..MEMBERS).for_each(|number| network.open_mailbox(member(number)));
@@ -95,7 +99,7 @@ pub fn run(seed: u64) -> (Vec<String>, usize) {
     };
     let clients: Vec<Client> = (0..CLIENTS).map(client).collect();
     clients.iter().for_each(|client| network.open_mailbox(client.address));
-    let worker = SimulatedWorker::new(&network, snapshot(0));
+    let worker = SimulatedWorker::new(&network, snapshot(0, per_socket_max));
     let run = Run {
         network,
         worker,
@@ -105,6 +109,7 @@ pub fn run(seed: u64) -> (Vec<String>, usize) {
         closed: BTreeSet::new(),
         answers: 0,
         changes: 0,
+        per_socket_max,
         is_draining: false,
         findings: Vec::new(),
     };
@@ -148,7 +153,7 @@ impl Run {
         match self.random.below(200) {
             0..4 => {
                 self.changes += 1;
-                self.worker.apply(snapshot(self.changes));
+                self.worker.apply(snapshot(self.changes, self.per_socket_max));
             }
             4..10 => {
                 let number = self.random.below(usize::from(MEMBERS)) as u8;
@@ -161,6 +166,8 @@ impl Run {
             }
             10..12 => self.network.panic_after(Some(self.random.below(4))),
             12..16 => kernel::pass(1_000 * IDLE_MS),
+            // Sockets that rest may be used again.
+            16..32 => kernel::pass(30_000),
             _ => {}
         }
     }

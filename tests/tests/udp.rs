@@ -134,6 +134,51 @@ fn an_idle_session_ends_and_is_logged() {
     assert_eq!(client.ask("again"), "a again");
 }
 
+const SHARED_SOCKETS: &str = ", udp: { datagrams: 1, sessions_per_socket_max: 3 }";
+
+fn ports(member: &DatagramMember) -> Vec<SocketAddr> {
+    member.seen().into_iter().map(|(from, _)| from).collect()
+}
+
+#[test]
+fn a_socket_serves_several_queries_if_it_may() {
+    let member = DatagramMember::echo("a");
+    let bed = Bed::new(&[&member], SHARED_SOCKETS, "");
+    let mut count = 0;
+    eventually("a port is used a third time", STEP_TIMEOUT, || {
+        let client = bed.client();
+        assert_eq!(client.ask(&format!("query {count}")), format!("a query {count}"));
+        count += 1;
+        let ports = ports(&member);
+        let uses = |port| ports.iter().filter(|it| *it == port).count();
+        let most = ports.iter().map(uses).max().unwrap_or(0);
+        assert!(most <= 3, "{ports:?}");
+        most == 3
+    });
+    let label = format!("\"{}\"", member.address());
+    assert_eq!(bed.proxy.metric("weir_member_connections_open", &["dgrams", &label]), 0.0);
+}
+
+#[test]
+fn a_socket_on_which_more_came_serves_nobody_else() {
+    // Each answer comes twice.
+    let member = DatagramMember::new(|bytes| vec![bytes.to_vec(), bytes.to_vec()]);
+    let bed = Bed::new(&[&member], SHARED_SOCKETS, "");
+    let begun = std::time::Instant::now();
+    let mut count = 0;
+    // Longer than a socket rests before it would be used again.
+    while count < 20 || begun.elapsed() < SILENCE {
+        let client = bed.client();
+        let query = format!("query {count}");
+        assert_eq!(client.ask(&query), query);
+        count += 1;
+    }
+    let all = ports(&member);
+    // The kernel may give a port a second time by itself, which is rare.
+    let distinct = all.iter().collect::<BTreeSet<_>>().len();
+    assert!(distinct * 10 > all.len() * 9, "{distinct} ports for {} queries", all.len());
+}
+
 #[test]
 fn each_query_goes_by_itself_and_ends_with_its_answer() {
     let members = [DatagramMember::echo("a"), DatagramMember::echo("b")];

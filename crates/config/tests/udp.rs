@@ -43,6 +43,7 @@ fn defaults_and_profiles() {
         idle_timeout_ms: 30_000,
         datagrams_max: None,
         responses_max: None,
+        per_socket_max: 1,
         amplification_max: None,
     };
     assert_eq!(sessions(&file("", "")), plain);
@@ -50,13 +51,13 @@ fn defaults_and_profiles() {
         sessions(&file("    udp: { datagrams: 2 }\n", "")),
         Sessions { datagrams_max: Some(2), responses_max: Some(2), ..plain.clone() }
     );
-    let profile =
-        "profiles: { udp: { lines: { datagrams: 1, responses: 0, amplification_max: 5 } } }\n";
+    let profile = "profiles: { udp: { lines: { datagrams: 1, responses: 0, sessions_per_socket_max: 9, amplification_max: 5 } } }\n";
     assert_eq!(
         sessions(&(file("    udp: lines\n", "") + profile)),
         Sessions {
             datagrams_max: Some(1),
             responses_max: Some(0),
+            per_socket_max: 9,
             amplification_max: Some(5),
             ..plain
         }
@@ -100,6 +101,12 @@ fn what_is_not_about_datagrams_is_refused() {
     let expected =
         "4 `udp` does not apply to a virtual server of type http -> remove it, or set `type: udp`";
     check(&of_tcp, &[expected]);
+    check(
+        &file("    udp: { sessions_per_socket_max: 2 }\n", ""),
+        &[
+            "6 `sessions_per_socket_max` belongs to `datagrams`, which is not given: without it no session is known to have all its answers -> add `datagrams`, or remove it",
+        ],
+    );
     check(
         &file("    udp: { responses: 1 }\n", ""),
         &[

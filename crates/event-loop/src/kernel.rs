@@ -220,6 +220,15 @@ impl Descriptor {
         }
     }
 
+    /// Whether a datagram has come that was not received.
+    pub(crate) fn has_datagram(&self) -> bool {
+        match self {
+            Self::Socket(_) => self.has_unread(),
+            #[cfg(feature = "simulation")]
+            Self::Memory(end) => end.has_datagram(),
+        }
+    }
+
     /// Sends to whom the socket is connected to.
     pub(crate) fn send_train(&self, train: Train<'_>) -> Result<(), Errno> {
         match self {

@@ -60,4 +60,6 @@ pub enum Owner {
     DatagramListener(OwnerKey),
     /// Datagrams of a client to one member, and back.
     Session(OwnerKey),
+    /// A socket of datagrams between two sessions; see [`Datagrams::rest`](crate::Datagrams::rest).
+    Nobody,
 }

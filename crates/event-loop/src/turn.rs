@@ -431,6 +431,7 @@ impl EventLoop {
             let owner = socket.owner;
             match socket.state {
                 State::Free => {}
+                State::Datagrams if owner == Owner::Nobody => self.close(token),
                 State::Listening => {
                     socket.paused = false;
                     self.watch_listener(token, true);

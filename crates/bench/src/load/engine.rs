@@ -585,7 +585,7 @@ impl Handler for Engine {
 fn user_of(owner: Owner) -> u32 {
     match owner {
         Owner::Member(index) | Owner::Client(index) | Owner::Listener(index) => index.bits() as u32,
-        Owner::Control | Owner::DatagramListener(_) | Owner::Session(_) => 0,
+        Owner::Control | Owner::DatagramListener(_) | Owner::Session(_) | Owner::Nobody => 0,
     }
 }
 

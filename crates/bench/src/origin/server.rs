@@ -425,6 +425,8 @@ impl Handler for Server {
 fn key_of(owner: Owner) -> usize {
     match owner {
         Owner::Client(key) | Owner::Member(key) | Owner::Listener(key) => key.bits() as usize,
-        Owner::Control | Owner::DatagramListener(_) | Owner::Session(_) => usize::MAX,
+        Owner::Control | Owner::DatagramListener(_) | Owner::Session(_) | Owner::Nobody => {
+            usize::MAX
+        }
     }
 }

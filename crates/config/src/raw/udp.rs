@@ -8,6 +8,9 @@ const DATAGRAMS_MAX: u64 = 1_000_000;
 /// Largest bound on what comes for a byte.
 const AMPLIFICATION_MAX: u64 = 100_000;
 
+/// Most sessions that one socket serves.
+const SESSIONS_PER_SOCKET_MAX: u64 = 10_000;
+
 /// So many datagrams.
 pub(crate) type Datagrams<const MIN: u64> = Whole<u32, MIN, DATAGRAMS_MAX>;
 
@@ -20,6 +23,8 @@ section! {
         optional datagrams: Datagrams<1>;
         /// With `datagrams`: answers that end a session. `0`: none is waited for, as with syslog. Default: as many as `datagrams`.
         optional responses: Datagrams<0>;
+        /// With `datagrams`: sessions that a socket to a member serves, one after the other. `1`: each session has its own. More save CPU where each query is a session; see [udp.md](udp.md#many-queries).
+        default sessions_per_socket_max: Whole<u32, 1, SESSIONS_PER_SOCKET_MAX> = Whole(1);
         /// Bytes that a client gets at most for each byte that it has sent in a session; answers beyond are dropped. It bounds what a forged source address can do to others. Default: no limit.
         optional amplification_max: Whole<u32, 1, AMPLIFICATION_MAX>;
     }

@@ -72,6 +72,8 @@ pub struct Sessions {
     pub datagrams_max: Option<u32>,
     /// Answers that end it, once it takes no more datagrams; `None`: nothing but its idleness does.
     pub responses_max: Option<u32>,
+    /// Sessions that one socket to a member serves, one after the other.
+    pub per_socket_max: u32,
     /// Bytes for the client at most, for each byte from it.
     pub amplification_max: Option<u32>,
 }

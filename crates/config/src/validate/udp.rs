@@ -55,11 +55,18 @@ fn sessions(profile: &UdpProfile, context: &mut Context) -> Option<Sessions> {
         context.error_help(responses.span, message, "add `datagrams`, or remove it");
         return None;
     }
+    let per_socket = &profile.sessions_per_socket_max;
+    if per_socket.value.0 > 1 && datagrams_max.is_none() {
+        let message = "`sessions_per_socket_max` belongs to `datagrams`, which is not given: without it no session is known to have all its answers";
+        context.error_help(per_socket.span, message, "add `datagrams`, or remove it");
+        return None;
+    }
     let responses = profile.responses.as_ref().map(|responses| responses.value.0);
     Some(Sessions {
         idle_timeout_ms: profile.idle_timeout.0,
         datagrams_max,
         responses_max: responses.or(datagrams_max),
+        per_socket_max: per_socket.value.0,
         amplification_max: profile.amplification_max.as_ref().map(|max| max.value.0),
     })
 }

@@ -256,7 +256,8 @@ impl Side {
             Owner::Control
             | Owner::Listener(_)
             | Owner::DatagramListener(_)
-            | Owner::Session(_) => Self::Neither,
+            | Owner::Session(_)
+            | Owner::Nobody => Self::Neither,
         }
     }
 }

@@ -89,6 +89,32 @@ impl<'a> Datagrams<'a> {
         outcome
     }
 
+    /// Nobody has this socket until [`Self::wake`], or until this time, when it is closed. Whatever comes meanwhile closes it,
+    /// too: an answer that comes late, or twice, is not for whoever would have it next.
+    pub fn rest(&mut self, token: Token, until_ms: u64) {
+        if let Some(socket) = self.io.sockets.get(token) {
+            socket.owner = Owner::Nobody;
+            self.io.set_deadline(token, until_ms);
+        }
+    }
+
+    /// Gives a socket that rests to somebody, if it is still there and nothing has come.
+    pub fn wake(&mut self, token: Token, owner: Owner) -> bool {
+        let Some(socket) = self.io.sockets.get(token) else { return false };
+        debug_assert_eq!(socket.owner, Owner::Nobody, "somebody has it");
+        if socket.fd.as_ref().is_none_or(Descriptor::has_datagram) {
+            self.io.close(token);
+            return false;
+        }
+        socket.owner = owner;
+        true
+    }
+
+    /// Whether so many more sockets may be kept for later.
+    pub fn has_room_to_rest(&self) -> bool {
+        self.io.open_count < self.io.room.accept_below / 2
+    }
+
     /// Sends to a client, at the end of the turn.
     pub fn answer(&mut self, listener: Token, flow: Flow, train: Train<'_>) {
         if self.desk().outbox.push(listener, flow, train) {
@@ -199,15 +225,23 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
     for _ in 0..READS_IN_A_ROW_MAX {
         let Some(socket) = io.sockets.get(token) else { break };
         let owner = socket.owner;
+        if owner == Owner::Nobody {
+            io.close(token);
+            break;
+        }
         let Some(fd) = &socket.fd else { break };
         let is_listener = matches!(owner, Owner::DatagramListener(_));
         let batch_max = if is_listener { BATCH_MAX } else { MEMBER_BATCH_MAX };
         match fd.receive_trains(&mut inbox, batch_max) {
             Ok(count) => {
                 for (flow, train) in inbox.trains(count) {
-                    // What comes behind the last that a session waits for is nobody's.
-                    if io.sockets.get(token).is_some() {
-                        handler.datagrams(io, owner, flow.filter(|_| is_listener), train);
+                    match io.sockets.get(token).map(|socket| socket.owner) {
+                        Some(now) if now == owner => {
+                            handler.datagrams(io, owner, flow.filter(|_| is_listener), train);
+                        }
+                        // What comes behind the last that a session waits for is nobody's.
+                        Some(_) => io.close(token),
+                        None => {}
                     }
                 }
                 if count < batch_max {

@@ -250,6 +250,15 @@ impl End {
         })
     }
 
+    /// Whether something has come that was not received.
+    pub(crate) fn has_datagram(&self) -> bool {
+        self.datagram_socket(|datagrams, id| {
+            let socket = datagrams.sockets.get(&id).ok_or(Errno::BADF)?;
+            Ok(socket.is_refused || !socket.queue.is_empty())
+        })
+        .unwrap_or(true)
+    }
+
     /// Sends to whom the socket is connected to.
     pub(crate) fn send_datagram(&self, bytes: &[u8]) -> Result<(), Errno> {
         self.datagram_socket(|datagrams, id| {

@@ -167,6 +167,7 @@ impl<S: Copy> Session<S> {
             stickiness: route.stickiness,
             learned: None,
             held: Vec::new(),
+            has_dropped: false,
             _places: places,
         })
     }
@@ -180,7 +181,7 @@ impl<S: Copy> Session<S> {
                 break;
             };
             self.take(member, Lease::of(&pool, member), now);
-            match at.open(self.key, self.source, &pool, member) {
+            match at.open(self.key, (&self.source, &self.settings), &pool, member) {
                 Ok(socket) => {
                     self.socket = Some(socket);
                     let counters = &pool.members[member as usize].counters;

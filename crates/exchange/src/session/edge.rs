@@ -1,5 +1,8 @@
 //! What sessions of datagrams ask of the world.
 
+use std::rc::Rc;
+
+use weir_config::snapshot::Sessions;
 use weir_core::datagram::Train;
 
 use crate::arena::SessionKey;
@@ -15,14 +18,23 @@ pub trait SessionEdge: Sized {
     /// A socket to a member.
     type Socket: Copy;
 
-    /// Opens a socket to a member, for this session alone.
+    /// A socket to a member, for this session alone: a new one, or one that was put back.
     fn open(
         &mut self,
         session: SessionKey,
-        source: Source,
-        pool: &LocalPool,
+        of: (&Source, &Sessions),
+        pool: &Rc<LocalPool>,
         member: u32,
     ) -> Result<Self::Socket, MemberFailure>;
+
+    /// Takes a socket back whose session has got every answer that it has waited for; another session may have it.
+    fn put_back(
+        &mut self,
+        socket: Self::Socket,
+        settings: &Sessions,
+        pool: &Rc<LocalPool>,
+        member: u32,
+    );
 
     /// Sends to the member. An error is about something that was sent before, or says that nothing can be sent.
     fn to_member(&mut self, socket: Self::Socket, train: Train<'_>) -> Result<(), MemberFailure>;

@@ -8,7 +8,9 @@
 //! | the member is unreachable (ICMP) | before the first answer another member is tried, if what was sent is still here; else over |
 //! | `idle_timeout` | over; a member that has answered nothing where an answer is waited for has failed |
 //!
-//! A socket belongs to one session alone: an answer cannot reach another client, however late it comes.
+//! A socket belongs to one session alone: an answer cannot reach another client, however late it comes. Only where
+//! `sessions_per_socket_max` says so, another session may have it later, and then only if this one got the answers that it has
+//! waited for, not one more or less.
 
 mod beginning;
 pub mod edge;
@@ -97,6 +99,8 @@ pub struct Session<S> {
     learned: Option<Learned>,
     /// The first datagram, until there is an answer.
     held: Vec<u8>,
+    /// More answers came than were passed on.
+    has_dropped: bool,
     _places: ConnectionPlaces,
 }
 
@@ -196,7 +200,10 @@ impl<S: Copy> Session<S> {
         let counters = &self.server.counters;
         let allowed = train.split(self.allowed(train)).0;
         let count = allowed.map_or(0, |train| train.count());
-        counters.answers_dropped.add((train.count() - count) as u64);
+        if count < train.count() {
+            counters.answers_dropped.add((train.count() - count) as u64);
+            self.has_dropped = true;
+        }
         if let Some(train) = allowed {
             counters.datagrams_sent.add(count as u64);
             counters.bytes_sent.add(train.bytes.len() as u64);
@@ -300,10 +307,31 @@ impl<S: Copy> Session<S> {
         if self.over.is_some() {
             return;
         }
+        if why == Termination::Complete && self.has_all_answers() {
+            self.put_socket_back(at);
+        }
         self.leave_member(at, None);
         count_relay(&self.server.counters, why);
         self.over = Some(why);
         at.finish(self, why);
+    }
+
+    /// Whether as many answers came as it has waited for.
+    fn has_all_answers(&self) -> bool {
+        self.settings.per_socket_max > 1
+            && !self.has_dropped
+            && self
+                .settings
+                .responses_max
+                .is_some_and(|max| self.account.datagrams_sent == u64::from(max))
+    }
+
+    /// Gives its socket away, for another session.
+    fn put_socket_back(&mut self, at: &mut impl SessionEdge<Socket = S>) {
+        let Some(lease) = &self.lease else { return };
+        let Some(socket) = self.socket.take() else { return };
+        at.put_back(socket, &self.settings, &lease.pool, lease.member);
+        lease.pool.members[lease.member as usize].counters.connections_open.subtract(1);
     }
 
     /// Gives its place at the member back, and its socket.

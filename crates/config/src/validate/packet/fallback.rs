@@ -84,6 +84,7 @@ fn service(server: &PacketServer) -> Option<Service> {
             idle_timeout_ms,
             datagrams_max: None,
             responses_max: None,
+            per_socket_max: 1,
             amplification_max: None,
         }))),
         PacketProtocol::Any | PacketProtocol::Number(_) => None,

@@ -1,11 +1,12 @@
 //! What sessions ask of the world, done with sockets.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::AccessFormat;
+use weir_config::snapshot::{AccessFormat, Sessions};
 use weir_core::datagram::Train;
-use weir_event_loop::{Datagrams, EventLoop, Owner, Token};
+use weir_event_loop::{Datagrams, EventLoop, Owner};
 use weir_exchange::arena::SessionKey;
 use weir_exchange::edge::Turn;
 use weir_exchange::local::pool::LocalPool;
@@ -20,6 +21,7 @@ use crate::access_log::Entry;
 use crate::owners::owner_key;
 use crate::worker::member::source::connect_from;
 use crate::worker::udp::Side;
+use crate::worker::udp::shelf::MemberSocket;
 use crate::worker::world::World;
 
 /// The sockets, and everything else that a session may act upon.
@@ -67,15 +69,21 @@ impl SessionDesk<'_> {
 }
 
 impl SessionEdge for SessionDesk<'_> {
-    type Socket = Token;
+    type Socket = MemberSocket;
 
     fn open(
         &mut self,
         session: SessionKey,
-        source: Source,
-        pool: &LocalPool,
+        (source, settings): (&Source, &Sessions),
+        pool: &Rc<LocalPool>,
         member: u32,
-    ) -> Result<Token, MemberFailure> {
+    ) -> Result<MemberSocket, MemberFailure> {
+        let owner = Owner::Session(owner_key(session));
+        if settings.per_socket_max > 1
+            && let Some(socket) = self.side.shelf.take(self.io, pool, member, owner)
+        {
+            return Ok(socket);
+        }
         let address = pool.members[member as usize].live.address.socket();
         let mut to: SocketAddr = address.ok_or(MemberFailure::Connect)?;
         if to.port() == 0 {
@@ -84,16 +92,25 @@ impl SessionEdge for SessionDesk<'_> {
             let asked = listener.and_then(|it| it.asked(source.flow));
             to.set_port(asked.ok_or(MemberFailure::Connect)?.port());
         }
-        let owner = Owner::Session(owner_key(session));
         let client = Some(source.flow.client.ip());
         let opened =
             connect_from(pool, client, to, |own| Datagrams::of(self.io).connect(to, own, owner));
-        opened.map_err(|error| self.no_socket(error))
+        opened.map(MemberSocket::new).map_err(|error| self.no_socket(error))
     }
 
-    fn to_member(&mut self, socket: Token, train: Train<'_>) -> Result<(), MemberFailure> {
+    fn put_back(
+        &mut self,
+        socket: MemberSocket,
+        settings: &Sessions,
+        pool: &Rc<LocalPool>,
+        member: u32,
+    ) {
+        self.side.shelf.put(self.io, socket, settings.per_socket_max, pool, member);
+    }
+
+    fn to_member(&mut self, socket: MemberSocket, train: Train<'_>) -> Result<(), MemberFailure> {
         // One that is too long for the way has been lost on it.
-        match Datagrams::of(self.io).send(socket, train) {
+        match Datagrams::of(self.io).send(socket.token, train) {
             Ok(()) | Err(Errno::MSGSIZE) => Ok(()),
             Err(_) => Err(MemberFailure::Connect),
         }
@@ -101,7 +118,7 @@ impl SessionEdge for SessionDesk<'_> {
 
     fn introduce(
         &mut self,
-        session: &Session<Token>,
+        session: &Session<MemberSocket>,
         train: Train<'_>,
     ) -> Result<(), MemberFailure> {
         let Some(socket) = session.socket else { return Err(MemberFailure::Connect) };
@@ -118,15 +135,15 @@ impl SessionEdge for SessionDesk<'_> {
         }
     }
 
-    fn due(&mut self, socket: Token, at_ms: u64) {
-        self.io.set_deadline(socket, at_ms);
+    fn due(&mut self, socket: MemberSocket, at_ms: u64) {
+        self.io.set_deadline(socket.token, at_ms);
     }
 
-    fn close(&mut self, socket: Token) {
-        self.io.close(socket);
+    fn close(&mut self, socket: MemberSocket) {
+        self.io.close(socket.token);
     }
 
-    fn finish(&mut self, session: &Session<Token>, why: Termination) {
+    fn finish(&mut self, session: &Session<MemberSocket>, why: Termination) {
         let format = self.world.log.format();
         if format == AccessFormat::Off {
             return;

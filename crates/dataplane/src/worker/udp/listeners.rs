@@ -123,6 +123,7 @@ impl Udp {
         removed: &[Address],
         leave_by_ms: u64,
     ) {
+        self.side.shelf.clear(io);
         self.side.listeners.refresh(world);
         self.side.listeners.retire(removed, leave_by_ms);
         self.step(io, world);

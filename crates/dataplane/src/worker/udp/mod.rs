@@ -4,24 +4,26 @@
 
 mod desk;
 mod listeners;
+mod shelf;
 
 use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_core::datagram::{Flow, Train};
-use weir_event_loop::{Datagrams, EventLoop, Token};
+use weir_event_loop::{Datagrams, EventLoop};
 use weir_exchange::arena::{ListenerKey, SessionKey};
 use weir_exchange::session::{Session, Sessions, Source, Tools, admit};
 use weir_exchange::termination::Termination;
 
 use crate::worker::udp::desk::SessionDesk;
 use crate::worker::udp::listeners::Listeners;
+use crate::worker::udp::shelf::{MemberSocket, Shelf};
 use crate::worker::world::World;
 
 /// The sessions of a worker, and what they act upon beside the world.
 #[derive(Default)]
 pub struct Udp {
-    sessions: Sessions<Token>,
+    sessions: Sessions<MemberSocket>,
     side: Side,
 }
 
@@ -29,6 +31,7 @@ pub struct Udp {
 #[derive(Default)]
 struct Side {
     listeners: Listeners,
+    shelf: Shelf,
     tools: Tools,
 }
 
@@ -138,7 +141,7 @@ impl Udp {
         io: &mut EventLoop,
         world: &mut World,
         key: SessionKey,
-        act: impl FnOnce(&mut Session<Token>, &mut SessionDesk<'_>) -> R,
+        act: impl FnOnce(&mut Session<MemberSocket>, &mut SessionDesk<'_>) -> R,
     ) -> Option<R> {
         let session = self.sessions.get_mut(key)?;
         let result = act(session, &mut SessionDesk { io, world, side: &mut self.side });
@@ -163,7 +166,7 @@ impl Udp {
         &mut self,
         io: &mut EventLoop,
         world: &mut World,
-        is_meant: impl Fn(&Session<Token>) -> bool,
+        is_meant: impl Fn(&Session<MemberSocket>) -> bool,
     ) {
         for key in self.sessions.keys_of(is_meant) {
             self.with(io, world, key, |session, at| session.end(at, Termination::Stopped));
@@ -174,6 +177,7 @@ impl Udp {
     pub fn stop(&mut self, io: &mut EventLoop, world: &mut World) {
         self.end(io, world, |_| true);
         Datagrams::of(io).flush();
+        self.side.shelf.clear(io);
         self.side.listeners.close_all(io);
     }
 
@@ -181,6 +185,7 @@ impl Udp {
     pub fn forget(&mut self, world: &World) {
         self.sessions.clear();
         self.side.tools = Tools::default();
+        self.side.shelf = Shelf::default();
         self.side.listeners.refresh(world);
     }
 }

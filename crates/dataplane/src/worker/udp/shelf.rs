@@ -1,0 +1,134 @@
+//! Sockets to members between two sessions (`sessions_per_socket_max`).
+//!
+//! Where each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket whose
+//! session has got every answer that it has waited for rests here, and serves another session later. What comes while it rests
+//! (an answer once more) closes it, and it rests for a while at least, so that such an answer finds it resting.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use weir_config::snapshot::Source;
+use weir_event_loop::{Datagrams, EventLoop, Owner, Token};
+use weir_exchange::local::pool::LocalPool;
+
+/// A socket rests so long at least: many times what an answer takes in one network.
+const REST_MS_MIN: u64 = 20;
+/// One that rests longer is closed.
+const REST_MS_MAX: u64 = 2_000;
+/// Sockets of one worker that rest at a time. Each has a port of this host.
+const RESTING_MAX: usize = 2_048;
+
+/// A socket to a member.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberSocket {
+    pub token: Token,
+    /// Sessions that it has served before.
+    served: u32,
+}
+
+impl MemberSocket {
+    /// A new one.
+    pub fn new(token: Token) -> Self {
+        Self { token, served: 0 }
+    }
+}
+
+/// The sockets of one worker that rest.
+#[derive(Default)]
+pub struct Shelf {
+    /// By where their pool is in memory, which it stays as long as it is here, and the member; the longest at rest first.
+    lines: HashMap<(usize, u32), Line>,
+    /// Sockets of all lines, with those that have been closed meanwhile and were not looked at since.
+    count: usize,
+    /// When a full shelf may be looked through for such.
+    sweep_at_ms: u64,
+}
+
+struct Line {
+    resting: VecDeque<Resting>,
+    _pool: Rc<LocalPool>,
+}
+
+struct Resting {
+    socket: MemberSocket,
+    since_ms: u64,
+}
+
+fn place(pool: &Rc<LocalPool>, member: u32) -> (usize, u32) {
+    (Rc::as_ptr(pool).addr(), member)
+}
+
+impl Shelf {
+    /// A socket to this member that has rested, if there is one.
+    pub fn take(
+        &mut self,
+        io: &mut EventLoop,
+        pool: &Rc<LocalPool>,
+        member: u32,
+        owner: Owner,
+    ) -> Option<MemberSocket> {
+        let resting = &mut self.lines.get_mut(&place(pool, member))?.resting;
+        let rested_ms = io.now_ms().checked_sub(REST_MS_MIN)?;
+        while let Some(first) = resting.pop_front_if(|first| first.since_ms <= rested_ms) {
+            self.count -= 1;
+            // It is no more, if it rested for too long, or something came.
+            if Datagrams::of(io).wake(first.socket.token, owner) {
+                return Some(first.socket);
+            }
+        }
+        None
+    }
+
+    /// Keeps a socket for another session, or closes it: one that has served enough, or that only this client or port could
+    /// use, and each where too many rest.
+    pub fn put(
+        &mut self,
+        io: &mut EventLoop,
+        socket: MemberSocket,
+        sessions_max: u32,
+        pool: &Rc<LocalPool>,
+        member: u32,
+    ) {
+        let served = socket.served + 1;
+        self.sweep_if_full(io.now_ms());
+        let address = pool.members[member as usize].live.address.socket();
+        let is_for_all = address.is_some_and(|address| address.port() != 0)
+            && !matches!(pool.settings().source, Source::Client);
+        let is_kept = served < sessions_max
+            && is_for_all
+            && self.count < RESTING_MAX
+            && Datagrams::of(io).has_room_to_rest();
+        if !is_kept {
+            return io.close(socket.token);
+        }
+        let since_ms = io.now_ms();
+        Datagrams::of(io).rest(socket.token, since_ms + REST_MS_MAX);
+        let socket = MemberSocket { served, ..socket };
+        let line = self.lines.entry(place(pool, member));
+        let line =
+            line.or_insert_with(|| Line { resting: VecDeque::new(), _pool: Rc::clone(pool) });
+        line.resting.push_back(Resting { socket, since_ms });
+        self.count += 1;
+    }
+
+    /// Forgets sockets that have rested too long: they are closed.
+    fn sweep_if_full(&mut self, now_ms: u64) {
+        if self.count < RESTING_MAX || now_ms < self.sweep_at_ms {
+            return;
+        }
+        self.sweep_at_ms = now_ms + REST_MS_MIN;
+        self.lines.retain(|_, line| {
+            line.resting.retain(|it| it.since_ms + REST_MS_MAX > now_ms);
+            !line.resting.is_empty()
+        });
+        self.count = self.lines.values().map(|line| line.resting.len()).sum();
+    }
+
+    /// Closes all: their pools may be others now.
+    pub fn clear(&mut self, io: &mut EventLoop) {
+        for resting in self.lines.drain().flat_map(|(_, line)| line.resting) {
+            io.close(resting.socket.token);
+        }
+        self.count = 0;
+    }
+}
