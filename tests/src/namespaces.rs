@@ -80,7 +80,13 @@ impl Namespaces {
     /// Runs a line of shell in one.
     #[track_caller]
     pub fn shell(&self, role: &str, line: &str) {
-        tools::run(Command::new("ip").args(["netns", "exec", &self.name(role), "sh", "-ec", line]));
+        self.output(role, line);
+    }
+
+    /// What such a line says.
+    #[track_caller]
+    pub fn output(&self, role: &str, line: &str) -> String {
+        tools::run(Command::new("ip").args(["netns", "exec", &self.name(role), "sh", "-ec", line]))
     }
 
     /// Does something in one, on a thread of its own: sockets that are made there stay there.

@@ -147,6 +147,42 @@ fn what_becomes_of_packets() {
 }
 
 #[test]
+fn each_core_has_a_share_of_the_ports() {
+    let of = |last: u16| {
+        format!(
+            "listen: 10.0.0.1:80, pool: p, fast_l4: {{ source: {{ addresses: 10.0.0.9, ports: 2000-{last} }} }}"
+        )
+    };
+    refused(&of(3_022), POOL, "`ports` has 1023 ports: at least 1024 are needed");
+    assert_eq!(packets(&file(&of(3_023), POOL)).servers.len(), 1);
+}
+
+#[test]
+fn there_is_no_more_than_the_tables_hold() {
+    let server = |number: usize, listen: &str| {
+        format!("  s{number}: {{ type: fast_l4, pool: p, listen: {listen} }}\n")
+    };
+    let servers = |count: usize, listen: &dyn Fn(usize) -> String| {
+        let servers: String = (0..count).map(|number| server(number, &listen(number))).collect();
+        format!("virtual_servers:\n{servers}{POOL}")
+    };
+    let address = |number: usize| format!("10.{}.{}.1", number / 250, number % 250);
+    let single = |number: usize| format!("{}:80", address(number));
+    assert_eq!(packets(&servers(4_096, &single)).servers.len(), 4_096);
+    check(
+        &servers(4_097, &single),
+        Severity::Error,
+        &["there are 4097 virtual servers of type fast_l4"],
+    );
+    let wide = |number: usize| format!("{}:1000-2023", address(number));
+    check(
+        &servers(65, &wide),
+        Severity::Error,
+        &["there are 66560 addresses and ports of type fast_l4"],
+    );
+}
+
+#[test]
 fn pools_of_packets() {
     let refused = |pool: &str, expected: &str| {
         let pools = format!("pools: {{ p: {{ {pool} }} }}\n");
@@ -156,6 +192,16 @@ fn pools_of_packets() {
         "members: [ \"[2001:db8::2]:80\" ]",
         "cannot get to `[2001:db8::2]:80` of the pool `p`",
     );
+    let both = "listen: [ 10.0.0.1:80, \"[2001:db8::1]:80\" ], pool: p";
+    let pool = |members: &str| format!("pools: {{ p: {{ members: [ {members} ] }} }}\n");
+    self::refused(
+        both,
+        &pool("10.0.0.2:80"),
+        "packets to `[2001:db8::1]:80` find no member of its address family in the pool `p`",
+    );
+    for members in ["10.0.0.2:80, \"[2001:db8::2]:80\"", "members.example:80"] {
+        assert_eq!(packets(&file(both, &pool(members))).servers.len(), 1);
+    }
     refused("members: [ unix:/run/a ]", "cannot get to `unix:/run/a`");
     refused("members: [ 10.0.0.2:80 ], proxy_protocol: v2", "is about connections");
     refused("members: [ 10.0.0.1:80 ]", "requests would go round for ever");

@@ -39,7 +39,10 @@ impl Writer<'_> {
         let mut planned = HashSet::new();
         let mut numbers = HashSet::new();
         for server in &plan.virtual_servers {
-            let number = self.roster.server(&server.name).ok_or_else(|| full("virtual servers"))?;
+            let number = self
+                .roster
+                .server(&server.name, server.is_v4())
+                .ok_or_else(|| full("virtual servers"))?;
             planned.insert(number);
             self.write_server(server, number, &mut numbers)?;
         }
@@ -271,7 +274,7 @@ fn server_entry(
         flags |= if is_so { flag } else { 0 };
     }
     layout::Server {
-        identity: server_identity(&server.name),
+        identity: server_identity(&server.name, server.is_v4()),
         persistence_ns: server
             .persistence
             .map_or(0, |it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX / 2)),

@@ -31,7 +31,7 @@ pub fn check(plan: &Plan, cpus: u32) -> Result<(), Error> {
     let mut names = HashSet::new();
     let mut taken = HashMap::new();
     for server in &plan.virtual_servers {
-        if !names.insert(&server.name) {
+        if !names.insert((&server.name, server.is_v4())) {
             return Err(wrong(format!("two virtual servers are named {}", server.name)));
         }
         server_is_sound(server, cpus)?;
@@ -79,10 +79,10 @@ fn prefix_is_sound(prefix: &Prefix, whose: &str) -> Result<(), Error> {
 fn server_is_sound(server: &VirtualServer, cpus: u32) -> Result<(), Error> {
     let name = &server.name;
     at_most(&format!("members of {name}"), server.members.len(), SERVER_MEMBERS_MAX)?;
-    let Some(first) = server.destinations.first() else {
+    if server.destinations.is_empty() {
         return Err(wrong(format!("{name} has no destination")));
-    };
-    let is_v4 = first.prefix.address.is_ipv4();
+    }
+    let is_v4 = server.is_v4();
     for destination in &server.destinations {
         destination_is_sound(server, destination, is_v4)?;
     }
@@ -114,7 +114,7 @@ fn destination_is_sound(
     prefix_is_sound(&destination.prefix, name)?;
     if destination.prefix.address.is_ipv4() != is_v4 && server.delivery != Delivery::Pass {
         return Err(wrong(format!(
-            "{name} has destinations of IPv4 and IPv6: make two virtual servers of it"
+            "{name} has destinations of IPv4 and IPv6: make two virtual servers of one name of it"
         )));
     }
     if destination.port == Some(0) {

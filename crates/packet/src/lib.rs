@@ -27,6 +27,7 @@ mod roster;
 mod sweep;
 
 pub use attach::index_of;
+pub use check::check;
 pub use error::Error;
 pub use path::{
     FLOWS_MAX, Options, PacketPath, RungsAllowed, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now,

@@ -214,9 +214,7 @@ impl PacketPath {
         self.rules = plan
             .virtual_servers
             .iter()
-            .filter_map(|server| {
-                Some((self.roster.server_number(&server.name)?, Rules::of(server)))
-            })
+            .filter_map(|server| Some((self.roster.server_number(server)?, Rules::of(server))))
             .collect();
         Ok(applied)
     }
@@ -232,8 +230,9 @@ impl PacketPath {
         known.entry.state = state_number(state);
         let entry = known.entry;
         self.maps.members.set(number, entry.encode(), 0).map_err(map_error("writing a member"))?;
-        let plan =
-            self.plan.virtual_servers.iter().find(|server| server.name == member.virtual_server);
+        let plan = self.plan.virtual_servers.iter().find(|server| {
+            server.name == member.virtual_server && server.is_v4() == member.address.is_ipv4()
+        });
         let index = self.epoch * layout::SERVERS + entry.server;
         let has_ring = write_ring(&mut self.maps, &self.roster, plan.ok_or_else(unknown)?, index)?;
         let mut bytes =
@@ -340,13 +339,18 @@ impl PacketPath {
             let sum: &mut Totals = sums.entry(known.entry.server).or_default();
             *sum = sum.plus(&self.member_count(number)?);
         }
-        let mut all = Vec::new();
+        let mut all: Vec<(String, Totals)> = Vec::new();
         for server in &self.plan.virtual_servers {
-            let Some(number) = self.roster.server_number(&server.name) else { continue };
+            let Some(number) = self.roster.server_number(server) else { continue };
             let gone =
                 self.maps.server_totals.get(&number, 0).map_err(map_error("reading totals"))?;
             let sum = sums.get(&number).copied().unwrap_or_default();
-            all.push((server.name.clone(), sum.plus(&layout::totals_of(&gone))));
+            let sum = sum.plus(&layout::totals_of(&gone));
+            // Both families of a virtual server count as one.
+            match all.iter_mut().find(|(name, _)| *name == server.name) {
+                Some((_, before)) => *before = before.plus(&sum),
+                None => all.push((server.name.clone(), sum)),
+            }
         }
         Ok(all)
     }

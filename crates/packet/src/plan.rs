@@ -31,7 +31,7 @@ pub const SOURCE_ADDRESSES_MAX: usize = 64;
 /// All that the packet path shall do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// Virtual servers; their names are unique.
+    /// Virtual servers; their names are unique, but for two of one name that are of different families.
     pub virtual_servers: Vec<VirtualServer>,
     /// Sources whose packets to virtual servers and flows are dropped, unless a longer prefix of `allow` has them.
     /// They hold for packets that no virtual server takes, too: they stand in front of everything, the host's own
@@ -89,7 +89,7 @@ pub enum Protocol {
 /// One virtual server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VirtualServer {
-    /// Unique, and the same from plan to plan.
+    /// The same from plan to plan. One of both families is two with one name, which count as one.
     pub name: String,
     /// Where it is reached, at least one.
     pub destinations: Vec<Destination>,
@@ -247,6 +247,11 @@ impl Destination {
 }
 
 impl VirtualServer {
+    /// Whether it is of IPv4: that is the family of its first destination, and of all but with [`Delivery::Pass`].
+    pub fn is_v4(&self) -> bool {
+        self.destinations.first().is_none_or(|first| first.prefix.address.is_ipv4())
+    }
+
     /// One with defaults, to change what is different: address and port, translated, no members yet.
     pub fn new(name: &str, protocol: Protocol, destinations: Vec<Destination>) -> Self {
         Self {

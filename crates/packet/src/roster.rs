@@ -48,14 +48,23 @@ fn hash(parts: &[&[u8]]) -> u64 {
     KeyedHash::new(IDENTITY_KEY).bytes(&bytes).max(1)
 }
 
-/// A virtual server's hash.
-pub fn server_identity(name: &str) -> u64 {
-    hash(&[b"server", name.as_bytes()])
+fn family(is_v4: bool) -> &'static [u8] {
+    if is_v4 { b"4" } else { b"6" }
 }
 
-/// A member's hash; without an address, that of the routing table.
-pub fn member_identity(server: &str, address: Option<IpAddr>, port: Option<u16>) -> u64 {
-    let address = address.map(layout::address_bytes).unwrap_or_default();
+/// The hash of a virtual server of one family.
+pub fn server_identity(name: &str, is_v4: bool) -> u64 {
+    hash(&[b"server", name.as_bytes(), family(is_v4)])
+}
+
+/// The hash of the routing table as a virtual server of one family has it.
+fn route_identity(server: &str, is_v4: bool) -> u64 {
+    hash(&[b"route", server.as_bytes(), family(is_v4)])
+}
+
+/// A member's hash.
+pub fn member_identity(server: &str, address: IpAddr, port: Option<u16>) -> u64 {
+    let address = layout::address_bytes(address);
     hash(&[b"member", server.as_bytes(), &address, &port.unwrap_or(0).to_be_bytes()])
 }
 
@@ -80,8 +89,8 @@ impl Roster {
     }
 
     /// The number of a virtual server, a new one if it has none; `None`: all are taken.
-    pub fn server(&mut self, name: &str) -> Option<u32> {
-        let identity = server_identity(name);
+    pub fn server(&mut self, name: &str, is_v4: bool) -> Option<u32> {
+        let identity = server_identity(name, is_v4);
         if let Some(number) = self.servers.get(&identity) {
             return Some(*number);
         }
@@ -92,15 +101,13 @@ impl Roster {
     }
 
     /// The number of a virtual server that has one.
-    pub fn server_number(&self, name: &str) -> Option<u32> {
-        self.servers.get(&server_identity(name)).copied()
+    pub fn server_number(&self, server: &VirtualServer) -> Option<u32> {
+        self.servers.get(&server_identity(&server.name, server.is_v4())).copied()
     }
 
     /// The number of a member.
     pub fn number(&self, name: &MemberName) -> Option<u32> {
-        self.members
-            .get(&member_identity(&name.virtual_server, Some(name.address), name.port))
-            .copied()
+        self.members.get(&member_identity(&name.virtual_server, name.address, name.port)).copied()
     }
 
     /// Puts a member of the plan in; `None` as `member` is the routing table. Its number, or `None`: all are taken.
@@ -111,8 +118,10 @@ impl Roster {
         member: Option<&Member>,
     ) -> Option<u32> {
         let address = member.map(|member| member.address);
-        let identity =
-            member_identity(&server.name, address, member.and_then(|member| member.port));
+        let identity = match member {
+            Some(member) => member_identity(&server.name, member.address, member.port),
+            None => route_identity(&server.name, server.is_v4()),
+        };
         let number = match self.members.get(&identity) {
             Some(number) => *number,
             None => (0..MEMBERS_MAX as u32).find(|number| !self.known.contains_key(number))?,
@@ -205,8 +214,8 @@ mod tests {
         let mut roster = Roster::default();
         let mut server = VirtualServer::new("shop", Protocol::Tcp, Vec::new());
         server.members.push(Member::new("10.0.0.1".parse().unwrap(), Some(80)));
-        let number = roster.server("shop").unwrap();
-        assert_eq!(roster.server("shop"), Some(number));
+        let number = roster.server("shop", true).unwrap();
+        assert_eq!(roster.server("shop", true), Some(number));
         let first = roster.plan(&server, number, Some(&server.members[0])).unwrap();
         let route = roster.plan(&server, number, None).unwrap();
         assert_ne!(first, route);
@@ -216,16 +225,17 @@ mod tests {
         roster.forget(first);
         roster.forget(route);
         assert_eq!(roster.forget_servers(&Default::default()), [number]);
-        assert_eq!(roster.server("other"), Some(number));
+        assert_eq!(roster.server("other", true), Some(number));
     }
 
     #[test]
     fn identities_tell_ports_and_servers_apart() {
-        let address = Some("10.0.0.1".parse().unwrap());
+        let address = "10.0.0.1".parse().unwrap();
         let one = member_identity("a", address, Some(80));
         assert_ne!(one, member_identity("a", address, None));
         assert_ne!(one, member_identity("b", address, Some(80)));
-        assert_ne!(one, member_identity("a", None, Some(80)));
+        assert_ne!(route_identity("a", true), route_identity("a", false));
+        assert_ne!(server_identity("a", true), server_identity("a", false));
         assert_eq!(one, member_identity("a", address, Some(80)));
     }
 }

@@ -3,6 +3,7 @@
 mod dependencies;
 mod links;
 mod names;
+mod shown;
 
 /// What stands between backquotes on one line, with the number of the line.
 fn quoted(text: &str) -> impl Iterator<Item = (usize, &str)> {

@@ -226,3 +226,43 @@ fn weir_ends_though_somebody_works_on_this_host() {
     let taken = begun.elapsed();
     assert!(taken < std::time::Duration::from_secs(6), "{taken:?}");
 }
+
+#[test]
+fn sockets_are_not_robbed_by_what_a_crash_has_left() {
+    let Some(mut network) = Network::make() else { return };
+    network.serve("10.77.2.2:9300");
+    let packets = server("listen: 10.77.1.1:80, pool: p, fast_l4: { source: auto }");
+    network.configure("", &format!("{packets}{POOL}"));
+    network.start();
+    network.connect("10.77.1.1:80").echo();
+    network.kill();
+    assert!(network.has_pins(), "the kernel goes on");
+    // By sockets from now on, to another member.
+    let pool = "pools: { p: { members: [ 10.77.2.2:9300 ] } }\n";
+    network.configure(", rungs: [ proxy ]", &format!("{packets}{pool}"));
+    network.start();
+    assert!(!network.has_pins(), "nothing is left");
+    // The kernel lets go of programs a little later.
+    eventually("sockets serve", STEP_TIMEOUT, || {
+        network.try_connect("10.77.1.1:80").is_some_and(|it| it.member == at("10.77.2.2:9300"))
+    });
+    let output = network.weir().output();
+    assert!(output.contains("of a former process is removed: sockets serve now"), "{output}");
+}
+
+#[test]
+fn what_a_crash_has_left_is_told_where_nothing_is_said_of_packets() {
+    let Some(mut network) = Network::make() else { return };
+    let packets = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");
+    network.configure("", &format!("{packets}{POOL}"));
+    network.start();
+    network.kill();
+    let relay = "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\n";
+    network.configure("", &format!("{relay}{POOL}"));
+    network.start();
+    assert!(network.has_pins(), "another weir may come back to it");
+    let output = network.weir().output();
+    let is_told =
+        |line: &str| line.contains("`weir l4 detach`") && line.contains(network.name.as_str());
+    assert!(output.lines().any(is_told), "{output}");
+}

@@ -1,7 +1,9 @@
 //! Virtual servers of `type: fast_l4`: the running program, with the kernel's own TCP at both ends.
 
+mod keys;
 mod ladder;
 mod lifetime;
+mod load;
 mod network;
 
 use network::{FIRST, Network, SECOND, at};

@@ -32,11 +32,11 @@ pub fn at(text: &str) -> SocketAddr {
 
 /// The namespaces, a folder, and weir in it; removed when dropped.
 pub struct Network {
-    namespaces: Namespaces,
+    pub namespaces: Namespaces,
     directory: TempDir,
     weir: Option<Process>,
     /// Of the packet path.
-    name: String,
+    pub name: String,
     starts: u32,
 }
 
@@ -96,13 +96,27 @@ impl Network {
         self.namespaces.shell(role, line);
     }
 
+    /// Starts a program in a namespace.
+    #[track_caller]
+    pub fn start_in(&self, role: &str, words: &[&str]) -> Process {
+        let nsenter = tools::find("nsenter").expect("nsenter");
+        let namespace = format!("--net=/run/netns/{}", self.namespaces.name(role));
+        let log = self.directory.path().join(format!("{role}.log"));
+        Process::start(&nsenter, &[&[namespace.as_str()], words].concat(), &log)
+    }
+
     /// Writes the configuration: this, an admin socket, and a packet path of its own with these settings.
     pub fn configure(&self, settings: &str, rest: &str) {
+        self.configure_flows(4_096, settings, rest);
+    }
+
+    /// The same with room for so many flows.
+    pub fn configure_flows(&self, flows_max: u32, settings: &str, rest: &str) {
         let socket = self.socket();
         let text = format!(
             "admin: {{ listen: \"{socket}\" }}\nlog: {{ access: {{ format: \"off\" }} }}\n\
              data_plane: {{ workers: 1, drain_timeout: 0s }}\n\
-             packet_path: {{ name: {}, flows_max: 4096, remembered_max: 1024{settings} }}\n{rest}",
+             packet_path: {{ name: {}, flows_max: {flows_max}, remembered_max: 1024{settings} }}\n{rest}",
             self.name
         );
         self.directory.write("weir.yaml", &text);
@@ -161,15 +175,15 @@ impl Network {
         self.start_as(&[]);
     }
 
-    pub fn weir(&mut self) -> &mut Process {
-        self.weir.as_mut().expect("weir runs")
+    pub fn weir(&self) -> &Process {
+        self.weir.as_ref().expect("weir runs")
     }
 
     /// Reads the configuration again, and waits until it is in force.
     #[track_caller]
-    pub fn reload(&mut self) {
+    pub fn reload(&self) {
         let count = |process: &Process| process.output().matches(" was reloaded").count();
-        let weir = self.weir();
+        let weir = self.weir.as_ref().expect("weir runs");
         let before = count(weir);
         weir.signal(rustix::process::Signal::HUP);
         eventually("the configuration is in force", STEP_TIMEOUT, || count(weir) > before);
@@ -250,18 +264,27 @@ impl Network {
         })
     }
 
+    /// A connection of the client from this address and port.
+    #[track_caller]
+    pub fn connect_from(&self, own: &str, address: &str) -> Connection {
+        let connect = || -> rustix::io::Result<TcpStream> {
+            use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
+            let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            // No TIME_WAIT: the same ends shall be used again.
+            sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
+            bind(&socket, &at(own))?;
+            connect(&socket, &at(address))?;
+            Ok(socket.into())
+        };
+        let stream = self.namespaces.within("client", connect);
+        Connection::greeted(stream.expect("a connection")).expect("a greeting")
+    }
+
     /// A connection of the client that its member has greeted; `None`: there is none in time.
     pub fn try_connect(&self, address: &str) -> Option<Connection> {
         let connect = || TcpStream::connect_timeout(&at(address), CONNECT_TIMEOUT);
-        let stream = self.namespaces.within("client", connect).ok()?;
-        stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
-        let mut reader = BufReader::new(stream);
-        let mut line = String::new();
-        // Programs are let go of one after the other: what one has let in may get no answer by the next.
-        reader.read_line(&mut line).ok()?;
-        let (member, source) =
-            line.trim_end().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
-        Some(Connection { member: at(member), source: at(source), reader })
+        Connection::greeted(self.namespaces.within("client", connect).ok()?)
     }
 }
 
@@ -289,6 +312,23 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Waits for the greeting of its member.
+    fn greeted(stream: TcpStream) -> Option<Self> {
+        stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        // Programs are let go of one after the other: what one has let in may get no answer by the next.
+        reader.read_line(&mut line).ok()?;
+        let (member, source) =
+            line.trim_end().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
+        Some(Self { member: at(member), source: at(source), reader })
+    }
+
+    /// An echo that does not come is waited for so long.
+    pub fn wait_at_most(&self, time: Duration) {
+        self.reader.get_ref().set_read_timeout(Some(time)).expect("a timeout");
+    }
+
     pub fn own(&self) -> SocketAddr {
         self.reader.get_ref().local_addr().expect("the client's address")
     }

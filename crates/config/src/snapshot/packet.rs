@@ -49,6 +49,12 @@ impl Packets {
     }
 }
 
+/// Virtual servers of type fast_l4 at most, one of both families twice.
+pub const PACKET_SERVERS_MAX: usize = 4_096;
+
+/// Addresses (or networks) times ports of all of them at most.
+pub const PACKET_DESTINATIONS_MAX: usize = 65_536;
+
 /// How packets reach virtual servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathSettings {

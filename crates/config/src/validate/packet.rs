@@ -29,6 +29,9 @@ use crate::tree::Span;
 /// Most addresses that members of one virtual server see.
 const SOURCE_ADDRESSES_MAX: usize = 64;
 
+/// Fewest ports of a range that members see: each core of a host has its share of them.
+const SOURCE_PORTS_MIN: u32 = 1_024;
+
 /// Who takes packets to a destination, and where the file says so.
 type Claims = HashMap<(PacketDestination, PacketProtocol), (String, Span)>;
 
@@ -202,6 +205,7 @@ impl Servers<'_> {
         context: &mut Context,
     ) {
         let is_v4 = |destination: &PacketDestination| destination.prefix.address.is_ipv4();
+        let mut all_fit = true;
         for pool in self.reached(std::iter::once(pool), &[]) {
             self.pools_of_connections.insert(pool);
             let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
@@ -231,11 +235,12 @@ impl Servers<'_> {
                 let fits = match &address.value {
                     Endpoint::Literal(Address::Unix(_) | Address::Udp(_)) => false,
                     Endpoint::Literal(Address::Socket(socket)) => {
-                        destinations.iter().all(|(to, _)| is_v4(to) == socket.is_ipv4())
+                        destinations.iter().any(|(to, _)| is_v4(to) == socket.is_ipv4())
                     }
                     Endpoint::Name { .. } => true,
                 };
                 if !fits {
+                    all_fit = false;
                     let message = format!(
                         "packets of a virtual server of type fast_l4 cannot get to `{}` of the pool `{name}`",
                         address.value
@@ -245,11 +250,48 @@ impl Servers<'_> {
                 }
             }
         }
+        if all_fit {
+            self.every_family_has_a_member(pool, destinations, context);
+        }
         let sockets: Vec<(Address, Span)> = destinations
             .iter()
             .filter_map(|(destination, span)| Some((socket(destination)?, *span)))
             .collect();
         self.refuse_loop(("", true), &sockets, pool, context);
+    }
+}
+
+impl Servers<'_> {
+    /// Reports a destination to which no member of the pool has an address of the same family. A name may have one.
+    fn every_family_has_a_member(
+        &self,
+        pool: usize,
+        destinations: &[(PacketDestination, Span)],
+        context: &mut Context,
+    ) {
+        let item = &self.pools[pool];
+        let Some(members) = item.value.as_ref().and_then(|raw| raw.members.as_ref()) else {
+            return;
+        };
+        let addresses = members.iter().filter_map(|member| member.value.0.address.as_ref());
+        let families: Vec<Option<bool>> = addresses
+            .map(|address| match &address.value {
+                Endpoint::Literal(address) => address.socket().map(|socket| socket.is_ipv4()),
+                Endpoint::Name { .. } => None,
+            })
+            .collect();
+        if families.is_empty() {
+            return;
+        }
+        let has_none = |is_v4: bool| families.iter().all(|it| *it == Some(!is_v4));
+        let lonely = |(to, _): &&(PacketDestination, Span)| has_none(to.prefix.address.is_ipv4());
+        if let Some((destination, span)) = destinations.iter().find(lonely) {
+            let message = format!(
+                "packets to `{destination}` find no member of its address family in the pool `{}`",
+                clip(&item.name)
+            );
+            context.error_help(*span, message, "add one, or remove the destination");
+        }
     }
 }
 
@@ -406,6 +448,16 @@ fn source(
         raw::packet::PacketSource::Auto => return Some(PacketSource::Auto),
         raw::packet::PacketSource::Addresses(addresses) => (addresses, None),
         raw::packet::PacketSource::Ports(map) => {
+            if let Some(ports) = &map.ports {
+                let count = u32::from(ports.value.last) - u32::from(ports.value.first) + 1;
+                if count < SOURCE_PORTS_MIN {
+                    let message = format!(
+                        "`ports` has {count} ports: at least {SOURCE_PORTS_MIN} are needed, of which each core gets its share"
+                    );
+                    context.error_help(ports.span, message, "give a longer range");
+                    return None;
+                }
+            }
             let ports = map.ports.as_ref().map(|ports| (ports.value.first, ports.value.last));
             (&map.addresses.as_ref()?.value.0, ports)
         }

@@ -42,6 +42,38 @@ fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
     Ok(detached)
 }
 
+/// What a former process left under a name while this one serves by sockets: its programs would take packets from them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Leftover {
+    /// Nothing, or what a running process has.
+    None,
+    /// It was removed.
+    Removed,
+    /// It is still there.
+    Stays(String),
+}
+
+/// Removes what is left under this name.
+pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
+    // It is held until the folder is gone.
+    let _lock = match Lock::take_present(pins, name) {
+        Ok(Present::Absent | Present::InUse) => return Leftover::None,
+        Ok(Present::Taken(lock)) => lock,
+        Err(error) => return Leftover::Stays(error),
+    };
+    match weir_packet::detach_leftovers(pins, Some(name)) {
+        Ok(_) => Leftover::Removed,
+        Err(error) => Leftover::Stays(error.to_string()),
+    }
+}
+
+/// Names of packet paths that no running process has. One that cannot be looked at is none of ours.
+pub(super) fn abandoned(pins: &Path) -> Vec<String> {
+    let is_abandoned =
+        |name: &String| matches!(Lock::take_present(pins, name), Ok(Present::Taken(_)));
+    left_names(pins).unwrap_or_default().into_iter().filter(is_abandoned).collect()
+}
+
 /// Names of packet paths that are in the kernel, a running process' or not.
 fn left_names(pins: &Path) -> Result<Vec<String>, String> {
     let entries = match std::fs::read_dir(pins) {
@@ -58,6 +90,21 @@ fn left_names(pins: &Path) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_take_packets_from_sockets_is_removed_or_told() {
+        let pins = std::env::temp_dir().join(format!("weir-leftover-{}", std::process::id()));
+        std::fs::create_dir_all(pins.join("a")).unwrap();
+        assert_eq!(remove(&pins, "b"), Leftover::None);
+        let held = Lock::take_present(&pins, "a").unwrap();
+        assert_eq!(remove(&pins, "a"), Leftover::None);
+        assert!(abandoned(&pins).is_empty());
+        drop(held);
+        assert_eq!(abandoned(&pins), ["a"]);
+        assert_eq!(remove(&pins, "a"), Leftover::Removed);
+        assert_eq!(remove(&pins, "a"), Leftover::None);
+        std::fs::remove_dir(&pins).unwrap();
+    }
 
     #[test]
     fn what_a_process_has_is_passed_over_and_the_rest_removed() {

@@ -16,6 +16,7 @@ mod report;
 mod thread;
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -28,6 +29,7 @@ use weir_exchange::shared::live::LiveTable;
 use weir_packet::{Attachment, Flow, FlowFilter, Options, RungsAllowed};
 
 pub use host::obstacle;
+use leftovers::Leftover;
 pub use leftovers::{Detached, detach_leftovers};
 pub use report::{Board, Ended, Report};
 pub use thread::EndedFlows;
@@ -170,6 +172,35 @@ impl PacketPlane {
         }
     }
 
+    /// Programs of a former process that stand before what sockets serve now are removed. Where the configuration has nothing to do
+    /// with packets they are told: another weir may come back to them.
+    fn leftover(&self, packets: Option<&Packets>) -> Option<String> {
+        if self.has_packets() {
+            return None;
+        }
+        let pins = Path::new(lock::PINS);
+        let Some(packets) = packets else {
+            let names = leftovers::abandoned(pins);
+            let told = || {
+                let names = names.join("`, `");
+                format!(
+                    "warning packet path `{names}` of a former process still takes packets: `weir l4 detach` removes it"
+                )
+            };
+            return (!names.is_empty()).then(told);
+        };
+        let name = &packets.path.name;
+        match leftovers::remove(pins, name) {
+            Leftover::None => None,
+            Leftover::Removed => Some(format!(
+                "info packet path `{name}` of a former process is removed: sockets serve now"
+            )),
+            Leftover::Stays(why) => Some(format!(
+                "error packet path `{name}` of a former process still takes packets ({why}): `weir l4 detach {name}` removes it"
+            )),
+        }
+    }
+
     fn tell_ladder(&mut self, packets: Option<&Packets>) {
         let mut told = Vec::new();
         let attachments = self.running.as_ref().and_then(|running| running.had.as_ref());
@@ -208,6 +239,7 @@ impl PacketPlane {
             let what = if packets.path.deny.is_empty() { "syn_cookies" } else { "deny" };
             told.push(format!("error packet_path.{what} does not hold: there are no packets"));
         }
+        told.extend(self.leftover(packets));
         for line in told.iter().filter(|line| !self.told.contains(line)) {
             match line.split_once(' ') {
                 Some(("info", line)) => self.events.info("ladder:", line),

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use weir_config::snapshot::packet::{
-    Delivery, PacketDestination, PacketProtocol, PacketServer, PacketSource, Prefix, Ttl,
+    Delivery, PACKET_DESTINATIONS_MAX, PACKET_SERVERS_MAX, PacketDestination, PacketProtocol,
+    PacketServer, PacketSource, Prefix, Ttl,
 };
 use weir_config::snapshot::{Address, Pool};
 use weir_core::admin_state::AdminState;
@@ -15,6 +16,10 @@ use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
 use weir_packet::plan::{self, Member, MemberName, MemberState, Plan, SourceAddress};
 
 use crate::member_state::{administrative_state, is_in_service};
+
+// What `weir check` lets through has room in the tables.
+const _: () = assert!(PACKET_SERVERS_MAX == plan::VIRTUAL_SERVERS_MAX);
+const _: () = assert!(PACKET_DESTINATIONS_MAX == plan::DESTINATIONS_MAX);
 
 /// What this host has to say to a plan.
 pub(super) trait Host {
@@ -30,8 +35,10 @@ pub(super) trait Host {
 pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
     let Some(packets) = &table.snapshot.packets else { return Plan::default() };
     let prefixes = |list: &[Prefix]| list.iter().map(prefix).collect();
-    let mut virtual_servers: Vec<plan::VirtualServer> =
-        packets.servers.iter().map(|it| server(table, it, host, drains)).collect();
+    let of_both_families = packets.servers.iter().flat_map(|it| {
+        [true, false].into_iter().filter_map(move |is_v4| server(table, it, is_v4, host, drains))
+    });
+    let mut virtual_servers: Vec<plan::VirtualServer> = of_both_families.collect();
     virtual_servers.extend(this_host(&virtual_servers, host));
     Plan {
         virtual_servers,
@@ -88,29 +95,38 @@ fn prefix(prefix: &Prefix) -> plan::Prefix {
     plan::Prefix { address: prefix.address, length: prefix.length }
 }
 
+/// The part of a virtual server that is of one family, if it has destinations of that.
 fn server(
     table: &LiveTable,
     server: &PacketServer,
+    is_v4: bool,
     host: &impl Host,
     drains: bool,
-) -> plan::VirtualServer {
+) -> Option<plan::VirtualServer> {
     let destination =
         |it: &PacketDestination| plan::Destination { prefix: prefix(&it.prefix), port: it.port };
-    let is_v4 = server.destinations.iter().any(|it| it.prefix.address.is_ipv4());
-    let is_v6 = server.destinations.iter().any(|it| it.prefix.address.is_ipv6());
+    let destinations: Vec<plan::Destination> = server
+        .destinations
+        .iter()
+        .filter(|it| it.prefix.address.is_ipv4() == is_v4)
+        .map(destination)
+        .collect();
+    if destinations.is_empty() {
+        return None;
+    }
     let mut members =
         server.pool.map_or_else(Vec::new, |pool| members(table, pool, server.keeps_port));
-    members.retain(|member| if member.address.is_ipv4() { is_v4 } else { is_v6 });
+    members.retain(|member| member.address.is_ipv4() == is_v4);
     if drains {
         for member in members.iter_mut().filter(|member| member.state == MemberState::Up) {
             member.state = MemberState::Draining;
         }
     }
-    let source = source(server, &mut members, host);
+    let source = source(server, is_v4, &mut members, host);
     let milliseconds = Duration::from_millis;
-    plan::VirtualServer {
+    Some(plan::VirtualServer {
         name: server.name.to_string(),
-        destinations: server.destinations.iter().map(destination).collect(),
+        destinations,
         protocol: match server.protocol {
             PacketProtocol::Tcp => plan::Protocol::Tcp,
             PacketProtocol::Udp => plan::Protocol::Udp,
@@ -141,11 +157,16 @@ fn server(
             Ttl::Set(number) => plan::Ttl::Set(number),
         },
         tos: server.tos,
-    }
+    })
 }
 
 /// Which address members see. One that has no way to its member would show the client's: it gets nobody.
-fn source(server: &PacketServer, members: &mut Vec<Member>, host: &impl Host) -> plan::Source {
+fn source(
+    server: &PacketServer,
+    is_v4: bool,
+    members: &mut Vec<Member>,
+    host: &impl Host,
+) -> plan::Source {
     let (addresses, ports) = match &server.source {
         PacketSource::Client => return plan::Source::Client,
         PacketSource::Addresses { addresses, ports } => (addresses.clone(), *ports),
@@ -166,10 +187,12 @@ fn source(server: &PacketServer, members: &mut Vec<Member>, host: &impl Host) ->
     let (port_first, port_last) = ports.unwrap_or_else(|| host.free_ports());
     let addresses: Vec<SourceAddress> = addresses
         .into_iter()
+        .filter(|address| address.is_ipv4() == is_v4)
         .take(plan::SOURCE_ADDRESSES_MAX)
         .map(|address| SourceAddress { address, port_first, port_last })
         .collect();
-    // No member has a way: there is nobody whom the client's address could be shown to.
+    // No member has a way: there is nobody whom the client's address could be shown to. A list has addresses of each family that the
+    // virtual server has.
     if addresses.is_empty() { plan::Source::Client } else { plan::Source::Addresses(addresses) }
 }
 

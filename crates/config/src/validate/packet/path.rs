@@ -10,7 +10,10 @@ use crate::raw::packet::{OnExit, PacketPath, Rung};
 use crate::scalar::WordOr;
 use crate::shapes::Network;
 use crate::snapshot::Address;
-use crate::snapshot::packet::{FlowRate, Packets, PathSettings, Prefix, Rungs};
+use crate::snapshot::packet::{
+    FlowRate, PACKET_DESTINATIONS_MAX, PACKET_SERVERS_MAX, PacketServer, Packets, PathSettings,
+    Prefix, Rungs,
+};
 
 /// Most prefixes of `allow` and `deny` together.
 const PREFIXES_MAX: usize = 1 << 20;
@@ -31,6 +34,9 @@ impl Servers<'_> {
             servers.into_iter().map(|server| server.map(Arc::new)).collect();
         let path = self.path_settings(&raw, context);
         let (servers, path) = (servers?, path?);
+        if !within_tables(&servers, file, context) {
+            return None;
+        }
         if servers.is_empty() && !path.guards() {
             if let Some(section) = &file.packet_path {
                 let message = "`packet_path` has no effect: no virtual server is of type fast_l4";
@@ -119,6 +125,38 @@ impl Servers<'_> {
         }
         Some(found)
     }
+}
+
+/// Reports more virtual servers or destinations than the kernel's tables have room for.
+fn within_tables(servers: &[Arc<PacketServer>], file: &raw::File, context: &mut Context) -> bool {
+    let destinations: usize = servers.iter().map(|server| server.destinations.len()).sum();
+    // One of both families has two places.
+    let families = |server: &PacketServer| {
+        let has = |is_v4| server.destinations.iter().any(|it| it.prefix.address.is_ipv4() == is_v4);
+        usize::from(has(true)) + usize::from(has(false))
+    };
+    let places: usize = servers.iter().map(|server| families(server)).sum();
+    // Without virtual servers there are not too many.
+    let Some(virtual_servers) = &file.virtual_servers else { return true };
+    for (count, max, what) in [
+        (
+            places,
+            PACKET_SERVERS_MAX,
+            "virtual servers of type fast_l4 (one of IPv4 and IPv6 counts twice)",
+        ),
+        (destinations, PACKET_DESTINATIONS_MAX, "addresses and ports of type fast_l4"),
+    ] {
+        if count > max {
+            let message = format!("there are {count} {what}: at most {max} are possible");
+            context.error_help(
+                virtual_servers.span,
+                message,
+                "`*` stands for all ports, a network for its addresses",
+            );
+            return false;
+        }
+    }
+    true
 }
 
 fn prefixes(listed: Option<&Spanned<Vec<Spanned<Network>>>>) -> Vec<Prefix> {

@@ -22,8 +22,12 @@ impl Host for Own {
 }
 
 fn table(server: &str, pools: &str) -> LiveTable {
+    table_at("10.0.0.1:80", server, pools)
+}
+
+fn table_at(listen: &str, server: &str, pools: &str) -> LiveTable {
     let text = format!(
-        "virtual_servers:\n  a: {{ type: fast_l4, listen: 10.0.0.1:80, {server} }}\npools:\n{pools}"
+        "virtual_servers:\n  a: {{ type: fast_l4, listen: {listen}, {server} }}\npools:\n{pools}"
     );
     let loaded = weir_config::parse("test.yaml", &text);
     let config = loaded.config.unwrap_or_else(|| panic!("{text}{:#?}", loaded.diagnostics));
@@ -95,7 +99,7 @@ fn sources() {
     assert_eq!(of("off"), plan::Source::Client);
     assert_eq!(of("auto"), own(1_024, 32_767));
     assert_eq!(of("10.0.0.254"), own(1_024, 32_767));
-    assert_eq!(of("{ addresses: 10.0.0.254, ports: 2000-2999 }"), own(2_000, 2_999));
+    assert_eq!(of("{ addresses: 10.0.0.254, ports: 2000-3999 }"), own(2_000, 3_999));
     // Nobody who has no way sees the client's address.
     let server = "pool: p, fast_l4: { source: auto }";
     let table = table(server, "  p: { members: [ 10.9.9.9:80, 10.0.0.2:80 ] }\n");
@@ -162,4 +166,54 @@ fn only_what_differs_is_done() {
     other = after.clone();
     other.virtual_servers[0].members.pop();
     assert_eq!(difference(&before, &other), Difference::Whole);
+}
+
+#[test]
+fn a_virtual_server_of_both_families_is_one_of_each() {
+    let table = table_at(
+        "[ 10.0.0.1:80, \"[2001:db8::1]:80\" ]",
+        "pool: p, fast_l4: { source: { addresses: [ 10.0.0.9, \"2001:db8::9\" ] } }",
+        "  p: { members: [ 10.0.0.2:80, \"[2001:db8::2]:80\" ] }\n",
+    );
+    let plan = plan(&table, &Own, false);
+    let parts: Vec<_> = plan
+        .virtual_servers
+        .iter()
+        .map(|it| {
+            (it.name.as_str(), it.is_v4(), it.destinations.len(), it.members[0].address.is_ipv4())
+        })
+        .collect();
+    assert_eq!(parts, [("a", true, 1, true), ("a", false, 1, false)]);
+    for part in &plan.virtual_servers {
+        let plan::Source::Addresses(addresses) = &part.source else { panic!("{:?}", part.source) };
+        assert_eq!(addresses.len(), 1);
+        assert_eq!(addresses[0].address.is_ipv4(), part.is_v4());
+    }
+    weir_packet::check(&plan, 2).unwrap();
+}
+
+/// What `weir check` lets through, the packet path takes.
+#[test]
+fn every_example_is_sound() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut found = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let Some(config) = weir_config::parse("example.yaml", &text).config else { continue };
+        let mut resolutions = weir_config::Resolutions::default();
+        for name in config.host_names() {
+            let both = ["192.0.2.77".parse().unwrap(), "2001:db8::77".parse().unwrap()];
+            resolutions.insert(name.to_owned(), both.to_vec());
+        }
+        let snapshot = config.snapshot(&resolutions);
+        let table = LiveTable::build(Arc::new(snapshot), None, 1, &outside());
+        let plan = plan(&table, &Own, false);
+        found += usize::from(!plan.virtual_servers.is_empty());
+        weir_packet::check(&plan, 64).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    assert!(found > 0, "no example has packets");
 }

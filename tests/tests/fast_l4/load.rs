@@ -1,0 +1,260 @@
+//! Much traffic: bulk, short connections while programs are replaced, a flood.
+//!
+//! How much is set by variables, so that a run by hand can be larger: `WEIR_TEST_L4_BODY_MIB`, `WEIR_TEST_L4_CONNECTIONS`,
+//! `WEIR_TEST_L4_RELOADS`.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use weir_tests::{STEP_TIMEOUT, eventually, tools};
+
+use crate::network::{FIRST, Network, at};
+use crate::server;
+
+const BODY_MIB: u64 = 64;
+const CONNECTIONS: u64 = 2_000;
+const RELOADS: u64 = 10;
+
+fn size(variable: &str, default: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")),
+        Err(_) => default,
+    }
+}
+
+/// The same bytes for everybody, and none of its parts like another.
+fn fill(buffer: &mut [u8], state: &mut u64) {
+    for part in buffer.chunks_mut(8) {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        part.copy_from_slice(&state.to_le_bytes()[..part.len()]);
+    }
+}
+
+const BLOCK: usize = 64 * 1024;
+const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+
+fn send(stream: &mut TcpStream, blocks: u64) {
+    let (mut buffer, mut state) = (vec![0; BLOCK], SEED);
+    for _ in 0..blocks {
+        fill(&mut buffer, &mut state);
+        stream.write_all(&buffer).expect("sending");
+    }
+    stream.shutdown(std::net::Shutdown::Write).expect("the end");
+}
+
+/// Every byte is the one that was sent.
+fn receive(stream: &mut TcpStream, blocks: u64) {
+    let (mut expected, mut got, mut state) = (vec![0; BLOCK], vec![0; BLOCK], SEED);
+    for block in 0..blocks {
+        fill(&mut expected, &mut state);
+        stream.read_exact(&mut got).expect("receiving");
+        assert!(expected == got, "block {block} is another");
+    }
+    assert_eq!(stream.read(&mut got).expect("the end"), 0);
+}
+
+#[track_caller]
+fn connect(network: &Network, to: &str) -> TcpStream {
+    let stream = network.connect_silently(to);
+    stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+    stream
+}
+
+/// Both directions at once, at this MTU of all devices.
+fn bulk_arrives_whole(mtu: u32, settings: &str) {
+    let Some(mut network) = Network::make() else { return };
+    for (role, device) in
+        [("client", "link"), ("adc", "clients"), ("adc", "servers"), ("server", "link")]
+    {
+        network.shell(role, &format!("ip link set dev {device} mtu {mtu}"));
+    }
+    let blocks = size("WEIR_TEST_L4_BODY_MIB", BODY_MIB) * 16;
+    let listener = network.listen("10.77.2.2:9200");
+    let server = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");
+    let pool = "pools: { p: { members: [ 10.77.2.2:9200 ] } }\n";
+    network.configure(settings, &format!("{server}{pool}"));
+    network.start();
+    let member = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut other = stream.try_clone().expect("a second handle");
+        let sender = thread::spawn(move || send(&mut other, blocks));
+        receive(&mut stream, blocks);
+        sender.join().expect("no panic");
+    });
+    let mut stream = connect(&network, "10.77.9.1:80");
+    let mut other = stream.try_clone().expect("a second handle");
+    let sender = thread::spawn(move || send(&mut other, blocks));
+    receive(&mut stream, blocks);
+    sender.join().expect("no panic");
+    member.join().expect("no panic");
+    println!("MTU {mtu}: {}", network.server("a")["rungs"]);
+}
+
+#[test]
+fn bulk_arrives_whole_by_xdp() {
+    bulk_arrives_whole(1_500, "");
+}
+
+#[test]
+fn bulk_arrives_whole_by_tcx() {
+    bulk_arrives_whole(1_500, ", rungs: [ tcx ]");
+}
+
+#[test]
+fn bulk_arrives_whole_in_large_packets() {
+    bulk_arrives_whole(9_000, "");
+}
+
+/// Answers each connection with the four bytes that it has sent, and ends.
+fn answer_each(listener: TcpListener) {
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut bytes = [0; 4];
+            if stream.read_exact(&mut bytes).is_ok() {
+                // The other end may be gone.
+                let _ = stream.write_all(&bytes);
+            }
+        }
+    });
+}
+
+fn ask(to: SocketAddr, number: u32) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&to, STEP_TIMEOUT)?;
+    stream.set_read_timeout(Some(STEP_TIMEOUT))?;
+    stream.write_all(&number.to_le_bytes())?;
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer)?;
+    if answer == number.to_le_bytes() {
+        Ok(())
+    } else {
+        Err(std::io::ErrorKind::InvalidData.into())
+    }
+}
+
+#[test]
+fn short_connections_have_no_error_while_programs_are_replaced() {
+    let Some(mut network) = Network::make() else { return };
+    let (connections, reloads) =
+        (size("WEIR_TEST_L4_CONNECTIONS", CONNECTIONS), size("WEIR_TEST_L4_RELOADS", RELOADS));
+    answer_each(network.listen("10.77.2.2:9200"));
+    answer_each(network.listen("10.77.2.3:9200"));
+    let servers = "virtual_servers:\n  \
+        a: { type: fast_l4, listen: 10.77.9.1:80, pool: short, fast_l4: { source: auto, closing_timeout: 1s } }\n  \
+        b: { type: fast_l4, listen: 10.77.9.1:81, pool: p, fast_l4: { source: auto } }\n";
+    let pools = format!(
+        "pools:\n  short: {{ members: [ 10.77.2.2:9200, 10.77.2.3:9200 ] }}\n  p: {{ members: [ {FIRST} ] }}\n"
+    );
+    let rungs = ["", ", rungs: [ tcx ]"];
+    let configure = |network: &Network, turn: u64| {
+        network.configure_flows(131_072, rungs[turn as usize % 2], &format!("{servers}{pools}"));
+    };
+    configure(&network, 0);
+    network.start();
+    let mut kept: Vec<_> = (0..8).map(|_| network.connect("10.77.9.1:81")).collect();
+    let done = AtomicU64::new(0);
+    let errors = AtomicU64::new(0);
+    let is_over = AtomicBool::new(false);
+    let network = &network;
+    let ask_on = || {
+        while !is_over.load(Ordering::Relaxed) {
+            let number = done.fetch_add(1, Ordering::Relaxed) as u32;
+            if let Err(error) = ask(at("10.77.9.1:80"), number) {
+                eprintln!("connection {number}: {error}");
+                errors.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| network.namespaces.within("client", ask_on));
+        }
+        for turn in 1..=reloads {
+            configure(network, turn);
+            network.reload();
+            kept.iter_mut().for_each(|it| it.echo());
+        }
+        while done.load(Ordering::Relaxed) < connections {
+            thread::sleep(std::time::Duration::from_millis(20));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let done = done.into_inner();
+    println!(
+        "{done} connections, {reloads} times other programs, {} errors",
+        errors.load(Ordering::Relaxed)
+    );
+    assert_eq!(errors.into_inner(), 0);
+    let flows = || network.server("a")["counters"]["flows"].as_u64().unwrap_or(0);
+    eventually("every connection is a flow", STEP_TIMEOUT, || flows() >= done);
+}
+
+/// SYNs to these two, from addresses and ports that nobody has, until it is killed. Tells now and then how many there were.
+const FLOOD: &str = r#"
+import random, socket, struct, sys, time
+out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+def checksum(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total & 0xffff) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xffff
+sent, most = 0, int(sys.argv[1])
+while sent < most:
+    for to in ("10.77.1.1", "10.77.9.1"):
+        target = socket.inet_aton(to)
+        source = struct.pack("!I", 0xc6120000 | random.getrandbits(16))
+        ports = struct.pack("!HH", random.randrange(1024, 65536), 80)
+        tcp = ports + struct.pack("!IIBBHHH", random.getrandbits(32), 0, 0x50, 2, 65535, 0, 0)
+        pseudo = source + target + struct.pack("!HH", 6, len(tcp))
+        tcp = tcp[:16] + struct.pack("!H", checksum(pseudo + tcp)) + tcp[18:]
+        ip = struct.pack("!BBHHHBBH", 0x45, 0, 40, 0, 0, 64, 6, 0) + source + target
+        out.sendto(ip + tcp, (to, 0))
+        sent += 1
+print(sent)
+"#;
+
+/// SYNs in all: bounded, as the flood is on a machine that is not ours alone.
+const FLOOD_SYNS: u64 = 30_000;
+/// Connections to each of the two while it lasts.
+const DURING_FLOOD: u32 = 200;
+
+/// To a listener of this host behind SYN cookies, and to a virtual server whose members are asked.
+#[test]
+fn a_flood_of_syns_leaves_the_others_their_connections() {
+    if !tools::present("python3") {
+        return;
+    }
+    let Some(mut network) = Network::make() else { return };
+    network.shell("adc", "echo 2 > /proc/sys/net/ipv4/tcp_syncookies");
+    answer_each(network.listen("10.77.2.2:9200"));
+    let servers = "virtual_servers:\n  \
+        own: { type: tcp, listen: 10.77.1.1:80, pool: p }\n  \
+        a: { type: fast_l4, listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto, handshake_timeout: 2s } }\n\
+        pools: { p: { members: [ 10.77.2.2:9200 ] } }\n";
+    network.configure_flows(131_072, ", syn_cookies: [ \"10.77.1.1:80\" ]", servers);
+    network.start();
+    let syns = size("WEIR_TEST_L4_SYNS", FLOOD_SYNS);
+    let mut flood = network.start_in("client", &["python3", "-c", FLOOD, &syns.to_string()]);
+    let (mut answered, mut asked) = (0, 0);
+    let mut lasts = true;
+    while asked < DURING_FLOOD || lasts {
+        for to in ["10.77.1.1:80", "10.77.9.1:80"] {
+            match network.namespaces.within("client", || ask(at(to), asked)) {
+                Ok(()) => answered += 1,
+                Err(error) => eprintln!("{to}: {error}"),
+            }
+        }
+        asked += 1;
+        lasts = flood.exited().is_none();
+    }
+    assert_eq!(flood.output().trim(), syns.to_string());
+    let reasons = || network.status()["packet_path"]["not_forwarded"].clone();
+    eventually("half of the flood got cookies", STEP_TIMEOUT, || {
+        reasons()["syn_cookie"].as_u64() >= Some(syns / 2)
+    });
+    let reasons = reasons();
+    println!("{syns} SYNs, {answered} of {} connections answered; {reasons}", 2 * asked);
+    assert!(f64::from(answered) >= 0.99 * f64::from(2 * asked), "{answered} of {}", 2 * asked);
+}
