@@ -99,6 +99,7 @@ const ALONE: bool = false;
 const EXTRA: bool = true;
 const ONE_AND_MANY: &[f64] = &[1.0, 64.0];
 const TWO_CASES: &[f64] = &[0.0, 1.0];
+const THREE_CASES: &[f64] = &[0.0, 1.0, 2.0];
 const FOUR_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
 const FIVE_SIZES: &[f64] = &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0];
 const ALL_SHAPES: &[f64] =
@@ -142,7 +143,7 @@ const FULL: &[Budget] = &[
     budget("l4-envelope", ALL_SHAPES, 3, (100, 700), ALONE),
     budget("l4-512k", SINGLE, 3, (300, 5_000), SCALED),
     budget("udp-queries", TWO_CASES, 3, (300, 2_000), ALONE),
-    extra("l4-packets", TWO_CASES, 3, (300, 2_000)),
+    extra("l4-packets", THREE_CASES, 3, (300, 2_000)),
     budget("ssl-tps", FOUR_CASES, 3, (300, 2_000), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 3, (300, 2_000), ALONE),
     budget("ssl-bulk", SINGLE, 3, (300, 2_000), ALONE),
@@ -182,7 +183,7 @@ const QUICK: &[Budget] = &[
     extra("l4-envelope", ALL_SHAPES, 3, (100, 300)),
     extra("l4-512k", SINGLE, 3, (100, 1_000)),
     extra("udp-queries", TWO_CASES, 3, (100, 500)),
-    extra("l4-packets", TWO_CASES, 3, (100, 500)),
+    extra("l4-packets", THREE_CASES, 3, (100, 500)),
     budget("ssl-tps", SINGLE, 3, (100, 300), ALONE),
     extra("ssl-tps-resumed", TWO_CASES, 3, (100, 500)),
     budget("ssl-bulk", SINGLE, 3, (100, 300), ALONE),
@@ -222,7 +223,7 @@ const SMOKE: &[Budget] = &[
     budget("l4-envelope", &[0.0, 14.0], 1, (20, 100), ALONE),
     budget("l4-512k", SINGLE, 1, (20, 300), SCALED),
     budget("udp-queries", TWO_CASES, 1, (20, 100), ALONE),
-    extra("l4-packets", TWO_CASES, 1, (20, 100)),
+    extra("l4-packets", THREE_CASES, 1, (20, 100)),
     budget("ssl-tps", &[0.0, 3.0], 1, (20, 100), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 1, (20, 100), ALONE),
     budget("ssl-bulk", SINGLE, 1, (20, 100), ALONE),

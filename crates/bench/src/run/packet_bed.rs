@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -15,7 +16,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::RunError;
 use super::bed::Bed;
 use super::namespaces::{Namespaces, Role};
-use super::process::{find_program, output_of};
+use super::process::{DeathSignal, Launch, Server, find_program, output_of};
 use crate::packets::{self, Attached, Mac, Sending};
 
 /// The devices: the product's two, and the only one of everybody else.
@@ -34,6 +35,37 @@ pub enum Path4 {
     Forwarding,
     /// The kernel's address translation, from a virtual server to all servers in turn.
     Nftables,
+    /// Weir's program in the device's driver, from a virtual server to all servers.
+    WeirXdp,
+    /// The same program right above the driver.
+    WeirTcx,
+}
+
+impl Path4 {
+    /// The rung, as weir's configuration calls it.
+    fn rung(self) -> Option<&'static str> {
+        match self {
+            Self::Forwarding | Self::Nftables => None,
+            Self::WeirXdp => Some("xdp"),
+            Self::WeirTcx => Some("tcx"),
+        }
+    }
+}
+
+/// What passes packets on, besides the kernel: ends when it is dropped.
+pub type Passing = Option<Server>;
+
+/// What is needed to begin.
+#[derive(Debug)]
+pub struct Means<'a> {
+    /// The servers behind it.
+    pub servers: &'a [Ipv4Addr],
+    /// Flows at a time.
+    pub flows: u32,
+    /// A folder for rules, configuration and log; absolute.
+    pub folder: &'a Path,
+    /// Weir's program.
+    pub weir: Option<&'a Path>,
 }
 
 /// The bed, ready; what was changed is changed back when it is dropped.
@@ -95,7 +127,7 @@ impl<'a> PacketBed<'a> {
     pub fn sending(&self, path: Path4, flows: u32) -> Sending {
         let destination = match path {
             Path4::Forwarding => Role::Origin.first_address(),
-            Path4::Nftables => Role::Product.first_address(),
+            Path4::Nftables | Path4::WeirXdp | Path4::WeirTcx => Role::Product.first_address(),
         };
         let frame = packets::frame((self.from, self.to), SOURCE, (destination, PORT));
         let core = self.bed.cores.load.last().copied().unwrap_or_default();
@@ -103,22 +135,56 @@ impl<'a> PacketBed<'a> {
     }
 
     /// Starts passing them on.
-    pub fn begin(&self, path: Path4, servers: &[Ipv4Addr], rules: &Path) -> Result<(), String> {
-        if path == Path4::Forwarding {
-            return Ok(());
+    pub fn begin(&self, path: Path4, means: &Means<'_>) -> Result<Passing, String> {
+        let write = |name: &str, text: String| {
+            let file = means.folder.join(name);
+            let written = fs::write(&file, text);
+            written.map_err(|error| format!("{}: {error}", file.display())).map(|()| file)
+        };
+        let virtual_server = Role::Product.first_address();
+        if let Some(rung) = path.rung() {
+            let text = weir_for(virtual_server, means, rung);
+            return self.begin_weir(&write(&format!("weir-{rung}.yaml"), text)?, means).map(Some);
         }
-        fs::write(rules, rules_for(Role::Product.first_address(), servers))
-            .map_err(|error| format!("{}: {error}", rules.display()))?;
-        run_in(self.namespaces, Role::Product, &["nft", "-f", &rules.to_string_lossy()])
+        if path == Path4::Nftables {
+            let rules = write("nftables.nft", rules_for(virtual_server, means.servers))?;
+            let words = ["nft", "-f", &rules.to_string_lossy()];
+            run_in(self.namespaces, Role::Product, &words)?;
+        }
+        Ok(None)
+    }
+
+    fn begin_weir(&self, configuration: &Path, means: &Means<'_>) -> Result<Server, String> {
+        let weir = means.weir.ok_or("weir takes no part")?;
+        // Not `ip netns exec`, which has a /sys of its own without the file system of BPF.
+        let mut net = OsString::from("--net=");
+        net.push(self.namespaces.path(Role::Product));
+        let log = configuration.with_extension("log");
+        // That of a former start tells nothing of this one.
+        let _ = fs::remove_file(&log);
+        let launch = Launch {
+            name: "weir",
+            prefix: &["nsenter".into(), net],
+            command: &[weir.into(), "run".into(), configuration.into()],
+            directory: means.folder,
+            log: &log,
+            death_signal: DeathSignal::Term,
+        };
+        let mut server = Server::start(&launch)?;
+        server.wait_until_said(SERVED_BY_PACKETS)?;
+        Ok(server)
     }
 
     /// Stops it.
-    pub fn end(&self, path: Path4) -> Result<(), String> {
+    pub fn end(&self, path: Path4, passing: Passing) -> Result<(), String> {
+        if let Some(weir) = passing {
+            return weir.end(STOP_TIMEOUT);
+        }
         match path {
-            Path4::Forwarding => Ok(()),
             Path4::Nftables => {
                 run_in(self.namespaces, Role::Product, &["nft", "delete", "table", "ip", TABLE])
             }
+            _ => Ok(()),
         }
     }
 
@@ -142,6 +208,25 @@ impl Drop for PacketBed<'_> {
 }
 
 const TABLE: &str = "weir_bench";
+
+/// What weir says when packets are its own.
+const SERVED_BY_PACKETS: &str = "is served by packets";
+/// Removing tables of a million flows takes a while.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+fn weir_for(virtual_server: Ipv4Addr, means: &Means<'_>, rung: &str) -> String {
+    let servers: Vec<String> =
+        means.servers.iter().map(|server| format!("{server}:{PORT}")).collect();
+    include_str!("../../../../bench/peers/packets/weir.yaml")
+        .replace("@NAME@", &format!("weir-bench-{}", std::process::id()))
+        .replace("@RUNG@", rung)
+        .replace("@FLOWS@", &(u64::from(means.flows) + SPARE_FLOWS).to_string())
+        .replace("@ADDRESS@", &format!("{virtual_server}:{PORT}"))
+        .replace("@LIST@", &servers.join(", "))
+}
+
+/// Room in weir's table beyond the flows of a test.
+const SPARE_FLOWS: u64 = 16_384;
 
 /// The rules of the address translation, as in the template's comments.
 fn rules_for(virtual_server: Ipv4Addr, servers: &[Ipv4Addr]) -> String {
@@ -228,6 +313,15 @@ mod tests {
         for text in ["", "02:00", "02:00:0a:ff:10:zz", "1:2:3:4:5:6:7"] {
             assert!(parse_mac(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn weir_has_every_server_and_its_rung() {
+        let servers = [Ipv4Addr::new(198, 18, 64, 2), Ipv4Addr::new(198, 18, 64, 3)];
+        let means = Means { servers: &servers, flows: 4, folder: Path::new("/"), weir: None };
+        let text = weir_for(Ipv4Addr::new(198, 18, 32, 1), &means, "tcx");
+        assert!(text.contains("[ 198.18.64.2:5353, 198.18.64.3:5353 ]"), "{text}");
+        assert!(text.contains("rungs: [ tcx ]") && !text.contains('@'), "{text}");
     }
 
     #[test]

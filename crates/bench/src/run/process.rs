@@ -135,6 +135,19 @@ impl Server {
         self.check()
     }
 
+    /// Waits until its log has this.
+    pub fn wait_until_said(&mut self, text: &str) -> Result<(), String> {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while !fs::read_to_string(&self.log).unwrap_or_default().contains(text) {
+            self.check()?;
+            if Instant::now() > deadline {
+                return Err(format!("{} does not say {text:?}\n{}", self.name, self.tail()));
+            }
+            std::thread::sleep(POLL);
+        }
+        self.check()
+    }
+
     /// Fails with the end of its log when it has ended.
     pub fn check(&mut self) -> Result<(), String> {
         match self.child.try_wait() {

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{plain_scene, workload};
-use crate::catalogue::{IP_FORWARD, NFTABLES, PACKET_CASES, PENDING_PREFIX};
+use crate::catalogue::{IP_FORWARD, NFTABLES, PACKET_CASES};
 use crate::load::{Observer as _, Outcome, Window};
 use crate::packets::{FRAME_BYTES, Sender};
 use crate::record::{Product, TestRecord};
 use crate::run::extent::{Budget, Extent};
 use crate::run::meter::Meter;
 use crate::run::namespaces::Role;
-use crate::run::packet_bed::{PacketBed, Path4};
+use crate::run::packet_bed::{Means, PacketBed, Path4};
 use crate::run::process::output_of;
 use crate::run::products::WEIR;
 use crate::run::rotation::{Failure, Judge, Rounds, Sample, Setting, Stage, Stop, omit, rotate};
@@ -39,10 +39,14 @@ pub fn packet_products() -> Vec<Product> {
     ]
 }
 
-/// In the order of [`PACKET_CASES`].
-const FLOWS: [u32; 2] = [1 << 16, 1 << 20];
-const _: () = assert!(FLOWS.len() == PACKET_CASES.len());
-const PATHS: [(&str, Path4); 2] = [(NFTABLES, Path4::Nftables), (IP_FORWARD, Path4::Forwarding)];
+/// Flows, and where weir's program stands, in the order of [`PACKET_CASES`].
+const CASES: [(u32, Path4); 3] =
+    [(1 << 16, Path4::WeirXdp), (1 << 20, Path4::WeirXdp), (1 << 16, Path4::WeirTcx)];
+const _: () = assert!(CASES.len() == PACKET_CASES.len());
+
+fn paths(weir: Path4) -> [(&'static str, Path4); 3] {
+    [(WEIR, weir), (NFTABLES, Path4::Nftables), (IP_FORWARD, Path4::Forwarding)]
+}
 /// Packets for each flow before anything is measured, so that hardly a flow is new then (each of them is missed by one in
 /// e⁴).
 const WARMING_PACKETS_PER_FLOW: u64 = 4;
@@ -58,17 +62,18 @@ pub(super) fn run(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    omit(record, WEIR, None, format!("{PENDING_PREFIX}`type: fast_l4` is still to come"));
     let scene = plain_scene(test, budget, 0);
-    // No program is started: the kernel is there.
+    // No program is started for all of it: the kernel is there.
     let live = session.open_some(test, scene, &[], None, record)?;
-    let mut stage = PacketStage { live, flows: 0 };
+    let mut stage = PacketStage { live, flows: 0, paths: paths(Path4::WeirXdp) };
     for &at in budget.settings {
-        stage.flows = FLOWS[at as usize];
+        let (flows, weir) = CASES[at as usize];
+        stage.flows = flows;
+        stage.paths = paths(weir);
         let base = workload(budget, 0, stage.flows as usize);
         let judge = stage.live.session.judge(Judge::AnyRate);
         let mut workloads = Vec::new();
-        for (name, path) in PATHS {
+        for (name, path) in stage.paths {
             match unable(stage.live.session, path, stage.flows) {
                 Some(reason) => omit(record, name, Some(at), reason),
                 None => workloads.push((name.to_owned(), base.clone())),
@@ -88,7 +93,7 @@ fn unable(session: &Session<'_>, path: Path4, flows: u32) -> Option<String> {
     if let Err(reason) = PacketBed::make(&session.bed) {
         return Some(reason);
     }
-    if path == Path4::Forwarding {
+    if path != Path4::Nftables {
         return None;
     }
     let file = "/proc/sys/net/netfilter/nf_conntrack_max";
@@ -107,6 +112,7 @@ fn unable(session: &Session<'_>, path: Path4, flows: u32) -> Option<String> {
 struct PacketStage<'s, 'a> {
     live: Live<'s, 'a>,
     flows: u32,
+    paths: [(&'static str, Path4); 3],
 }
 
 impl PacketStage<'_, '_> {
@@ -119,11 +125,18 @@ impl PacketStage<'_, '_> {
         let session = &mut *self.live.session;
         let unable = Failure::Unable;
         let bed = PacketBed::make(&session.bed).map_err(unable)?;
-        let rules = session.store.working("l4-packets", "rules")?.join("nftables.nft");
+        let folder = session.store.working(PACKETS, "passing")?;
         let servers: Vec<Ipv4Addr> = session.origin.members.iter().filter_map(ipv4).collect();
-        bed.begin(path, &servers, &rules).map_err(unable)?;
+        let weir = session.products.iter().find(|found| found.name() == WEIR);
+        let means = Means {
+            servers: &servers,
+            flows: self.flows,
+            folder: &folder,
+            weir: weir.map(|found| &*found.program),
+        };
+        let passing = bed.begin(path, &means).map_err(unable)?;
         let sampled = through(session, &bed, (path, self.flows), workload, resting_share);
-        bed.end(path).map_err(unable)?;
+        bed.end(path, passing).map_err(unable)?;
         sampled
     }
 }
@@ -213,7 +226,7 @@ impl Stage for PacketStage<'_, '_> {
         resting_share: f64,
     ) -> Result<Sample, Failure> {
         self.live.session.check_interrupt()?;
-        match PATHS.iter().find(|(name, _)| *name == product) {
+        match self.paths.iter().find(|(name, _)| *name == product) {
             Some((_, path)) => self.sample(*path, workload, resting_share),
             None => Err(Failure::Unable("it passes no packets on".into())),
         }
