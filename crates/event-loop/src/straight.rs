@@ -25,7 +25,7 @@ use crate::socket::{Read, Reading, Socket, State};
 use crate::token::{Owner, Token};
 
 /// Full reads in a row that make a direction one to be spliced.
-const FULL_READS: u8 = 2;
+const FULL_READS: u8 = 1;
 /// Short moves in a row that make it one to be copied.
 const SHORT_FILLS: u8 = 2;
 

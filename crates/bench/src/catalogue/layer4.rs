@@ -63,6 +63,16 @@ pub const UDP_CASES: &[&str] = &["a flow for each query", "64 flows"];
 /// What the test `l4-packets` compares.
 pub const PACKET_CASES: &[&str] = &["65,536 flows", "1,048,576 flows", "65,536 flows, weir at tcx"];
 
+/// What the test `fast-l4` compares.
+pub const FAST_CASES: &[&str] = &["128 B × 1", "128 KB × 100", "512 KB × 1"];
+
+/// Their shapes.
+pub const FAST_SHAPES: [Shape; FAST_CASES.len()] = [
+    Shape { bytes: 128, requests_per_connection: 1 },
+    Shape { bytes: 128 * 1_024, requests_per_connection: 100 },
+    Shape { bytes: 512 * 1_024, requests_per_connection: 1 },
+];
+
 /// Of F5's report of 2013.
 const F5_2013: &str = "F5's comparative report, 2013";
 
@@ -161,6 +171,25 @@ pub(super) const PACKETS: Test = Test {
     ],
 };
 
+pub(super) const FAST_L4: Test = Test {
+    name: "fast-l4",
+    chapter: Chapter::Layer4,
+    title: "L4 connections per second and throughput, by packets",
+    summary: "The loads of l4-connections, l4-throughput and l4-512k over virtual links between network namespaces, as \
+              fast as answered. Weir has type: fast_l4, at tcx, and the kernel forwards packets; the others relay \
+              connections. Whatever the kernel does for packets of the product's devices is done on the product's core, \
+              and counts.",
+    after: "F5's comparative report, 2013, and F5 BIG-IP VE 13.1, 2018",
+    axis: Axis::Cases(FAST_CASES),
+    picture: Picture::Bars,
+    figures: &[Rate, Goodput, CpuPerRequest, CoreBusy],
+    judged: &[CpuPerRequest],
+    goals: &[
+        goal(CpuPerRequest, 0.0, Measure::RatioTo("haproxy"), 0.2),
+        goal(CpuPerRequest, 1.0, Measure::RatioTo("haproxy"), 0.5),
+    ],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +197,10 @@ mod tests {
     #[test]
     fn shapes_are_as_they_are_called() {
         for (shape, name) in SHAPES.iter().zip(SHAPE_CASES) {
+            let size = crate::report::text::bytes(shape.bytes as f64);
+            assert_eq!(format!("{size} × {}", shape.requests_per_connection), **name);
+        }
+        for (shape, name) in FAST_SHAPES.iter().zip(FAST_CASES) {
             let size = crate::report::text::bytes(shape.bytes as f64);
             assert_eq!(format!("{size} × {}", shape.requests_per_connection), **name);
         }

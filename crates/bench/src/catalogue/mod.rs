@@ -6,7 +6,7 @@ mod figure;
 mod layer4;
 
 pub use figure::{Better, COUNTED_NOISE_SHARE, Figure};
-pub use layer4::{PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
+pub use layer4::{FAST_CASES, FAST_SHAPES, PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
 
 /// What a test varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -443,6 +443,7 @@ pub const TESTS: &[Test] = &[
     layer4::ENVELOPE,
     layer4::TRANSACTION_512K,
     layer4::UDP_QUERIES,
+    layer4::FAST_L4,
     layer4::PACKETS,
     Test {
         name: "ssl-tps",

@@ -17,7 +17,9 @@ const TIME_TO_LIVE: u8 = 64;
 const IDENTIFICATION_LOW_AT: i16 = 19;
 const SOURCE_LOW_AT: i16 = 29;
 const SOURCE_PORT_AT: i16 = 34;
-const WRITTEN_UNTIL: i32 = 36;
+/// The headers, in whole words.
+const WRITTEN_UNTIL: usize = 44;
+const WORD_BYTES: usize = 4;
 
 /// An address of Ethernet.
 pub type Mac = [u8; 6];
@@ -85,21 +87,19 @@ const fn load_32(to: u8, from: u8, offset: i16) -> Instruction {
 }
 const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
-/// Gives a frame one of so many flows, a power of two, by chance, and sends it.
-pub fn sender(flows: u32) -> Vec<Instruction> {
+/// Makes a frame this one, gives it one of so many flows, a power of two, by chance, and sends it.
+///
+/// The headers are written each time: the kernel uses the memory of a frame again as it comes back, which is with the
+/// addresses that those who passed it on have put there.
+pub fn sender(flows: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
     debug_assert!(flows.is_power_of_two() && flows <= FLOWS_MAX);
-    vec![
-        copy(6, 1),
-        op(0x85, 0, 0, 0, RANDOM_HELPER),
-        copy(7, 0),
-        and(7, (flows - 1) as i32),
-        // r2: the frame, up to r3.
-        load_32(2, 6, 0),
-        load_32(3, 6, 4),
-        copy(4, 2),
-        op(0x07, 4, 0, 0, WRITTEN_UNTIL),
-        // Too short: dropped, nine instructions on.
-        op(0x2d, 4, 3, 9, 0),
+    let words = frame[..WRITTEN_UNTIL].chunks_exact(WORD_BYTES).enumerate();
+    let headers = words.map(|(place, word)| {
+        let word = i32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
+        op(0x62, 2, 0, (place * WORD_BYTES) as i16, word)
+    });
+    let mut written: Vec<Instruction> = headers.collect();
+    written.extend([
         // The source port: the lower 16 bits.
         op(0x6b, 2, 7, SOURCE_PORT_AT, 0),
         // The address: the upper ones.
@@ -111,9 +111,23 @@ pub fn sender(flows: u32) -> Vec<Instruction> {
         op(0x73, 2, 5, IDENTIFICATION_LOW_AT, 0),
         set(0, XDP_TX),
         EXIT,
-        set(0, XDP_DROP),
-        EXIT,
-    ]
+    ]);
+    let mut program = vec![
+        copy(6, 1),
+        op(0x85, 0, 0, 0, RANDOM_HELPER),
+        copy(7, 0),
+        and(7, (flows - 1) as i32),
+        // r2: the frame, up to r3.
+        load_32(2, 6, 0),
+        load_32(3, 6, 4),
+        copy(4, 2),
+        op(0x07, 4, 0, 0, WRITTEN_UNTIL as i32),
+        // Too short: dropped, behind all that is written.
+        op(0x2d, 4, 3, written.len() as i16, 0),
+    ];
+    program.extend(written);
+    program.extend([set(0, XDP_DROP), EXIT]);
+    program
 }
 
 /// Drops IPv4 and passes all else: addresses must still be resolved.

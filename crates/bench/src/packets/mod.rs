@@ -18,8 +18,9 @@ pub use frame::{FRAME_BYTES, Mac, frame};
 
 use crate::pinning::pin_thread;
 
-/// Frames of one call: a few milliseconds of them, after which the sender looks whether it shall end.
-const FRAMES_PER_CALL: u32 = 8_192;
+/// Frames of one call, some tenth of a second of them, after which the sender looks whether it shall end. Before a call
+/// returns, the kernel waits for all cores (RCU), which takes 30 ms: with few frames the sender would do little else.
+const FRAMES_PER_CALL: u32 = 1 << 18;
 /// Frames that a call hands over at once.
 const BATCH: u32 = 64;
 
@@ -54,7 +55,7 @@ impl Sender {
         let work = move || {
             enter()?;
             pin_thread(&[sending.core], 0).map_err(|error| error.source)?;
-            let program = Program::load(&frame::sender(sending.flows))?;
+            let program = Program::load(&frame::sender(sending.flows, &sending.frame))?;
             while !told.load(Relaxed) {
                 program.send(sending.device, &sending.frame, FRAMES_PER_CALL, BATCH)?;
             }

@@ -190,7 +190,7 @@ impl Bed {
 
     fn prefix(&self, role: Role, cores: &[usize]) -> Vec<OsString> {
         let list: Vec<String> = cores.iter().map(usize::to_string).collect();
-        let mut words = self.namespaces.as_ref().map(|all| all.prefix(role)).unwrap_or_default();
+        let mut words = self.namespaces.as_ref().map(|all| all.entering(role)).unwrap_or_default();
         words.extend(["taskset", "-c", &list.join(",")].map(OsString::from));
         words
     }

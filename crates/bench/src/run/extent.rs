@@ -143,6 +143,7 @@ const FULL: &[Budget] = &[
     budget("l4-envelope", ALL_SHAPES, 3, (100, 700), ALONE),
     budget("l4-512k", SINGLE, 3, (300, 5_000), SCALED),
     budget("udp-queries", TWO_CASES, 3, (300, 2_000), ALONE),
+    extra("fast-l4", THREE_CASES, 3, (300, 2_500)),
     extra("l4-packets", THREE_CASES, 3, (300, 2_000)),
     budget("ssl-tps", FOUR_CASES, 3, (300, 2_000), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 3, (300, 2_000), ALONE),
@@ -183,6 +184,7 @@ const QUICK: &[Budget] = &[
     extra("l4-envelope", ALL_SHAPES, 3, (100, 300)),
     extra("l4-512k", SINGLE, 3, (100, 1_000)),
     extra("udp-queries", TWO_CASES, 3, (100, 500)),
+    extra("fast-l4", THREE_CASES, 3, (100, 500)),
     extra("l4-packets", THREE_CASES, 3, (100, 500)),
     budget("ssl-tps", SINGLE, 3, (100, 300), ALONE),
     extra("ssl-tps-resumed", TWO_CASES, 3, (100, 500)),
@@ -223,6 +225,7 @@ const SMOKE: &[Budget] = &[
     budget("l4-envelope", &[0.0, 14.0], 1, (20, 100), ALONE),
     budget("l4-512k", SINGLE, 1, (20, 300), SCALED),
     budget("udp-queries", TWO_CASES, 1, (20, 100), ALONE),
+    extra("fast-l4", THREE_CASES, 1, (20, 100)),
     extra("l4-packets", THREE_CASES, 1, (20, 100)),
     budget("ssl-tps", &[0.0, 3.0], 1, (20, 100), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 1, (20, 100), ALONE),
@@ -367,7 +370,7 @@ impl Budget {
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
         // Of some each setting is a start of its own: the configuration differs.
         let starts = match self.test {
-            "basic-l7" | "envelope" | "l4-envelope" | "udp-queries" | "l4-packets"
+            "basic-l7" | "envelope" | "l4-envelope" | "udp-queries" | "fast-l4" | "l4-packets"
             | "object-sizes" | "p99-idle" | "p99-stressed" | "p99-near-limit" | "ssl-tps"
             | "ssl-tps-resumed" | "ssl-envelope" | "https-p99-idle" | "https-p99-stressed"
             | "http2" | "compression" => self.settings.len(),

@@ -109,7 +109,9 @@ pub fn start(
     let served = Server::start(&launch).and_then(|mut server| {
         let ready = bed.as_client(|| match service.layer {
             Layer::Udp(_) => server.wait_until_answering(&service.listen),
-            Layer::Http | Layer::Tcp => server.wait_until_listening(&service.listen),
+            Layer::Http | Layer::Tcp | Layer::Packets => {
+                server.wait_until_listening(&service.listen)
+            }
         });
         ready.map_err(|error| error.to_string())?.map(|()| server)
     });

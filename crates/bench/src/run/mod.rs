@@ -9,6 +9,7 @@ mod bed;
 mod certificates;
 mod cookies;
 mod counters;
+mod devices;
 mod energy;
 mod error;
 mod extent;

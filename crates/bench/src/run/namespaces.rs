@@ -112,6 +112,13 @@ impl Namespaces {
         ["ip", "netns", "exec", &self.name(role)].map(OsString::from).into()
     }
 
+    /// The same with the /sys of everybody, which has the file system of BPF.
+    pub fn entering(&self, role: Role) -> Vec<OsString> {
+        let mut net = OsString::from("--net=");
+        net.push(self.path(role));
+        vec!["nsenter".into(), net]
+    }
+
     /// The file by which one is entered.
     pub fn path(&self, role: Role) -> PathBuf {
         Path::new(FOLDER).join(self.name(role))

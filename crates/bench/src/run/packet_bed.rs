@@ -1,28 +1,22 @@
 //! The namespaces of a run, made ready for packets: who works on which core, what arrives where.
 //!
-//! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel's work on a device is
-//! done by a thread of its own (threaded NAPI): that of `clients` is all that the product does for a packet, and runs on
-//! the product's core; that of the servers' side, which drops what arrives, runs on a core of the load.
+//! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel's work on `clients` is
+//! done by a thread of its own (threaded NAPI) on the product's core. What arrives at the servers' side is dropped there at
+//! once, which is a small part of every product's work: with a thread on another core, what is measured would be how many
+//! packets find room between the two.
 
-use std::ffi::OsString;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
-
 use super::RunError;
 use super::bed::Bed;
+use super::devices::{DEVICE, DeviceThreads, FROM_CLIENTS, TO_SERVERS, read_in, run_in};
 use super::namespaces::{Namespaces, Role};
-use super::process::{DeathSignal, Launch, Server, find_program, output_of};
+use super::process::{DeathSignal, Launch, Server, find_program};
 use crate::packets::{self, Attached, Mac, Sending};
 
-/// The devices: the product's two, and the only one of everybody else.
-const FROM_CLIENTS: &str = "clients";
-const TO_SERVERS: &str = "servers";
-const DEVICE: &str = "product";
 /// Sources of the packets: the last byte counts up. They need not be anybody's.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 0);
 /// Where packets go to.
@@ -74,8 +68,7 @@ pub struct PacketBed<'a> {
     bed: &'a Bed,
     namespaces: &'a Namespaces,
     _sink: Attached,
-    /// The kernel's thread for what comes from clients.
-    pub worker: u32,
+    threads: DeviceThreads,
     from: Mac,
     to: Mac,
     device: u32,
@@ -87,17 +80,16 @@ impl<'a> PacketBed<'a> {
         let namespaces = bed
             .namespaces()
             .ok_or("packets need a network of their own: run as root with --network namespaces")?;
-        for (program, package) in [("nft", "nftables"), ("ethtool", "ethtool")] {
-            if find_program(program).is_none() {
-                return Err(format!("the program {program} is needed: apt-get install {package}"));
-            }
+        if find_program("nft").is_none() {
+            return Err("the program nft is needed: apt-get install nftables".into());
         }
         let told = |error: RunError| error.to_string();
         bed.as_product(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))
             .map_err(told)?
             .map_err(|error| format!("forwarding cannot be switched on: {error}"))?;
-        // What a redirected frame meets must take frames, and what leaves must do so frame by frame.
-        run_in(namespaces, Role::Product, &["ethtool", "-K", FROM_CLIENTS, "gro", "on"])?;
+        let threads =
+            DeviceThreads::make(namespaces, &[(Role::Product, FROM_CLIENTS, &bed.cores.product)])?;
+        // What leaves must do so frame by frame.
         run_in(namespaces, Role::Product, &["ethtool", "-K", TO_SERVERS, "tx", "off"])?;
         let index = |role| -> Result<u32, String> {
             let text = read_in(namespaces, role, &format!("/sys/class/net/{DEVICE}/ifindex"))?;
@@ -106,8 +98,6 @@ impl<'a> PacketBed<'a> {
         let at_origin = index(Role::Origin)?;
         let sink = bed.as_origin(|| packets::drop_all(at_origin)).map_err(told)?;
         let sink = sink.map_err(|error| format!("XDP cannot be used here: {error}"))?;
-        let worker = threaded(namespaces, Role::Product, FROM_CLIENTS, &bed.cores.product)?;
-        threaded(namespaces, Role::Origin, DEVICE, &bed.cores.load)?;
         let mac = |role, device: &str| {
             let path = format!("/sys/class/net/{device}/address");
             parse_mac(&read_in(namespaces, role, &path)?)
@@ -116,7 +106,7 @@ impl<'a> PacketBed<'a> {
             bed,
             namespaces,
             _sink: sink,
-            worker,
+            threads,
             from: mac(Role::Client, DEVICE)?,
             to: mac(Role::Product, FROM_CLIENTS)?,
             device: index(Role::Client)?,
@@ -156,15 +146,12 @@ impl<'a> PacketBed<'a> {
 
     fn begin_weir(&self, configuration: &Path, means: &Means<'_>) -> Result<Server, String> {
         let weir = means.weir.ok_or("weir takes no part")?;
-        // Not `ip netns exec`, which has a /sys of its own without the file system of BPF.
-        let mut net = OsString::from("--net=");
-        net.push(self.namespaces.path(Role::Product));
         let log = configuration.with_extension("log");
         // That of a former start tells nothing of this one.
         let _ = fs::remove_file(&log);
         let launch = Launch {
             name: "weir",
-            prefix: &["nsenter".into(), net],
+            prefix: &self.namespaces.entering(Role::Product),
             command: &[weir.into(), "run".into(), configuration.into()],
             directory: means.folder,
             log: &log,
@@ -188,6 +175,11 @@ impl<'a> PacketBed<'a> {
         }
     }
 
+    /// The kernel's thread for what comes from clients.
+    pub fn worker(&self) -> u32 {
+        self.threads.threads[0]
+    }
+
     /// Packets that arrived at the servers' side.
     pub fn arrived(&self) -> Result<u64, String> {
         let read = self.bed.as_origin(|| packets::received(DEVICE));
@@ -197,12 +189,6 @@ impl<'a> PacketBed<'a> {
 
 impl Drop for PacketBed<'_> {
     fn drop(&mut self) {
-        for (role, device) in [(Role::Product, FROM_CLIENTS), (Role::Origin, DEVICE)] {
-            // The namespaces go with the run; until then other tests shall find them as they were.
-            let _ = set_threaded(self.namespaces, role, device, false);
-        }
-        let _ =
-            run_in(self.namespaces, Role::Product, &["ethtool", "-K", FROM_CLIENTS, "gro", "off"]);
         let _ = run_in(self.namespaces, Role::Product, &["ethtool", "-K", TO_SERVERS, "tx", "on"]);
     }
 }
@@ -238,61 +224,6 @@ fn rules_for(virtual_server: Ipv4Addr, servers: &[Ipv4Addr]) -> String {
         .replace("@PORT@", &PORT.to_string())
         .replace("@COUNT@", &servers.len().to_string())
         .replace("@LIST@", &places.join(", "))
-}
-
-fn run_in(namespaces: &Namespaces, role: Role, words: &[&str]) -> Result<(), String> {
-    output_in(namespaces, role, words).map(drop)
-}
-
-fn read_in(namespaces: &Namespaces, role: Role, path: &str) -> Result<String, String> {
-    // `ip netns exec` has the /sys of the namespace.
-    output_in(namespaces, role, &["cat", path]).map(|text| text.trim().to_owned())
-}
-
-fn output_in(namespaces: &Namespaces, role: Role, words: &[&str]) -> Result<String, String> {
-    let mut command = namespaces.prefix(role);
-    command.extend(words.iter().map(OsString::from));
-    output_of(&command, Path::new("/"))
-}
-
-fn set_threaded(
-    namespaces: &Namespaces,
-    role: Role,
-    device: &str,
-    is_on: bool,
-) -> Result<(), String> {
-    let line = format!("echo {} > /sys/class/net/{device}/threaded", u8::from(is_on));
-    run_in(namespaces, role, &["sh", "-c", &line])
-}
-
-/// Gives a device a thread on these cores; its process.
-fn threaded(
-    namespaces: &Namespaces,
-    role: Role,
-    device: &str,
-    cores: &[usize],
-) -> Result<u32, String> {
-    let before = kernel_threads(device);
-    set_threaded(namespaces, role, device, true)?;
-    let made = kernel_threads(device).into_iter().find(|thread| !before.contains(thread));
-    let thread = made.ok_or_else(|| format!("the kernel made no thread for {device}"))?;
-    let mut set = CpuSet::new();
-    cores.iter().for_each(|core| set.set(*core));
-    let id = i32::try_from(thread).ok().and_then(Pid::from_raw);
-    sched_setaffinity(id, &set)
-        .map_err(|error| format!("the kernel's thread for {device} cannot be moved: {error}"))?;
-    Ok(thread)
-}
-
-/// The kernel's threads for devices of that name, of which there may be some elsewhere.
-fn kernel_threads(device: &str) -> Vec<u32> {
-    let prefix = format!("napi/{device}-");
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
-    let is_its = |id: &u32| {
-        fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.starts_with(&prefix))
-    };
-    ids.filter(is_its).collect()
 }
 
 fn parse_mac(text: &str) -> Result<Mac, String> {

@@ -30,7 +30,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// up to an hour and a half.
 /// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
-/// cookie-persistence, queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, l4-packets, ssl-tps, ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle,
+/// cookie-persistence, queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps, ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle,
 /// https-p99-stressed, http2, compression, compression-connections, feature-instructions, instructions,
 /// system-calls, idle-memory, https-idle-memory, growth; they are run as in full unless quick stands with them.
 ///

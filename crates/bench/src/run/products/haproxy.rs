@@ -51,7 +51,8 @@ fn buffers(service: &Service) -> String {
 /// In front of TCP connections HAProxy splices whatever comes, where it is told to: a pipe for each small answer costs
 /// more than the copy. `splice-auto` is no way out, since it never takes answers of this kind for a stream.
 fn splice(service: &Service) -> String {
-    let is_large = service.layer == Layer::Tcp && service.object_bytes >= SPLICED_BYTES_MIN;
+    let is_large = matches!(service.layer, Layer::Tcp | Layer::Packets)
+        && service.object_bytes >= SPLICED_BYTES_MIN;
     if is_large {
         "# Large answers pass from socket to socket within the kernel.\n    option splice-response"
     } else {

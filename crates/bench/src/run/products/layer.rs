@@ -10,6 +10,8 @@ pub enum Layer {
     Http,
     /// Whole TCP connections.
     Tcp,
+    /// The same by weir's packet path, where there is one.
+    Packets,
     /// Datagrams.
     Udp(Sessions),
 }
@@ -28,7 +30,7 @@ impl Layer {
     pub(super) fn of_three(self, [http, tcp, udp]: [&str; 3]) -> &str {
         match self {
             Self::Http => http,
-            Self::Tcp => tcp,
+            Self::Tcp | Self::Packets => tcp,
             Self::Udp(_) => udp,
         }
     }
@@ -38,7 +40,7 @@ impl Layer {
         match self {
             Self::Udp(Sessions::OneShot) => Some("ONE_SHOT"),
             Self::Udp(Sessions::Kept) => Some("SESSIONS"),
-            Self::Http | Self::Tcp => None,
+            Self::Http | Self::Tcp | Self::Packets => None,
         }
     }
 }

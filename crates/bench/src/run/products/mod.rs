@@ -487,7 +487,7 @@ mod tests {
         for definition in ALL.iter().filter(|definition| definition.file.is_some()) {
             let mut seen = Vec::new();
             let udp = [Sessions::OneShot, Sessions::Kept].map(Layer::Udp);
-            for layer in [Layer::Http, Layer::Tcp].into_iter().chain(udp) {
+            for layer in [Layer::Http, Layer::Tcp, Layer::Packets].into_iter().chain(udp) {
                 let service = Service { layer, said: said.clone(), ..service(2, 3, 1) };
                 let text = (definition.configuration)(&service);
                 assert_eq!(template::unfilled(&text), None, "{}:\n{text}", definition.name);

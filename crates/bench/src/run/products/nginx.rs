@@ -68,7 +68,7 @@ fn configuration(service: &Service) -> String {
     };
     let response_bytes = match service.layer {
         // Of a body that is passed on as it comes, more than this at once is not there.
-        Layer::Tcp => service.buffer_bytes(0).min(STREAM_BUFFER_BYTES_MAX),
+        Layer::Tcp | Layer::Packets => service.buffer_bytes(0).min(STREAM_BUFFER_BYTES_MAX),
         Layer::Http | Layer::Udp(_) => service.buffer_bytes(0),
     };
     let response = format!("{}k", response_bytes / 1_024);

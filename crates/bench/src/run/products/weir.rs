@@ -1,6 +1,6 @@
 //! Weirgate: this very program.
 
-use super::{Definition, Feature, Place, Service, WEIR, words};
+use super::{Definition, Feature, Layer, Place, Service, WEIR, words};
 use crate::catalogue::PLAIN_WEIR;
 use crate::run::process::DeathSignal;
 
@@ -11,9 +11,16 @@ const TEMPLATES: [&str; 3] = [
     include_str!("../../../../../bench/peers/udp/weir.yaml"),
 ];
 
+/// By packets.
+const PACKETS: &str = include_str!("../../../../../bench/peers/packets/weir-tcp.yaml");
+
 fn configuration(service: &Service) -> String {
-    let more = [("LIST", rules(service.feature))];
-    let template = service.layer.of_three(TEMPLATES);
+    let name = format!("weir-bench-{}", std::process::id());
+    let more = [("LIST", rules(service.feature)), ("NAME", name)];
+    let template = match service.layer {
+        Layer::Packets => PACKETS,
+        layer => layer.of_three(TEMPLATES),
+    };
     service.fill(template, service.workers, ["round_robin", "least_connections"], &more)
 }
 

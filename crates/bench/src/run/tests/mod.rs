@@ -5,6 +5,7 @@ mod cases;
 mod closed_loop;
 mod cpu_65;
 mod equal_rate;
+mod fast_l4;
 mod features;
 mod idle_memory;
 mod instructions;
@@ -60,6 +61,7 @@ pub fn run(
         "p99-stressed" | "https-p99-stressed" => p99::stressed(session, test.name, budget, record),
         "p99-near-limit" => p99::near_limit(session, test.name, budget, record),
         PACKETS => packets::run(session, test.name, budget, record),
+        "fast-l4" => fast_l4::run(session, test.name, budget, record),
         "udp-queries" => udp_queries::run(session, test.name, budget, record),
         "queue" => queue::run(session, test.name, budget, record),
         "ramp" => ramp::run(session, test.name, budget, record),

@@ -160,7 +160,7 @@ fn through(
     let sender = Sender::start(bed.sending(path, flows), enter)
         .map_err(|error| unable(format!("packets cannot be sent: {error}")))?;
     warm_up(session, bed, &sender, flows, workload)?;
-    let processes = (bed.worker, session.origin.id());
+    let processes = (bed.worker(), session.origin.id());
     let mut meter = Meter::new(&session.bed.cores, processes, &session.energy);
     let (before, began) = (bed.arrived().map_err(unable)?, Instant::now());
     meter.measurement_began();

@@ -1,0 +1,181 @@
+//! Network devices of the namespaces: which core does the kernel's work on what they receive.
+//!
+//! The kernel does its work on a packet of a virtual link on the core of whoever has sent it. It is done on the core where it
+//! belongs, as with a physical device, by a thread of the device's own (threaded NAPI, for frames of XDP) or by receive packet
+//! steering (for whatever sockets have sent, which takes no NAPI).
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::namespaces::{Namespaces, Role};
+use super::process::{find_program, output_of};
+
+/// The product's device towards clients.
+pub const FROM_CLIENTS: &str = "clients";
+/// The product's device towards the servers.
+pub const TO_SERVERS: &str = "servers";
+/// The only device of everybody else.
+pub const DEVICE: &str = "product";
+
+/// Devices with a thread each; they are without when it is dropped.
+#[derive(Debug)]
+pub struct DeviceThreads {
+    devices: Vec<Device>,
+    /// The threads, in the order in which the devices were named.
+    pub threads: Vec<u32>,
+}
+
+/// A device, and the words before a command in its namespace.
+#[derive(Debug)]
+struct Device {
+    prefix: Vec<OsString>,
+    name: &'static str,
+}
+
+impl DeviceThreads {
+    /// Gives each of these devices a thread on its cores; the error says what is missing.
+    pub fn make(
+        namespaces: &Namespaces,
+        devices: &[(Role, &'static str, &[usize])],
+    ) -> Result<Self, String> {
+        if find_program("ethtool").is_none() {
+            return Err("the program ethtool is needed: apt-get install ethtool".into());
+        }
+        let mut made = Self { devices: Vec::new(), threads: Vec::new() };
+        for (role, name, cores) in devices {
+            made.devices.push(Device { prefix: namespaces.prefix(*role), name });
+            let Some(device) = made.devices.last() else { continue };
+            // Without a program for XDP a virtual link has no NAPI but for this.
+            device.run(&["ethtool", "-K", name, "gro", "on"])?;
+            made.threads.push(device.threaded(cores)?);
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for DeviceThreads {
+    fn drop(&mut self) {
+        // The namespaces go with the run; until then other tests shall find them as they were.
+        for device in &self.devices {
+            let _ = device.set_threaded(false);
+            let _ = device.run(&["ethtool", "-K", device.name, "gro", "off"]);
+        }
+    }
+}
+
+impl Device {
+    fn run(&self, words: &[&str]) -> Result<(), String> {
+        output(self.prefix.clone(), words).map(drop)
+    }
+
+    fn set_threaded(&self, is_on: bool) -> Result<(), String> {
+        let line = format!("echo {} > /sys/class/net/{}/threaded", u8::from(is_on), self.name);
+        self.run(&["sh", "-c", &line])
+    }
+
+    fn steer(&self, cores: &[usize]) -> Result<(), String> {
+        let (mask, name) = (mask(cores), self.name);
+        let line = format!(
+            "for queue in /sys/class/net/{name}/queues/rx-*; do echo {mask} > $queue/rps_cpus || exit; done"
+        );
+        self.run(&["sh", "-c", &line])
+    }
+
+    /// Gives it a thread on these cores; the thread.
+    fn threaded(&self, cores: &[usize]) -> Result<u32, String> {
+        let name = self.name;
+        let before = kernel_threads(name);
+        self.set_threaded(true)?;
+        let made = kernel_threads(name).into_iter().find(|thread| !before.contains(thread));
+        let thread = made.ok_or_else(|| format!("the kernel made no thread for {name}"))?;
+        let mut set = CpuSet::new();
+        cores.iter().for_each(|core| set.set(*core));
+        let id = i32::try_from(thread).ok().and_then(Pid::from_raw);
+        sched_setaffinity(id, &set)
+            .map_err(|error| format!("the kernel's thread for {name} cannot be moved: {error}"))?;
+        Ok(thread)
+    }
+}
+
+/// Devices whose packets are worked on by some cores; they are as before when it is dropped.
+#[derive(Debug)]
+pub struct SteeredDevices(Vec<Device>);
+
+impl SteeredDevices {
+    /// Leads what each of these devices receives to its cores.
+    pub fn make(
+        namespaces: &Namespaces,
+        devices: &[(Role, &'static str, &[usize])],
+    ) -> Result<Self, String> {
+        let mut made = Self(Vec::new());
+        for (role, name, cores) in devices {
+            let device = Device { prefix: namespaces.prefix(*role), name };
+            device.steer(cores)?;
+            made.0.push(device);
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for SteeredDevices {
+    fn drop(&mut self) {
+        for device in &self.0 {
+            let _ = device.steer(&[]);
+        }
+    }
+}
+
+/// Cores as the kernel reads them: groups of 32 bits, the highest first.
+fn mask(cores: &[usize]) -> String {
+    let groups = cores.iter().max().map_or(1, |last| last / 32 + 1);
+    let group = |group: usize| {
+        let bits = cores.iter().filter(|core| *core / 32 == group).map(|core| 1_u32 << (core % 32));
+        format!("{:08x}", bits.fold(0, |all, bit| all | bit))
+    };
+    (0..groups).rev().map(group).collect::<Vec<_>>().join(",")
+}
+
+/// Runs a command in a namespace.
+pub fn run_in(namespaces: &Namespaces, role: Role, words: &[&str]) -> Result<(), String> {
+    output(namespaces.prefix(role), words).map(drop)
+}
+
+/// A file of a namespace's own /sys.
+pub fn read_in(namespaces: &Namespaces, role: Role, path: &str) -> Result<String, String> {
+    // `ip netns exec` has the /sys of the namespace.
+    output(namespaces.prefix(role), &["cat", path]).map(|text| text.trim().to_owned())
+}
+
+fn output(mut prefix: Vec<OsString>, words: &[&str]) -> Result<String, String> {
+    prefix.extend(words.iter().map(OsString::from));
+    output_of(&prefix, Path::new("/"))
+}
+
+/// The kernel's threads for devices of that name, of which there may be some elsewhere.
+fn kernel_threads(device: &str) -> Vec<u32> {
+    let prefix = format!("napi/{device}-");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+    let is_its = |id: &u32| {
+        fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.starts_with(&prefix))
+    };
+    ids.filter(is_its).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_of_cores() {
+        let check = |cores: &[usize], expected| assert_eq!(mask(cores), expected, "{cores:?}");
+        check(&[], "00000000");
+        check(&[0], "00000001");
+        check(&[1, 31], "80000002");
+        check(&[0, 33], "00000002,00000001");
+    }
+}

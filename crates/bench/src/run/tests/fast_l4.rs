@@ -1,0 +1,69 @@
+//! Connections and throughput of layer 4 by weir's packet path, beside products that relay connections.
+
+use super::{plain_scene, workload};
+use crate::catalogue::{FAST_CASES, FAST_SHAPES};
+use crate::record::TestRecord;
+use crate::run::devices::{DEVICE, FROM_CLIENTS, SteeredDevices, TO_SERVERS, run_in};
+use crate::run::extent::Budget;
+use crate::run::lineup::Scene;
+use crate::run::namespaces::{Namespaces, Role};
+use crate::run::products::Layer;
+use crate::run::rotation::{Judge, Stop, omit};
+use crate::run::session::Session;
+use crate::run::workload::Workload;
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let users = session.users();
+    let cores = session.bed.cores.clone();
+    let devices = match devices(session.bed.namespaces(), &cores.product, &cores.load) {
+        Ok(devices) => devices,
+        Err(reason) => {
+            let names: Vec<String> =
+                session.products.iter().map(|found| found.name().to_owned()).collect();
+            names.iter().for_each(|name| omit(record, name, None, reason.clone()));
+            return Ok(());
+        }
+    };
+    for &at in budget.settings {
+        let shape = FAST_SHAPES[at as usize];
+        let label = FAST_CASES[at as usize];
+        let name = format!("{test}-{}", shape.bytes);
+        let scene = Scene {
+            object_bytes: shape.bytes,
+            layer: Layer::Packets,
+            ..plain_scene(&name, budget, users)
+        };
+        let mut live = session.open(test, scene, Some(at), record)?;
+        let workload = Workload {
+            requests_per_connection: Some(shape.requests_per_connection),
+            ..workload(budget, shape.bytes, users)
+        };
+        let setting = live.setting(at, label.to_owned(), Judge::AnyRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    drop(devices);
+    Ok(())
+}
+
+/// What each side's devices receive is worked on by its cores; forwarding is on.
+fn devices(
+    namespaces: Option<&Namespaces>,
+    product: &[usize],
+    load: &[usize],
+) -> Result<SteeredDevices, String> {
+    let namespaces = namespaces
+        .ok_or("packets need a network of their own: run as root with --network namespaces")?;
+    run_in(namespaces, Role::Product, &["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])?;
+    let all = [
+        (Role::Product, FROM_CLIENTS, product),
+        (Role::Product, TO_SERVERS, product),
+        (Role::Client, DEVICE, load),
+        (Role::Origin, DEVICE, load),
+    ];
+    SteeredDevices::make(namespaces, &all)
+}
