@@ -141,7 +141,7 @@ impl EventLoop {
 
     fn stream_events() -> epoll::EventFlags {
         use epoll::EventFlags;
-        EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
+        EventFlags::IN | EventFlags::PRI | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
     }
 
     pub(crate) fn add(
@@ -359,7 +359,7 @@ impl EventLoop {
     /// began is not looked for.
     pub fn has_news(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
-            Some(Socket { hangup: true, .. }) => true,
+            Some(Socket { alert: true, .. }) => true,
             Some(Socket { secure: Some(secure), .. }) if !secure.input.is_empty() => true,
             Some(Socket { readable: true, fd: Some(fd), .. }) => fd.has_unread(),
             _ => false,

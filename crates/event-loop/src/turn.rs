@@ -402,7 +402,7 @@ impl EventLoop {
             return handler.failed(self, owner, error);
         }
         socket.state = State::Draining(error);
-        (socket.readable, socket.hangup) = (true, true);
+        (socket.readable, socket.alert) = (true, true);
         // One that is paused is read when it is resumed.
         self.read(handler, token);
     }
