@@ -48,6 +48,10 @@ pub struct EventLoop {
     pub(crate) events: Vec<epoll::Event>,
     pub(crate) due: Vec<u32>,
     pub(crate) due_tokens: Vec<Token>,
+    /// Turns so far.
+    pub(crate) turns: u64,
+    /// The listener from which a connection was last accepted, and in which turn.
+    pub(crate) accepted: Option<(Token, u64)>,
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
     /// What datagrams need, once there is a socket of them.
@@ -80,6 +84,8 @@ impl EventLoop {
             events: Vec::with_capacity(EVENTS_PER_TURN),
             due: Vec::new(),
             due_tokens: Vec::new(),
+            turns: 0,
+            accepted: None,
             stopping: false,
             is_precise: false,
             datagrams: None,
