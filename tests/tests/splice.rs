@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::SendFlags;
 use rustix::process::Signal;
 use weir_tests::client::Client;
 use weir_tests::member::{Member, Then};
@@ -66,6 +67,17 @@ impl Order {
             sent += count as u64;
         }
         Ok(())
+    }
+
+    /// Sends its bytes with a byte of urgent data in their midst, and the end.
+    fn send_around_a_mark(self, stream: &mut TcpStream) -> io::Result<()> {
+        let first = Self { size: self.size / 2, ..self };
+        first.send(stream)?;
+        rustix::net::send(&*stream, b"!", SendFlags::OOB)?;
+        let mut rest = vec![0; (self.size - first.size) as usize];
+        pattern::fill(&mut rest, self.offset() + first.size);
+        stream.write_all(&rest)?;
+        stream.shutdown(Shutdown::Write)
     }
 
     /// Receives to the end, be it none in order: what came, and the error.
@@ -140,6 +152,30 @@ fn bytes_both_ways_at_once_are_moved_as_they_are() {
     assert!(spliced(&proxy) >= down as f64, "{} of {}", spliced(&proxy), up + down);
     assert_eq!(proxy.metric("weir_member_sent_bytes_total", &[]), up as f64);
     assert_eq!(proxy.metric("weir_member_received_bytes_total", &[]), down as f64);
+}
+
+/// Urgent data (MSG_OOB) is no part of the stream, and what comes behind it is, also where it is the last that comes.
+#[test]
+fn urgent_data_is_left_out_and_neither_stalls_nor_cuts_what_is_around_it() {
+    const TUNNELS: u64 = 8;
+    let member = StreamMember::new(|mut stream| {
+        let order = Order::read(&mut stream)?;
+        let mut writing = stream.try_clone()?;
+        let writer = thread::spawn(move || order.send_around_a_mark(&mut writing));
+        order.expect(&mut stream);
+        writer.join().expect("the writer")
+    });
+    let proxy = Proxy::start(&relay(&[member.address()]));
+    for number in 0..TUNNELS {
+        // The mark is in the midst of many bytes, and then near their end.
+        let order = Order { number, size: if number % 2 == 0 { 8 * MIB } else { 600_000 } };
+        let mut client = ask(&proxy, order);
+        let mut writing = client.stream().try_clone().expect("a second handle");
+        let writer = thread::spawn(move || order.send_around_a_mark(&mut writing));
+        order.expect(client.stream());
+        writer.join().expect("the writer").expect("the member takes all");
+    }
+    assert!(spliced(&proxy) > 0.0);
 }
 
 #[test]

@@ -48,6 +48,10 @@ pub struct EventLoop {
     pub(crate) events: Vec<epoll::Event>,
     pub(crate) due: Vec<u32>,
     pub(crate) due_tokens: Vec<Token>,
+    /// Turns so far.
+    pub(crate) turns: u64,
+    /// The listener from which a connection was last accepted, and in which turn.
+    pub(crate) accepted: Option<(Token, u64)>,
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
     /// What datagrams need, once there is a socket of them.
@@ -80,6 +84,8 @@ impl EventLoop {
             events: Vec::with_capacity(EVENTS_PER_TURN),
             due: Vec::new(),
             due_tokens: Vec::new(),
+            turns: 0,
+            accepted: None,
             stopping: false,
             is_precise: false,
             datagrams: None,
@@ -141,7 +147,7 @@ impl EventLoop {
 
     fn stream_events() -> epoll::EventFlags {
         use epoll::EventFlags;
-        EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
+        EventFlags::IN | EventFlags::PRI | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET
     }
 
     pub(crate) fn add(
@@ -359,7 +365,7 @@ impl EventLoop {
     /// began is not looked for.
     pub fn has_news(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
-            Some(Socket { hangup: true, .. }) => true,
+            Some(Socket { alert: true, .. }) => true,
             Some(Socket { secure: Some(secure), .. }) if !secure.input.is_empty() => true,
             Some(Socket { readable: true, fd: Some(fd), .. }) => fd.has_unread(),
             _ => false,

@@ -56,9 +56,9 @@ pub struct Filled {
 pub enum Fill {
     /// Bytes came.
     Bytes(Filled),
-    /// The socket has none now.
+    /// The socket has none now, or none before urgent data.
     Nothing(Empty),
-    /// Its peer has ended.
+    /// Its peer has ended, be it behind urgent data and what follows that.
     End(Empty),
     /// It is broken.
     Failure(Empty, Errno),

@@ -62,8 +62,8 @@ pub struct Socket {
     pub state: State,
     /// There may be something to read.
     pub readable: bool,
-    /// The kernel said that the peer's end or an error is near: short reads prove nothing.
-    pub hangup: bool,
+    /// The kernel said that the peer's end, an error or urgent data is near: short reads prove nothing.
+    pub alert: bool,
     /// The handler wants nothing delivered.
     pub paused: bool,
     /// Bytes that are read of it at once: see [`Self::is_read_as_usual`].
@@ -181,8 +181,9 @@ impl Socket {
     /// Notes what an event says there is to read.
     #[inline(always)]
     pub fn note(&mut self, flags: EventFlags) {
-        if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-            (self.readable, self.hangup) = (true, true);
+        let alerts = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR | EventFlags::PRI;
+        if flags.intersects(alerts) {
+            (self.readable, self.alert) = (true, true);
         } else if flags.contains(EventFlags::IN) {
             self.readable = true;
         }
@@ -201,8 +202,9 @@ impl Socket {
         match outcome {
             Ok(count) if count > 0 => {
                 // A short read emptied the socket and the next byte makes a new edge; but the
-                // peer's end, when it came together with the data, has made its edge already.
-                self.readable = (count == scratch.len()) | self.hangup;
+                // peer's end, when it came together with the data, has made its edge already. So has what
+                // is behind urgent data, at which a read stops.
+                self.readable = (count == scratch.len()) | self.alert;
                 Read::Bytes(count)
             }
             outcome => self.received_nothing(outcome),

@@ -12,6 +12,10 @@
 //! A few bytes are copied in fewer calls; of many, each copy costs more than the calls. Without a pipe, and to a socket for
 //! which something is queued, bytes are copied. What the other socket does not take stays in the pipe, which is queued for it
 //! ([`Output`](crate::output::Output)): the handler sees that in `queued` and stops the source, as with bytes.
+//!
+//! Urgent data (TCP's URG, MSG_OOB) is no part of the stream. A read passes over it; splice(2) stops there for good, and says
+//! that nothing is there, or the end when that has come too. So an end is one only where a read says so, and so is, of a
+//! socket that has had urgent data, that nothing is there.
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -69,14 +73,12 @@ impl Straight {
 
 /// What one step has done.
 enum Step {
-    /// Nothing: bytes have to be copied.
+    /// Nothing: bytes have to be copied, or only a read tells what there is.
     Copy,
     /// So many bytes went on, or none was there.
     Moved(usize),
     /// So many were taken up, and wait for the other socket.
     Stopped(usize),
-    /// The peer has ended.
-    End,
     /// The socket is broken.
     Failed(Errno),
 }
@@ -94,20 +96,17 @@ pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
             break;
         }
         match step(io, token) {
-            // What was moved is told before what comes behind it.
-            Step::Copy if moved > 0 => break,
-            Step::Copy => copy(io, handler, token, owner),
+            Step::Copy => {
+                // What was moved is told before what comes behind it.
+                tell(io, handler, token, std::mem::take(&mut moved));
+                if io.sockets.get(token).is_some_and(|it| is_read(&it)) {
+                    copy(io, handler, token, owner);
+                }
+            }
             Step::Moved(count) => moved += count,
             Step::Stopped(count) => {
                 moved += count;
                 break;
-            }
-            Step::End => {
-                tell(io, handler, token, moved);
-                if io.sockets.is_read(token) {
-                    handler.ended(io, owner);
-                }
-                return;
             }
             Step::Failed(error) => {
                 tell(io, handler, token, moved);
@@ -180,10 +179,10 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
                 Step::Stopped(count)
             };
         }
-        Fill::Nothing(pipe) => (pipe, Step::Moved(0)),
-        Fill::End(pipe) => {
-            end(socket);
-            (pipe, Step::End)
+        Fill::Nothing(pipe) if !socket.alert => (pipe, Step::Moved(0)),
+        Fill::Nothing(pipe) | Fill::End(pipe) => {
+            io.pipes.give(pipe);
+            return Step::Copy;
         }
         Fill::Failure(pipe, error) => (pipe, Step::Failed(error)),
         Fill::Unable(pipe) => {

@@ -30,7 +30,7 @@ impl Sockets {
                     generation: 0,
                     state: State::Free,
                     readable: false,
-                    hangup: false,
+                    alert: false,
                     paused: false,
                     read_bytes_max: READ_BUFFER_BYTES as u32,
                     in_ready: false,
@@ -51,7 +51,7 @@ impl Sockets {
         slot.fd = Some(fd);
         slot.owner = owner;
         slot.state = state;
-        (slot.readable, slot.hangup, slot.paused) = (false, false, false);
+        (slot.readable, slot.alert, slot.paused) = (false, false, false);
         // A stale token may still stand in the ready list; it is not this socket's.
         slot.in_ready = false;
         slot.read_bytes_max = READ_BUFFER_BYTES as u32;

@@ -125,6 +125,54 @@ fn a_loop_without_a_socket_turns() {
     EventLoop::new().unwrap().run(&mut Stopper).unwrap();
 }
 
+/// Counts the connections that each turn accepts, up to an amount.
+struct Accepting {
+    of_turns: Vec<usize>,
+    of_this: usize,
+    wanted: usize,
+}
+
+impl Handler for Accepting {
+    fn accepted(&mut self, _: &mut EventLoop, _: OwnerKey, _: Descriptor, _: Option<SocketAddr>) {
+        self.of_this += 1;
+    }
+    fn accept_failed(&mut self, _: &mut EventLoop, _: OwnerKey, _: Errno) {}
+    fn connected(&mut self, _: &mut EventLoop, _: Owner, _: Result<(), Errno>) {}
+    fn received(&mut self, _: &mut EventLoop, _: Owner, _: &mut [u8]) {}
+    fn ended(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn failed(&mut self, _: &mut EventLoop, _: Owner, _: Errno) {}
+    fn drained(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn timer(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn closed(&mut self, _: &mut EventLoop, _: Owner) {}
+    fn control(&mut self, _: &mut EventLoop) {}
+    fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
+        self.of_turns.extend((self.of_this > 0).then_some(self.of_this));
+        self.of_this = 0;
+        if self.of_turns.iter().sum::<usize>() == self.wanted {
+            io.stop();
+        }
+        None
+    }
+}
+
+#[test]
+fn a_lone_connection_is_accepted_without_a_look_for_others_and_many_are_taken_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut io = EventLoop::new().unwrap();
+    io.add_listener(OwnedFd::from(listener).into(), Owner::Listener(ZERO)).unwrap();
+    for (at_once, expected) in [(1, &[1][..]), (5, &[1, 4]), (100, &[1, 64, 35])] {
+        let _peers: Vec<_> = (0..at_once).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut handler = Accepting { of_turns: Vec::new(), of_this: 0, wanted: at_once };
+        io.stopping = false;
+        io.run(&mut handler).unwrap();
+        assert_eq!(handler.of_turns, expected);
+        // A turn of its own, in which nobody is there.
+        io.turn(&mut handler, Some(0)).unwrap();
+    }
+}
+
 #[test]
 fn clients_leave_room_for_members_and_both_for_listeners() {
     for (limit, accept_below, connect_below) in [

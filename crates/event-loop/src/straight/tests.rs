@@ -284,6 +284,51 @@ fn a_sink_that_breaks_is_told_of_and_takes_its_pipe_along() {
     assert_eq!(io.pipes.open(), 0, "{:?}", tunnel.passed);
 }
 
+/// Sends 10,000 bytes of the pattern, a byte of urgent data, and the next 10,000 bytes.
+fn send_around_a_mark(from: &mut TcpStream) {
+    let bytes = pattern(20_000);
+    from.write_all(&bytes[..10_000]).unwrap();
+    assert_eq!(rustix::net::send(&*from, b"!", rustix::net::SendFlags::OOB).unwrap(), 1);
+    from.write_all(&bytes[10_000..]).unwrap();
+}
+
+/// The kernel moves nothing beyond the mark, and says that nothing is there, or the end.
+#[test]
+fn urgent_data_neither_stops_nor_ends_what_is_moved() {
+    let mut findings = Vec::new();
+    for (is_moved, has_ended) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut io = EventLoop::new().unwrap();
+        let (mut from, mut tunnel, mut to) = tunnel(&mut io);
+        if is_moved {
+            let socket = io.sockets.get(tunnel.source).unwrap();
+            socket.straight.as_mut().unwrap().pace = Pace::Spliced { short_fills: 0 };
+        }
+        // All of it is there before the first of it is looked at.
+        send_around_a_mark(&mut from);
+        if has_ended {
+            from.shutdown(Shutdown::Write).unwrap();
+        }
+        let receiver = thread::spawn(move || {
+            to.set_read_timeout(Some(SCENARIO / 4)).unwrap();
+            let mut received = vec![0; 20_000];
+            let outcome = to.read_exact(&mut received);
+            from.shutdown(Shutdown::Write).unwrap();
+            // It stays open: its end would be the sink's.
+            (outcome.map(|()| received), to)
+        });
+        io.run(&mut tunnel).unwrap();
+        let case = format!("moved: {is_moved}, its end with it: {has_ended}");
+        let (outcome, _to) = receiver.join().unwrap();
+        match outcome {
+            Ok(received) if received == pattern(20_000) => {}
+            Ok(_) => findings.push(format!("{case}: the bytes are others")),
+            Err(error) => findings.push(format!("{case}: {error}")),
+        }
+        assert_eq!(tunnel.passed.is_empty(), !is_moved, "{case}");
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
 #[test]
 fn to_a_secure_socket_nothing_goes_straight() {
     let mut io = EventLoop::new().unwrap();

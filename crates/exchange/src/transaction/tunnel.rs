@@ -234,7 +234,14 @@ impl Tunnel {
     /// The client sends nothing more: the member is told so, once it has taken everything.
     pub fn client_ended(&mut self, at: &mut impl Edge) {
         self.has_client_ended = true;
-        at.half_close(&mut self.ends, Side::Member);
+        // Of a socket that is closed now the close tells.
+        let is_closed = self.origin == Origin::Relay
+            && self.has_member_ended
+            && at.lag(&self.ends, Side::Member) != Lag::Behind
+            && !self.ends.is_client_behind(at);
+        if !is_closed {
+            at.half_close(&mut self.ends, Side::Member);
+        }
         self.may_end(at);
     }
 
