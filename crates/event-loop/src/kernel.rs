@@ -13,7 +13,7 @@ use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 use rustix::pipe::{self, PipeFlags, SpliceFlags};
 use weir_core::datagram::Train;
 
-use crate::bounds::{PIPE_BYTES, PIPE_BYTES_MIN, READ_BUFFER_BYTES};
+use crate::bounds::{FILL_BYTES_MAX, PIPE_BYTES, PIPE_BYTES_MIN, READ_BUFFER_BYTES};
 use crate::datagrams::{self, Inbox, Outgoing};
 #[cfg(feature = "simulation")]
 use crate::memory;
@@ -100,7 +100,7 @@ impl Kernel {
         match self {
             Self::Linux(_) => Bulk {
                 read_bytes: READ_BUFFER_BYTES,
-                fill_bytes_max: PIPE_BYTES,
+                fill_bytes_max: FILL_BYTES_MAX,
                 short_bytes: READ_BUFFER_BYTES / 4,
             },
             #[cfg(feature = "simulation")]

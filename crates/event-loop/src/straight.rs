@@ -5,7 +5,7 @@
 //!
 //! | pace | how they go | until |
 //! |---|---|---|
-//! | `Copied` | read and told as any ([`Handler::received`]), and the handler sends them | [`FULL_READS`] reads in a row have filled the buffer |
+//! | `Copied` | read and told as any ([`Handler::received`]), and the handler sends them | a read has filled the buffer |
 //! | `Spliced` | moved by a pipe (splice(2)), and the handler is told how many ([`Handler::passed`]) | [`SHORT_FILLS`] moves in a row were short |
 //! | `Ended` | nothing comes behind the peer's end | – |
 //!
@@ -28,8 +28,6 @@ use crate::pipes::{Drain, Fill, Filled};
 use crate::socket::{Read, Reading, Socket, State};
 use crate::token::{Owner, Token};
 
-/// Full reads in a row that make a direction one to be spliced.
-const FULL_READS: u8 = 1;
 /// Short moves in a row that make it one to be copied.
 const SHORT_FILLS: u8 = 2;
 
@@ -42,7 +40,7 @@ pub struct Straight {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pace {
-    Copied { full_reads: u8 },
+    Copied,
     Spliced { short_fills: u8 },
     Ended,
 }
@@ -50,22 +48,19 @@ enum Pace {
 impl Straight {
     /// To this socket; nothing has come yet.
     pub fn to(sink: Token) -> Self {
-        Self { sink, pace: Pace::Copied { full_reads: 0 } }
+        Self { sink, pace: Pace::Copied }
     }
 
     /// Chooses how the next bytes go, when so many have come at once.
     fn note(&mut self, bytes: usize, bulk: Bulk) {
         self.pace = match self.pace {
-            Pace::Copied { .. } if bytes < bulk.read_bytes => Pace::Copied { full_reads: 0 },
-            Pace::Copied { full_reads } if full_reads + 1 < FULL_READS => {
-                Pace::Copied { full_reads: full_reads + 1 }
-            }
-            Pace::Copied { .. } => Pace::Spliced { short_fills: 0 },
+            Pace::Copied if bytes < bulk.read_bytes => Pace::Copied,
+            Pace::Copied => Pace::Spliced { short_fills: 0 },
             Pace::Spliced { .. } if bytes >= bulk.short_bytes => Pace::Spliced { short_fills: 0 },
             Pace::Spliced { short_fills } if short_fills + 1 < SHORT_FILLS => {
                 Pace::Spliced { short_fills: short_fills + 1 }
             }
-            Pace::Spliced { .. } => Pace::Copied { full_reads: 0 },
+            Pace::Spliced { .. } => Pace::Copied,
             Pace::Ended => Pace::Ended,
         };
     }
