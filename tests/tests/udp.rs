@@ -512,6 +512,42 @@ fn a_client_of_quic_keeps_its_member_when_its_address_changes() {
     check("after a reload");
 }
 
+/// Has `client` make a connection. Its member, and the ID that this gave.
+fn connect(client: &DatagramClient, number: u8) -> (u8, Vec<u8>) {
+    client.send(initial(&[number; 6]));
+    let answer = client.receive();
+    (answer[15], answer[7..15].to_vec())
+}
+
+#[test]
+fn a_port_that_passes_to_another_client_of_quic_goes_where_that_belongs() {
+    let members: Vec<DatagramMember> = (1..=2).map(quic_member).collect();
+    let all: Vec<&DatagramMember> = members.iter().collect();
+    let mut bed = Bed::new(&all, ", persistence: { type: quic }", "");
+    let (port, other) = (bed.client(), bed.client());
+    let (first, first_id) = connect(&port, 1);
+    let (second, second_id) = connect(&other, 2);
+    assert_ne!(first, second, "members are taken in turn");
+    let ask = |id: &[u8], member: u8| {
+        port.send(short(id));
+        assert_eq!(port.receive(), [0x40, member]);
+    };
+    ask(&first_id, first);
+    ask(&second_id, second);
+    ask(&second_id, second);
+    ask(&first_id, first);
+    // Each time the session before is over, and both clients are told of as such.
+    bed.logged("\"termination\":\"client_abort\"", 2);
+    bed.wait_for_sessions(2.0);
+    // IDs that nobody knows go on with the session that is there.
+    ask(b"8 bytes!", first);
+    // A member that is gone cannot have what is its own: so the port stays where it is.
+    let members = [members[usize::from(first) - 1].address()];
+    bed.proxy.reload_and_wait(&setup(&bed.port, &members, ", persistence: { type: quic }", ""));
+    ask(&second_id, first);
+    ask(&first_id, first);
+}
+
 #[test]
 fn members_are_found_by_the_name_in_their_connection_ids() {
     let members: Vec<DatagramMember> = (1..=4).map(quic_member).collect();

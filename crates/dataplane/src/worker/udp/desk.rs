@@ -7,9 +7,10 @@ use rustix::io::Errno;
 use weir_config::snapshot::{AccessFormat, Sessions};
 use weir_core::datagram::Train;
 use weir_event_loop::{Datagrams, EventLoop, Owner};
-use weir_exchange::arena::SessionKey;
+use weir_exchange::arena::{ListenerKey, SessionKey};
 use weir_exchange::edge::Turn;
 use weir_exchange::local::pool::LocalPool;
+use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::session::edge::SessionEdge;
@@ -180,6 +181,11 @@ impl SessionEdge for SessionDesk<'_> {
 
     fn tell(&mut self, notice: Notice<'_>) {
         self.world.notices.tell(notice, self.io.now_ms());
+    }
+
+    fn server_in_force(&self, listener: ListenerKey) -> Option<&Rc<LocalServer>> {
+        let listener = self.side.listeners.get(listener).filter(|it| it.leave_by_ms.is_none());
+        listener.filter(|_| !self.world.is_draining()).map(|listener| &listener.server)
     }
 
     fn turn(&self) -> Turn {
