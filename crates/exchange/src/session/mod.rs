@@ -8,10 +8,9 @@
 //! | the member is unreachable (ICMP) | before the first answer another member is tried, if what was sent is still here; else over |
 //! | `idle_timeout` | over; a member that has answered nothing where an answer is waited for has failed |
 //!
-//! A socket belongs to one session alone: an answer reaches no other client, unless it comes so late that the kernel has given the
-//! port to another session with that member. Only where
-//! `sessions_per_socket_max` says so, another session may have it later, and then only if this one got the answers that it has
-//! waited for, not one more or less.
+//! A socket belongs to one session alone: an answer reaches no other client, unless it comes so late that the kernel has given
+//! the port to another session with that member. Only where `sessions_per_socket_max` says so, another session may have it later,
+//! and then only if this one got the answers that it has waited for, not one more or less.
 
 mod beginning;
 pub mod edge;
