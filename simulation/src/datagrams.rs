@@ -38,15 +38,19 @@ fn member(number: u8) -> SocketAddr {
     address(2, 1 + number, 5_000)
 }
 
-/// With one member less now and then. Sockets of queries serve several of them, or one.
+/// With one member less now and then, and without the virtual server of queries. Sockets of queries serve several of them, or one.
 fn snapshot(change: usize, per_socket_max: u32) -> Snapshot {
     let [sessions, queries] = servers();
     let left_out = change % (usize::from(MEMBERS) + 1);
     let members = (0..MEMBERS).filter(|number| usize::from(*number) + 1 != left_out);
     let members: Vec<String> = members.map(|number| member(number).to_string()).collect();
+    let of_queries = format!(
+        "  queries: {{ listen: \"{queries}\", type: udp, pool: all, udp: {{ datagrams: 1, idle_timeout: {IDLE_MS}ms, sessions_per_socket_max: {per_socket_max} }} }}\n"
+    );
+    let of_queries = if change % 5 == 4 { "" } else { &*of_queries };
     let text = format!(
-        "virtual_servers:\n  sessions: {{ listen: \"{sessions}\", type: udp, pool: all, udp: {{ idle_timeout: {IDLE_MS}ms }} }}\n  \
-         queries: {{ listen: \"{queries}\", type: udp, pool: all, udp: {{ datagrams: 1, idle_timeout: {IDLE_MS}ms, sessions_per_socket_max: {per_socket_max} }} }}\n\
+        "virtual_servers:\n  sessions: {{ listen: \"{sessions}\", type: udp, pool: all, udp: {{ idle_timeout: {IDLE_MS}ms }} }}\n\
+         {of_queries}\
          pools: {{ all: {{ members: [ {} ], passive: {{ failures: 3, eject: 1s }} }} }}\n",
         members.join(", ")
     );
@@ -90,6 +94,7 @@ pub fn run(seed: u64) -> (Vec<String>, usize) {
         lost_percent: [0, 2, 20][random.below(3)],
         doubled_percent,
         delayed_percent: [0, 30, 80][random.below(3)],
+        strange_percent: [0, 20][random.below(2)],
     });
     (0..MEMBERS).for_each(|number| network.open_mailbox(member(number)));
     let client = |number: usize| Client {

@@ -303,6 +303,49 @@ fn a_reload_loses_no_session() {
     assert_eq!(bed.client().ask("3"), "b 3");
 }
 
+/// Syslog: nobody says that a line has come. RADIUS: each request has an answer.
+#[test]
+fn reloads_lose_nothing_that_is_sent_once() {
+    const RELOADS: usize = 5;
+    const LINES: usize = 200;
+    let collectors = [DatagramMember::silent(), DatagramMember::silent()];
+    let addresses: Vec<SocketAddr> = collectors.iter().map(DatagramMember::address).collect();
+    let once = ", udp: { datagrams: 1, responses: 0 }";
+    let bed = Bed::over(&addresses, once, "");
+    let client = bed.client();
+    for round in 0..RELOADS {
+        for line in 0..LINES {
+            client.send(format!("<34>{round} line {line}"));
+            // The reload meets some on their way.
+            if line == LINES / 2 {
+                let count = 1 + round % 2;
+                bed.proxy.reload_and_wait(&setup(&bed.port, &addresses[..count], once, ""));
+            }
+        }
+    }
+    let lines = || -> BTreeSet<Vec<u8>> {
+        collectors.iter().flat_map(|it| it.seen()).map(|(_, line)| line).collect()
+    };
+    eventually("all lines are there", STEP_TIMEOUT, || lines().len() == RELOADS * LINES);
+
+    let members = [DatagramMember::echo("a"), DatagramMember::echo("b")];
+    let addresses: Vec<SocketAddr> = members.iter().map(DatagramMember::address).collect();
+    let hash = ", balance: { hash: \"radius.attributes[44]\" }";
+    let bed = Bed::over(&addresses, ", udp: { datagrams: 1 }", hash);
+    for round in 0..RELOADS {
+        let clients: Vec<DatagramClient> = (0..20).map(|_| bed.client()).collect();
+        clients.iter().for_each(|client| client.send("request"));
+        let count = 1 + round % 2;
+        let next = setup(&bed.port, &addresses[..count], ", udp: { datagrams: 1 }", hash);
+        bed.proxy.reload_and_wait(&next);
+        for client in &clients {
+            assert!(client.receive().ends_with(b" request"));
+        }
+    }
+    bed.wait_for_sessions(0.0);
+    assert_eq!(bed.ended("complete"), (20 * RELOADS) as f64);
+}
+
 #[test]
 fn sessions_of_a_virtual_server_that_is_gone_end_in_their_time() {
     let member = DatagramMember::echo("a");
@@ -326,6 +369,91 @@ fn sessions_of_a_virtual_server_that_is_gone_end_in_their_time() {
     // It may come back.
     proxy.reload_and_wait(&with);
     assert_eq!(client.ask("4"), "a 4");
+}
+
+const WORKERS: &str = "data_plane: { workers: 4, drain_timeout: 20s }";
+
+/// Clients with sessions, so few that some worker has none; and a member, which tells them apart by their ports.
+fn few_clients(port: &UdpLease) -> Vec<DatagramClient> {
+    let clients: Vec<DatagramClient> = (0..3).map(|_| DatagramClient::of(port.address())).collect();
+    for client in &clients {
+        assert_eq!(client.ask("1"), "a 1");
+    }
+    clients
+}
+
+#[track_caller]
+fn go_on(clients: &[DatagramClient], member: &DatagramMember, when: &str) {
+    for round in 0..20 {
+        for client in clients {
+            client.send(round.to_string());
+            let answer = client.receive_within(Duration::from_secs(2));
+            assert_eq!(answer, Some(format!("a {round}").into_bytes()), "{when}");
+        }
+    }
+    let ports: BTreeSet<SocketAddr> = ports(member).into_iter().collect();
+    assert_eq!(ports.len(), clients.len(), "{when}: no client has got another session");
+}
+
+#[test]
+fn sessions_stay_at_their_workers_whatever_becomes_of_the_listener() {
+    // The kernel would spread clients anew if one socket were closed, or another came.
+    for _ in 0..3 {
+        let (member, port) = (DatagramMember::echo("a"), UdpLease::new());
+        let with = setup(&port, &[member.address()], "", "").top(WORKERS);
+        let without = Setup::new(&[]).member("127.0.0.1:9").access_log().top(WORKERS);
+        let mut proxy = Proxy::start(&with);
+        let clients = few_clients(&port);
+        proxy.reload_and_wait(&without);
+        go_on(&clients, &member, "without the virtual server");
+        proxy.reload_and_wait(&with);
+        go_on(&clients, &member, "it is there again");
+        proxy.process().signal(Signal::TERM);
+        eventually("nothing begins any more", STEP_TIMEOUT, || {
+            proxy.process().output().contains("drains")
+        });
+        go_on(&clients, &member, "while it drains");
+    }
+}
+
+#[test]
+fn the_port_of_a_removed_virtual_server_is_free_when_its_sessions_are_over() {
+    let (member, port) = (DatagramMember::echo("a"), UdpLease::new());
+    let server = ", udp: { idle_timeout: 500ms }";
+    let mut proxy = Proxy::start(&setup(&port, &[member.address()], server, "").top(WORKERS));
+    let clients = few_clients(&port);
+    proxy.reload_and_wait(&Setup::new(&[]).member("127.0.0.1:9").access_log().top(WORKERS));
+    assert!(std::net::UdpSocket::bind(port.address()).is_err());
+    eventually("the port is free", Duration::from_secs(10), || {
+        std::net::UdpSocket::bind(port.address()).is_ok()
+    });
+    assert!(proxy.process().output().matches("idle_timeout").count() >= clients.len());
+}
+
+#[test]
+fn what_is_sent_to_all_hosts_begins_no_session() {
+    let (member, port) = (DatagramMember::echo("a"), UdpLease::new());
+    let number = port.address().port();
+    let setup = Setup::new(&[])
+        .member("127.0.0.1:9")
+        .also_virtual_server(&format!(
+            "dgrams: {{ listen: \"0.0.0.0:{number}\", type: udp, pool: dgrams }}"
+        ))
+        .also_pool(&format!("dgrams: {{ members: [ {} ] }}", member.address()));
+    let proxy = Proxy::start(&setup);
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port of UDP");
+    sender.set_broadcast(true).expect("a broadcast");
+    sender.send_to(b"all", ("127.255.255.255", number)).expect("sending");
+    let count = |what: &str| {
+        let label = format!("\"{what}\"");
+        proxy.metric("weir_virtual_server_datagrams_total", &["dgrams", &label])
+    };
+    // Each worker gets a copy.
+    eventually("it is refused", STEP_TIMEOUT, || count("refused") >= 1.0);
+    let client = DatagramClient::of(port.address());
+    assert_eq!(client.ask("one"), "a one");
+    assert_eq!(count("received"), 1.0);
+    assert_eq!(member.seen().len(), 1);
 }
 
 #[test]
@@ -510,6 +638,42 @@ fn a_client_of_quic_keeps_its_member_when_its_address_changes() {
     let members: Vec<SocketAddr> = members.iter().map(DatagramMember::address).collect();
     bed.proxy.reload_and_wait(&setup(&bed.port, &members, ", persistence: { type: quic }", ""));
     check("after a reload");
+}
+
+/// Has `client` make a connection. Its member, and the ID that this gave.
+fn connect(client: &DatagramClient, number: u8) -> (u8, Vec<u8>) {
+    client.send(initial(&[number; 6]));
+    let answer = client.receive();
+    (answer[15], answer[7..15].to_vec())
+}
+
+#[test]
+fn a_port_that_passes_to_another_client_of_quic_goes_where_that_belongs() {
+    let members: Vec<DatagramMember> = (1..=2).map(quic_member).collect();
+    let all: Vec<&DatagramMember> = members.iter().collect();
+    let mut bed = Bed::new(&all, ", persistence: { type: quic }", "");
+    let (port, other) = (bed.client(), bed.client());
+    let (first, first_id) = connect(&port, 1);
+    let (second, second_id) = connect(&other, 2);
+    assert_ne!(first, second, "members are taken in turn");
+    let ask = |id: &[u8], member: u8| {
+        port.send(short(id));
+        assert_eq!(port.receive(), [0x40, member]);
+    };
+    ask(&first_id, first);
+    ask(&second_id, second);
+    ask(&second_id, second);
+    ask(&first_id, first);
+    // Each time the session before is over, and both clients are told of as such.
+    bed.logged("\"termination\":\"client_abort\"", 2);
+    bed.wait_for_sessions(2.0);
+    // IDs that nobody knows go on with the session that is there.
+    ask(b"8 bytes!", first);
+    // A member that is gone cannot have what is its own: so the port stays where it is.
+    let members = [members[usize::from(first) - 1].address()];
+    bed.proxy.reload_and_wait(&setup(&bed.port, &members, ", persistence: { type: quic }", ""));
+    ask(&second_id, first);
+    ask(&first_id, first);
 }
 
 #[test]

@@ -440,6 +440,7 @@ impl Supervisor {
 
     /// A worker that has ended by itself is told; without any there is nothing left to do.
     fn look_after_workers(&mut self) -> Result<(), Error> {
+        self.data_plane.close_departed();
         for worker in self.data_plane.let_go_of_ended() {
             self.observed.workers_ended.fetch_add(1, Relaxed);
             let what = "has ended for good: the others serve in its place; restart weir";

@@ -14,6 +14,7 @@ use weir_exchange::shared::live::LiveTable;
 use crate::access_log::AccessLog;
 pub use crate::binding::BindError;
 use crate::binding::{addresses, adjust, bind, port, remove_socket_file};
+use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
@@ -68,6 +69,8 @@ pub struct DataPlane {
     listeners: HashMap<Address, Vec<Option<OwnedFd>>>,
     /// Listeners of what is put in force next, which no worker has yet: connections wait in them.
     prepared: HashMap<Address, Vec<OwnedFd>>,
+    /// Listeners of datagrams that are in no table any more, and have sessions.
+    departed: DepartedListeners,
     /// Every port that was ever listened on: workers may still be closing a listener that went.
     ports: HashSet<u16>,
     table: Arc<LiveTable>,
@@ -86,6 +89,7 @@ impl DataPlane {
             workers: Vec::with_capacity(workers),
             listeners: HashMap::new(),
             prepared: HashMap::new(),
+            departed: DepartedListeners::default(),
             ports: HashSet::new(),
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
@@ -117,12 +121,18 @@ impl DataPlane {
     /// [`Self::put_in_force`]; what was prepared before and is not wanted any more is let go. On error nothing
     /// has changed.
     pub fn prepare(&mut self, snapshot: &Snapshot) -> Result<(), BindError> {
-        let is_bound = |address: &Address| {
+        let is_here = |address: &Address| {
             self.listeners.contains_key(address) || self.prepared.contains_key(address)
         };
+        let new = addresses(snapshot).map(|(_, address)| address).filter(|it| !is_here(it));
+        let returning = |address: &Address| self.departed.duplicates(address);
+        let returning: HashMap<Address, Vec<OwnedFd>> =
+            new.filter_map(|address| Some((address.clone(), returning(address)?))).collect();
+        let is_bound = |address: &Address| is_here(address) || returning.contains_key(address);
         let added = bind(snapshot, is_bound, &self.ports, self.table.workers())?;
         self.ports.extend(added.keys().filter_map(port));
         self.prepared.extend(added);
+        self.prepared.extend(returning);
         let wanted: HashSet<&Address> = addresses(snapshot).map(|(_, address)| address).collect();
         let gone = self.prepared.extract_if(|address, _| !wanted.contains(address));
         gone.for_each(|(address, _)| remove_socket_file(&address));
@@ -157,10 +167,11 @@ impl DataPlane {
                 removed: removed.clone(),
             });
         }
+        let leave_in_ms = table.snapshot.data_plane.drain_timeout_ms;
         for address in &removed {
-            self.listeners.remove(address);
-            remove_socket_file(address);
+            self.close_listener(address, leave_in_ms);
         }
+        addresses.iter().for_each(|address| self.departed.forget(address));
         for (address, sockets) in added {
             let of_workers = sockets.into_iter().zip(&self.workers);
             let kept = of_workers.map(|(socket, worker)| (!worker.is_let_go).then_some(socket));
@@ -172,7 +183,7 @@ impl DataPlane {
     /// Stops accepting; each worker ends when its last transaction has, at the latest after
     /// `timeout_ms`.
     pub fn drain(&mut self, timeout_ms: u64) {
-        self.close_listeners();
+        self.close_listeners(timeout_ms);
         for worker in &self.workers {
             worker.tell(Command::Drain { timeout_ms });
         }
@@ -180,17 +191,38 @@ impl DataPlane {
 
     /// Ends all workers at once.
     pub fn stop(&mut self) {
-        self.close_listeners();
+        self.close_listeners(0);
+        self.departed.clear();
         for worker in &self.workers {
             worker.tell(Command::Stop);
         }
     }
 
-    fn close_listeners(&mut self) {
-        self.abandon();
-        for (address, _) in self.listeners.drain() {
-            remove_socket_file(&address);
+    /// Lets go of the listeners of an address: at once, or, where they have sessions, with the last of those.
+    fn close_listener(&mut self, address: &Address, leave_in_ms: u64) {
+        let Some(sockets) = self.listeners.remove(address) else { return };
+        remove_socket_file(address);
+        if !matches!(address, Address::Udp(_)) {
+            return;
         }
+        let servers = self.table.snapshot.virtual_servers.iter().zip(&self.table.virtual_servers);
+        let mut of_address = servers.filter(|(server, _)| server.listen.contains(address));
+        if let Some((_, server)) = of_address.next() {
+            let now_ms = clock::now().now_ms();
+            let times = (now_ms, now_ms.saturating_add(leave_in_ms));
+            self.departed.keep(address.clone(), sockets, Arc::clone(server), times);
+        }
+    }
+
+    fn close_listeners(&mut self, leave_in_ms: u64) {
+        self.abandon();
+        let addresses: Vec<Address> = self.listeners.keys().cloned().collect();
+        addresses.iter().for_each(|address| self.close_listener(address, leave_in_ms));
+    }
+
+    /// Closes listeners of datagrams that were let go of and whose last session is over; to be called now and then.
+    pub fn close_departed(&mut self) {
+        self.departed.close_finished(clock::now().now_ms());
     }
 
     /// Whether all workers have ended.

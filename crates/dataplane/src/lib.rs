@@ -3,6 +3,7 @@
 
 mod access_log;
 mod binding;
+mod departed_listeners;
 mod endpoint;
 pub mod error_text;
 pub mod handle;

@@ -223,9 +223,22 @@ impl Descriptor {
     /// Whether a datagram has come that was not received.
     pub(crate) fn has_datagram(&self) -> bool {
         match self {
-            Self::Socket(_) => self.has_unread(),
+            // One that is empty is one, too, and so is an error.
+            Self::Socket(socket) => {
+                let peeked = net::recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+                peeked != Err(Errno::AGAIN)
+            }
             #[cfg(feature = "simulation")]
             Self::Memory(end) => end.has_datagram(),
+        }
+    }
+
+    /// Throws away what is told of datagrams that were sent before.
+    pub(crate) fn forget_errors(&self) {
+        match self {
+            Self::Socket(socket) => datagrams::forget_errors(socket.as_fd()),
+            #[cfg(feature = "simulation")]
+            Self::Memory(_) => {}
         }
     }
 

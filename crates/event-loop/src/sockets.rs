@@ -140,6 +140,12 @@ fn listen_udp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd
 /// A socket for datagrams to `address` and from there; its port is drawn by the kernel.
 pub fn connect_datagrams(address: SocketAddr, source: Option<Source>) -> Result<OwnedFd, Errno> {
     let socket = datagram_socket(address)?;
+    // Else a connected socket hears of no host or network that cannot be reached, but of ports alone.
+    let option = match address {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    };
+    set_option(socket.as_fd(), option, 1)?;
     if let Some(source) = source {
         bind_source(&socket, source).map_err(|_| Errno::ADDRNOTAVAIL)?;
     }

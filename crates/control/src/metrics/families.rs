@@ -298,7 +298,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             }
         };
     "weir_virtual_server_datagrams_total" Counter + ",what"
-        "Datagrams of a virtual server of type udp: of clients (what received), for them (sent), of clients without a session, for a limit or for want of a member (refused), and answers dropped at amplification_max (answers_dropped)."
+        "Datagrams of a virtual server of type udp: of clients (what received), for them (sent), of clients without a session, for a limit, for want of a member or as sent to many hosts (refused), and answers dropped at amplification_max (answers_dropped)."
         |server, to| if server.is_of_datagrams {
             let totals = &server.totals;
             to.labelled("what", "received", totals.datagrams_received);
@@ -497,7 +497,7 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
         "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, both directions together."
         |observed, to| to.value(observed.workers.totals().bytes_spliced);
     "weir_datagrams_lost_total" Counter
-        "Datagrams that the kernel did not take: a full socket, or no memory."
+        "Datagrams that the kernel did not take (a full socket, no memory, a firewall), or that were too long for the way."
         |observed, to| to.value(observed.workers.totals().datagrams_lost);
     "weir_worker_loop_turns_total" Counter
         "Turns of the workers' event loops."

@@ -367,14 +367,14 @@ impl Handler for Worker {
     ) {
         let world = &mut self.world;
         match (owner, flow) {
-            (Owner::DatagramListener(key), Some(flow)) => {
+            (Owner::DatagramListener(key), flow) => {
                 if let Some(key) = key_of(key) {
                     self.udp.client_sent(io, world, key, flow, train);
                 }
             }
-            (Owner::Session(key), _) => {
+            (Owner::Session(key), Some(flow)) => {
                 if let Some(key) = key_of(key) {
-                    self.udp.member_sent(io, world, key, train);
+                    self.udp.member_sent(io, world, key, flow.client, train);
                 }
             }
             _ => {}

@@ -17,6 +17,9 @@ use super::{BATCH_MAX, Outgoing};
 /// Room for the messages beside the bytes: an address, and a size. Of words, for their alignment.
 type Control = [u64; 12];
 
+/// Errors that are thrown away at once. What is left over wakes the loop once more.
+const ERRORS_AT_ONCE_MAX: usize = 64;
+
 const UDP_SEGMENT: c_int = 103;
 /// Joins what one sender sends; also the message that tells how long each datagram was.
 pub(crate) const UDP_GRO: c_int = 104;
@@ -85,11 +88,25 @@ pub(crate) fn receive(
         let message = unsafe { message.assume_init_ref() };
         // SAFETY: the kernel has written a name of this length, and the messages beside the bytes, into room that is
         // still there.
-        let (client, (local, size)) = unsafe { (name(&message.msg_hdr), beside(&message.msg_hdr)) };
-        let flow = client.map(|client| Flow { client, local });
-        inbox.note(index, flow, message.msg_len as usize, size);
+        let (client, beside) = unsafe { (name(&message.msg_hdr), beside(&message.msg_hdr)) };
+        let client = client.filter(|_| !beside.is_for_many);
+        let flow = client.map(|client| Flow { client, local: beside.local });
+        inbox.note(index, flow, message.msg_len as usize, beside.size);
     }
     Ok(received)
+}
+
+/// Throws away what the kernel tells of datagrams that were sent before (IP_RECVERR): epoll would tell of it again and again.
+pub(crate) fn forget_errors(fd: BorrowedFd<'_>) {
+    for _ in 0..ERRORS_AT_ONCE_MAX {
+        let mut nothing = no_message().msg_hdr;
+        let flags = (libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) as _;
+        // SAFETY: the header lives, and asks for nothing to be written but its own lengths and flags.
+        let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut nothing, flags) };
+        if received < 0 {
+            break;
+        }
+    }
 }
 
 /// Sends a batch: on a connected socket without names. How many messages were taken.
@@ -167,12 +184,37 @@ unsafe fn name(header: &msghdr) -> Option<SocketAddr> {
     None
 }
 
-/// The address that was asked, and the size of joined datagrams.
+/// What the kernel tells of a message beside its bytes.
+#[derive(Default)]
+struct Beside {
+    /// The address that was asked.
+    local: Option<IpAddr>,
+    /// It is of a group, or of all hosts of a network: nobody can answer from there.
+    is_for_many: bool,
+    /// Of each of its datagrams, where they were joined.
+    size: Option<usize>,
+}
+
+impl Beside {
+    /// `own`: the address of this host that an answer would have.
+    fn ask_v4(&mut self, asked: Ipv4Addr, own: Ipv4Addr) {
+        self.local = Some(asked.into());
+        self.is_for_many =
+            asked.is_multicast() || asked.is_broadcast() || (asked != own && !own.is_unspecified());
+    }
+
+    fn ask_v6(&mut self, asked: Ipv6Addr) {
+        self.local = Some(asked.into());
+        self.is_for_many = asked.is_multicast();
+    }
+}
+
+/// What the kernel tells beside the bytes.
 ///
 /// # Safety
 /// The header points to messages as the kernel writes them.
-unsafe fn beside(header: &msghdr) -> (Option<IpAddr>, Option<usize>) {
-    let (mut local, mut size) = (None, None);
+unsafe fn beside(header: &msghdr) -> Beside {
+    let mut told = Beside::default();
     // SAFETY: the macros walk the messages within the length that the kernel has set, and each kind is as long as read.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
@@ -181,21 +223,22 @@ unsafe fn beside(header: &msghdr) -> (Option<IpAddr>, Option<usize>) {
             match ((*message).cmsg_level, (*message).cmsg_type) {
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     let info = data.cast::<in_pktinfo>().read_unaligned();
-                    local = Some(Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr)).into());
+                    let ip = |ip: libc::in_addr| Ipv4Addr::from(u32::from_be(ip.s_addr));
+                    told.ask_v4(ip(info.ipi_addr), ip(info.ipi_spec_dst));
                 }
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                     let info = data.cast::<in6_pktinfo>().read_unaligned();
-                    local = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
+                    told.ask_v6(Ipv6Addr::from(info.ipi6_addr.s6_addr));
                 }
                 (libc::SOL_UDP, UDP_GRO) => {
-                    size = usize::try_from(data.cast::<c_int>().read_unaligned()).ok();
+                    told.size = usize::try_from(data.cast::<c_int>().read_unaligned()).ok();
                 }
                 _ => {}
             }
             message = libc::CMSG_NXTHDR(header, message);
         }
     }
-    (local, size)
+    told
 }
 
 /// Writes an address as the kernel has it; its length.

@@ -24,7 +24,7 @@ use crate::sockets::Source;
 use crate::token::{Owner, Token};
 
 pub(crate) use inbox::Inbox;
-pub(crate) use messages::{UDP_GRO, receive, send};
+pub(crate) use messages::{UDP_GRO, forget_errors, receive, send};
 pub(crate) use outbox::{Outbox, Outgoing};
 
 /// Messages that are read of a listener at once, or sent to one.
@@ -33,6 +33,9 @@ pub(crate) const BATCH_MAX: usize = 32;
 const MEMBER_BATCH_MAX: usize = 8;
 /// Reads of one socket in a row, before others get their turn.
 const READS_IN_A_ROW_MAX: usize = 4;
+
+/// Batches that are thrown away at once: more than a listener has room for.
+const DISCARDED_BATCHES_MAX: usize = 4_096;
 
 /// What a loop has for datagrams, once it has a socket of them.
 #[derive(Debug)]
@@ -76,17 +79,20 @@ impl<'a> Datagrams<'a> {
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
 
-    /// Sends to the member of a socket, at once. What the kernel has no room for is lost and counted; an error is the
-    /// member's, from something sent before, and says nothing of this train, which may be sent once more.
+    /// Sends to the member of a socket, at once. What the kernel does not take is lost and counted. An error says that the
+    /// member cannot be reached ([`is_unreachable`]): it is of something sent before, and says nothing of this train, which may
+    /// be sent once more.
     pub fn send(&mut self, token: Token, train: Train<'_>) -> Result<(), Errno> {
         let Some(socket) = self.io.sockets.get(token) else { return Err(Errno::BADF) };
         let Some(fd) = &socket.fd else { return Err(Errno::BADF) };
-        let outcome = fd.send_train(train);
-        if let Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) = outcome {
-            self.desk().lost += train.count() as u64;
-            return Ok(());
-        }
-        outcome
+        let lost = match fd.send_train(train) {
+            Ok(()) => return Ok(()),
+            Err(Errno::MSGSIZE) => send_again(fd, train)?,
+            Err(error) if is_unreachable(error) => return Err(error),
+            Err(_) => train.count() as u64,
+        };
+        self.desk().lost += lost;
+        Ok(())
     }
 
     /// Nobody has this socket until [`Self::wake`], or until this time, when it is closed. Whatever comes meanwhile closes it,
@@ -113,6 +119,20 @@ impl<'a> Datagrams<'a> {
     /// Whether so many more sockets may be kept for later.
     pub fn has_room_to_rest(&self) -> bool {
         self.io.open_count < self.io.room.accept_below / 2
+    }
+
+    /// Throws away what waits at a listener. How many datagrams that were.
+    pub fn discard(&mut self, token: Token) -> u64 {
+        let mut inbox = std::mem::take(&mut self.desk().inbox);
+        let mut count = 0;
+        if let Some(fd) = self.io.sockets.get(token).and_then(|socket| socket.fd.as_ref()) {
+            for _ in 0..DISCARDED_BATCHES_MAX {
+                let Ok(messages) = fd.receive_trains(&mut inbox, BATCH_MAX) else { break };
+                count += inbox.trains(messages).map(|(_, train)| train.count() as u64).sum::<u64>();
+            }
+        }
+        self.desk().inbox = inbox;
+        count
     }
 
     /// Sends to a client, at the end of the turn.
@@ -173,6 +193,35 @@ impl<'a> Datagrams<'a> {
     }
 }
 
+/// Whether an error is the member's: its host or a router says that it is not there or takes nothing (ICMP), or this host knows
+/// no way to it. Others are of a single datagram (MSGSIZE), or of this host: a full queue, a firewall, an interface that is down.
+fn is_unreachable(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::CONNREFUSED
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::ACCESS
+            | Errno::NOPROTOOPT
+    )
+}
+
+/// Something was too long. If a router has said so, it was sent before, and the kernel knows by now how much a packet may
+/// have: then this train goes. How many datagrams were lost.
+fn send_again(fd: &Descriptor, train: Train<'_>) -> Result<u64, Errno> {
+    fd.forget_errors();
+    match fd.send_train(train) {
+        Ok(()) => Ok(1),
+        Err(error) if is_unreachable(error) => Err(error),
+        Err(_) => {
+            fd.forget_errors();
+            Ok(train.count() as u64)
+        }
+    }
+}
+
 /// Sends a train of several datagrams on a connected socket: at once, or, where the way does not take that, each by itself.
 pub(crate) fn send_long(fd: BorrowedFd<'_>, train: Train<'_>) -> Result<(), Errno> {
     for part in train.parts() {
@@ -222,7 +271,8 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
     // The inbox leaves the loop while the handler looks at it.
     let mut inbox = std::mem::take(&mut desk.inbox);
     io.datagrams = Some(desk);
-    for _ in 0..READS_IN_A_ROW_MAX {
+    let mut lost = 0;
+    for round in 0..READS_IN_A_ROW_MAX {
         let Some(socket) = io.sockets.get(token) else { break };
         let owner = socket.owner;
         if owner == Owner::Nobody {
@@ -237,7 +287,7 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
                 for (flow, train) in inbox.trains(count) {
                     match io.sockets.get(token).map(|socket| socket.owner) {
                         Some(now) if now == owner => {
-                            handler.datagrams(io, owner, flow.filter(|_| is_listener), train);
+                            handler.datagrams(io, owner, flow, train);
                         }
                         // What comes behind the last that a session waits for is nobody's.
                         Some(_) => io.close(token),
@@ -249,17 +299,28 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
                 }
             }
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => break,
+            Err(Errno::AGAIN) => {
+                // Woken for nothing: it was for an error that a call before has told.
+                if round == 0 && !is_listener {
+                    fd.forget_errors();
+                }
+                break;
+            }
             // A listener has no member: the error is of an answer that some client does not take any more.
             Err(_) if is_listener => {}
-            Err(error) => {
+            Err(error) if is_unreachable(error) => {
                 handler.datagrams_failed(io, owner, error);
                 break;
+            }
+            Err(_) => {
+                lost += 1;
+                fd.forget_errors();
             }
         }
     }
     if let Some(desk) = &mut io.datagrams {
         desk.inbox = inbox;
+        desk.lost += lost;
     }
 }
 

@@ -55,6 +55,53 @@ fn run(io: &mut EventLoop, recorder: &mut Recorder) {
     io.run(recorder).unwrap();
 }
 
+/// A member, and a socket of the loop that is connected to it.
+fn member(io: &mut EventLoop) -> (UdpSocket, Token) {
+    let member = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let owner = Owner::Session(OwnerKey::new(1));
+    let token = Datagrams::of(io).connect(member.local_addr().unwrap(), None, owner).unwrap();
+    (member, token)
+}
+
+#[test]
+fn what_is_too_long_is_lost_and_the_socket_goes_on() {
+    let mut io = EventLoop::new().unwrap();
+    let (member, token) = member(&mut io);
+    let long = [0; 65_530];
+    assert_eq!(Datagrams::of(&mut io).send(token, Train::one(&long)), Ok(()));
+    assert_eq!(Datagrams::of(&mut io).take_lost(), 1);
+    // Nothing of it is left that would wake the loop.
+    let mut events = Vec::with_capacity(8);
+    io.kernel.wait(&mut events, Some(0), false).unwrap();
+    assert!(events.is_empty(), "{}", events.len());
+    assert_eq!(Datagrams::of(&mut io).send(token, Train::one(b"short")), Ok(()));
+    let (length, from) = member.recv_from(&mut [0; 16]).unwrap();
+    assert_eq!(length, 5);
+    member.send_to(b"answer", from).unwrap();
+    let mut recorder = Recorder::new();
+    run(&mut io, &mut recorder);
+    assert_eq!(recorder.told.len(), 1);
+    assert!(recorder.failed.is_empty(), "{:?}", recorder.failed);
+    // That nobody is there is the member's, and told once.
+    drop(member);
+    assert_eq!(Datagrams::of(&mut io).send(token, Train::one(b"anybody?")), Ok(()));
+    run(&mut io, &mut recorder);
+    assert_eq!(recorder.failed, [Errno::CONNREFUSED]);
+}
+
+#[test]
+fn a_socket_at_rest_to_which_something_came_is_given_to_nobody() {
+    for late in [&b"late"[..], b""] {
+        let mut io = EventLoop::new().unwrap();
+        let (member, token) = member(&mut io);
+        assert_eq!(Datagrams::of(&mut io).send(token, Train::one(b"query")), Ok(()));
+        let (_, from) = member.recv_from(&mut [0; 16]).unwrap();
+        Datagrams::of(&mut io).rest(token, u64::MAX);
+        member.send_to(late, from).unwrap();
+        assert!(!Datagrams::of(&mut io).wake(token, Owner::Session(OwnerKey::new(2))));
+    }
+}
+
 /// A listener of the loop, and a client of it.
 fn listener(io: &mut EventLoop) -> UdpSocket {
     let address = Endpoint::Datagrams("127.0.0.1:0".parse().unwrap());

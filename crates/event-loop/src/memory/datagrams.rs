@@ -14,6 +14,8 @@ use crate::datagrams::Inbox;
 
 /// Where sockets to members are, each at a port of its own.
 const OWN_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 4, 1));
+/// Somebody who is no member.
+const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 5, 1)), 666);
 const OWN_PORTS: std::ops::Range<u16> = 10_000..60_000;
 
 /// How unkind the way of datagrams is.
@@ -25,6 +27,8 @@ pub struct DatagramWeather {
     pub doubled_percent: usize,
     /// They are still on their way when others that were sent later have arrived.
     pub delayed_percent: usize,
+    /// Somebody has sent something to the port of a new socket before that was connected.
+    pub strange_percent: usize,
 }
 
 /// A datagram on its way.
@@ -183,7 +187,15 @@ impl Network {
         let next = port + 1;
         state.datagrams.next_port = if next < OWN_PORTS.end { next } else { OWN_PORTS.start };
         state.open += 1;
-        let id = state.datagrams.open(SocketAddr::new(OWN_IP, port), Some(to));
+        let address = SocketAddr::new(OWN_IP, port);
+        let id = state.datagrams.open(address, Some(to));
+        let is_strange = state.datagrams.weather.strange_percent;
+        if state.random.percent(is_strange)
+            && let Some(socket) = state.datagrams.sockets.get_mut(&id)
+        {
+            let packet = Packet { from: STRANGER, to: address, bytes: b"from a stranger".to_vec() };
+            socket.queue.push_back(packet);
+        }
         Ok(End::datagrams(self.clone(), id))
     }
 

@@ -407,6 +407,22 @@ impl Traffic {
         (usable != index).then(|| &self.pools[usable])
     }
 
+    /// What keeps the clients of the virtual server at the members of a pool by connection IDs, and the pool.
+    pub fn connection_ids(&self, pool: &str) -> Option<(&Rc<LocalPool>, &Arc<Sticky>)> {
+        let index = self.pools.iter().position(|own| *own.live.name == *pool)?;
+        let mut next = self.settings().persistence;
+        // As many steps as there are persistences: a circle of fallbacks ends.
+        for _ in 0..self.snapshot.persistence.len() {
+            let persistence = next?;
+            let sticky = self.sticky(persistence as u32, index as u32)?;
+            if matches!(**sticky, Sticky::ConnectionIds(_)) {
+                return Some((&self.pools[index], sticky));
+            }
+            next = self.snapshot.persistence[persistence].fallback;
+        }
+        None
+    }
+
     /// Which member a request is to get, and how its client is kept there. What its cookie says of other pools is
     /// left in `decision`.
     fn preference(

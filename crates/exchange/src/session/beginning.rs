@@ -17,6 +17,7 @@ use crate::local::traffic::{ConnectionPlaces, LimitPlace, Stickiness, Traffic, V
 use crate::parts::failure::MemberFailure;
 use crate::parts::tries::{Lease, Tries};
 use crate::session::edge::SessionEdge;
+use crate::session::kept::Kept;
 use crate::session::{Account, Session, Source};
 use crate::termination::Termination;
 
@@ -154,6 +155,8 @@ impl<S: Copy> Session<S> {
             Some(traffic) => at.tools().route(server, traffic, (client, asked), first, now),
         };
         route.pool.note_request(now.now_ms());
+        let sticky = route.stickiness.as_ref().map(|stickiness| &stickiness.sticky);
+        let kept = sticky.and_then(|sticky| Kept::new(server, &route.pool, sticky));
         Some(Self {
             key,
             server: Rc::clone(server),
@@ -165,7 +168,7 @@ impl<S: Copy> Session<S> {
             tries: Tries::new(route.pool, route.preference),
             lease: None,
             stickiness: route.stickiness,
-            learned: None,
+            kept,
             held: Vec::new(),
             has_dropped: false,
             _places: places,

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use weir_config::snapshot::Sessions;
 use weir_core::datagram::Train;
 
-use crate::arena::SessionKey;
+use crate::arena::{ListenerKey, SessionKey};
 use crate::edge::Turn;
 use crate::local::pool::LocalPool;
+use crate::local::table::LocalServer;
 use crate::parts::failure::MemberFailure;
 use crate::parts::notice::Notice;
 use crate::session::{Session, Source, Tools};
@@ -60,6 +61,9 @@ pub trait SessionEdge: Sized {
 
     /// Tells the operator of something.
     fn tell(&mut self, notice: Notice<'_>);
+
+    /// The virtual server of a listener, as it is in force; `None`: no session can begin there.
+    fn server_in_force(&self, listener: ListenerKey) -> Option<&Rc<LocalServer>>;
 
     /// When this turn of the worker began.
     fn turn(&self) -> Turn;

@@ -8,12 +8,13 @@
 //! | the member is unreachable (ICMP) | before the first answer another member is tried, if what was sent is still here; else over |
 //! | `idle_timeout` | over; a member that has answered nothing where an answer is waited for has failed |
 //!
-//! A socket belongs to one session alone: an answer cannot reach another client, however late it comes. Only where
-//! `sessions_per_socket_max` says so, another session may have it later, and then only if this one got the answers that it has
-//! waited for, not one more or less.
+//! A socket belongs to one session alone: an answer reaches no other client, unless it comes so late that the kernel has given
+//! the port to another session with that member. Only where `sessions_per_socket_max` says so, another session may have it later,
+//! and then only if this one got the answers that it has waited for, not one more or less.
 
 mod beginning;
 pub mod edge;
+mod kept;
 mod table;
 
 use std::rc::Rc;
@@ -30,8 +31,7 @@ use crate::parts::failure::MemberFailure;
 use crate::parts::notice::Notice;
 use crate::parts::tries::{Lease, Tries};
 use crate::session::edge::SessionEdge;
-use crate::shared::connection_ids::Learned;
-use crate::shared::sticky::Sticky;
+use crate::session::kept::Kept;
 use crate::termination::Termination;
 use crate::transaction::relay::count_relay;
 
@@ -40,8 +40,6 @@ pub use table::Sessions;
 
 /// Largest first datagram that is kept to be sent to another member.
 const HELD_BYTES_MAX: usize = 4_096;
-/// Answers of one train that are looked at for connection IDs.
-const LEARNT_OF_MAX: usize = 4;
 /// What a failure counts as at least, where members are compared by the time they take.
 const FAILED_US_MIN: u64 = 100_000;
 
@@ -95,8 +93,8 @@ pub struct Session<S> {
     tries: Tries,
     lease: Option<Lease>,
     stickiness: Option<Stickiness>,
-    /// The connection ID of QUIC that its member has given its client.
-    learned: Option<Learned>,
+    /// Its client is kept by connection IDs of QUIC.
+    kept: Option<Box<Kept>>,
     /// The first datagram, until there is an answer.
     held: Vec<u8>,
     /// More answers came than were passed on.
@@ -123,13 +121,20 @@ impl<S: Copy> Session<S> {
             .map_or(usize::MAX, |max| u64::from(max).saturating_sub(taken) as usize)
     }
 
-    /// Datagrams of its client came. Those that it does not take are given back: they begin another session.
+    /// Datagrams of its client came. Those that it does not take are given back: they begin another session. It takes one at
+    /// least, or it is over.
     pub fn client_sent<'t>(
         &mut self,
         at: &mut impl SessionEdge<Socket = S>,
         train: Train<'t>,
     ) -> Option<Train<'t>> {
-        let (taken, rest) = train.split(self.room());
+        let own = self.own(at, train);
+        if own == 0 {
+            // Another client has its port now.
+            self.end(at, Termination::ClientAbort);
+            return Some(train);
+        }
+        let (taken, rest) = train.split(self.room().min(own));
         let Some(taken) = taken else { return rest };
         let is_first = self.account.datagrams_received == 0;
         let count = taken.count() as u64;
@@ -192,7 +197,7 @@ impl<S: Copy> Session<S> {
         if self.account.answered_us == 0 {
             self.first_answer(at);
         }
-        self.learn(train, at.turn().now_ms());
+        self.learn(at, train);
         if let Some(lease) = &self.lease {
             let counters = &lease.pool.members[lease.member as usize].counters;
             counters.bytes_received.add(train.bytes.len() as u64);
@@ -217,17 +222,21 @@ impl<S: Copy> Session<S> {
         }
     }
 
+    /// How many datagrams of its client are its own: all, but where connection IDs tell otherwise.
+    #[inline]
+    fn own(&mut self, at: &impl SessionEdge<Socket = S>, train: Train<'_>) -> usize {
+        let Some(kept) = &mut self.kept else { return usize::MAX };
+        // Where none can begin, it keeps what it has.
+        let Some(server) = at.server_in_force(self.source.listener) else { return usize::MAX };
+        let label = self.account.member.as_ref().map(|member| &*member.live.label);
+        kept.own(server, train, label, at.turn().clock)
+    }
+
     /// What the member says of its connection IDs is remembered, where its client is kept by those.
-    fn learn(&mut self, train: Train<'_>, now_ms: u64) {
-        let (Some(stickiness), Some(lease)) = (&self.stickiness, &self.lease) else { return };
-        let Sticky::ConnectionIds(ids) = &*stickiness.sticky else { return };
-        let told = train.iter().take(LEARNT_OF_MAX);
-        for learned in told.filter_map(|bytes| ids.learn(bytes, lease.member, now_ms)) {
-            self.learned = Some(learned);
-        }
-        if let Some(learned) = &mut self.learned {
-            ids.refresh(learned, lease.member, now_ms);
-        }
+    fn learn(&mut self, at: &impl SessionEdge<Socket = S>, train: Train<'_>) {
+        let (Some(kept), Some(member)) = (&mut self.kept, &self.account.member) else { return };
+        let server = at.server_in_force(self.source.listener);
+        kept.learn(server, train, &member.live.label, at.turn().clock);
     }
 
     /// How many of these answers the client may get.

@@ -87,11 +87,6 @@ impl<S: Copy> Sessions<S> {
         meant.map(|(key, _)| key).collect()
     }
 
-    /// Whether this holds of one of them.
-    pub fn any(&self, is_meant: impl Fn(&Session<S>) -> bool) -> bool {
-        self.sessions.iter().any(|(_, session)| is_meant(session))
-    }
-
     /// Forgets all of them, after a panic.
     pub fn clear(&mut self) {
         self.open.clear();

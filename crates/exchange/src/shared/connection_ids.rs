@@ -21,6 +21,10 @@ use crate::shared::shared_table::{Losses, SourceTable};
 /// How often what is remembered of a session that goes on is written anew, in parts of the timeout.
 const NOTE_PART: u64 = 4;
 
+/// How long an ID is remembered that a member has told, and no client has used yet. Nobody shows by a first packet that it
+/// can receive at the address that it sends from: what strangers have members tell ends soon, and gives way first.
+const UNUSED_MS: u64 = 10_000;
+
 /// Remembered IDs, and what they were made for.
 #[derive(Debug)]
 pub struct ConnectionIds {
@@ -32,12 +36,37 @@ pub struct ConnectionIds {
     labels: Vec<Arc<str>>,
 }
 
-/// What a session knows of its member's IDs.
-#[derive(Debug, Clone, Copy)]
-pub struct Learned {
+/// An ID that leads to a member.
+#[derive(Debug, Clone)]
+pub struct KnownId {
     bytes: [u8; CONNECTION_ID_BYTES_MAX],
     length: u8,
-    noted_ms: u64,
+    /// The member.
+    pub label: Arc<str>,
+    /// When it was last written for the whole timeout; `None`: it was not.
+    noted_ms: Option<u64>,
+}
+
+impl KnownId {
+    fn new(id: &[u8], label: &Arc<str>) -> Self {
+        let mut bytes = [0; CONNECTION_ID_BYTES_MAX];
+        bytes[..id.len()].copy_from_slice(id);
+        Self { bytes, length: id.len() as u8, label: Arc::clone(label), noted_ms: None }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// Whether a client has used it, as far as its session knows.
+    pub fn is_used(&self) -> bool {
+        self.noted_ms.is_some()
+    }
+
+    /// Whether both are the same.
+    pub fn is(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes() && self.label == other.label
+    }
 }
 
 impl ConnectionIds {
@@ -76,52 +105,97 @@ impl ConnectionIds {
         self.table.losses()
     }
 
-    /// The member that has given the ID which a client's datagram has.
+    /// The member that has given the ID which the first datagram of a client has.
     pub fn find(&self, datagram: &[u8], now_ms: u64) -> Option<u32> {
-        let header = Header::parse(datagram, 0).ok()?;
-        let is_short = matches!(header, Header::Short { .. });
-        // With a short header, where the ID begins: how long it is, its member alone knows.
-        let bytes = if is_short { &datagram[1..] } else { header.destination().of(datagram) };
-        if self.settings.server_id.is_some() {
-            return self.table.find_bytes(self.server_id(bytes)?, now_ms);
+        self.search(datagram, |id| self.table.find_bytes(id, now_ms)).map(|(_, member)| member)
+    }
+
+    /// The same of a datagram in a session, with the member's number. What a client sends of itself does not count
+    /// toward the timeout: that is [`Self::refresh`].
+    pub fn look(&self, datagram: &[u8], now_ms: u64) -> Option<(KnownId, u32)> {
+        // While a connection is made its client's packets have an ID of its own choice, in which any name may stand.
+        if self.settings.server_id.is_some() && is_long(datagram) {
+            return None;
         }
-        if !is_short {
-            return self.table.find_bytes(bytes, now_ms);
+        let (id, member) = self.search(datagram, |id| self.table.peek_bytes(id, now_ms))?;
+        let label = self.labels.get(member as usize)?;
+        Some((KnownId::new(id, label), member))
+    }
+
+    /// Whether a datagram has this ID.
+    pub fn has(&self, datagram: &[u8], id: &KnownId) -> bool {
+        let Some(bytes) = destination(datagram) else { return false };
+        match self.settings.server_id {
+            Some(_) => self.server_id(bytes) == Some(id.bytes()),
+            None if is_long(datagram) => bytes == id.bytes(),
+            None => bytes.starts_with(id.bytes()),
+        }
+    }
+
+    /// What `find` knows of the ID which a client's datagram has.
+    fn search<'d>(
+        &self,
+        datagram: &'d [u8],
+        find: impl Fn(&[u8]) -> Option<u32>,
+    ) -> Option<(&'d [u8], u32)> {
+        let bytes = destination(datagram)?;
+        let found = |id: &'d [u8]| Some((id, find(id)?));
+        if self.settings.server_id.is_some() {
+            return found(self.server_id(bytes)?);
+        }
+        if is_long(datagram) {
+            return (bytes.len() <= CONNECTION_ID_BYTES_MAX).then(|| found(bytes)).flatten();
         }
         let lengths = self.lengths.load(Relaxed);
         let known = (1..=CONNECTION_ID_BYTES_MAX).filter(|length| lengths & 1 << length != 0);
-        known
-            .rev()
-            .filter_map(|length| bytes.get(..length))
-            .find_map(|id| self.table.find_bytes(id, now_ms))
+        known.rev().filter_map(|length| bytes.get(..length)).find_map(found)
     }
 
-    /// A member has sent this: the ID that it tells is its own.
-    pub fn learn(&self, datagram: &[u8], member: u32, now_ms: u64) -> Option<Learned> {
+    /// A member has sent this: the ID that it tells is its own. It is remembered for a while, and for longer once a client
+    /// uses it ([`Self::refresh`]).
+    pub fn learn(&self, datagram: &[u8], label: &Arc<str>, now_ms: u64) -> Option<KnownId> {
         // In the negotiation of versions a server says back what its client has chosen.
         let Ok(Header::Long(header)) = Header::parse(datagram, 0) else { return None };
         let whole = header.source.of(datagram);
         if !(1..=CONNECTION_ID_BYTES_MAX).contains(&whole.len()) {
             return None;
         }
+        let member = self.number(label)?;
         let id = match self.settings.server_id {
-            Some(_) => self.server_id(whole)?,
-            None => whole,
+            // There are no more names than members, and a name may pass to another.
+            Some(_) => {
+                let name = self.server_id(whole)?;
+                self.table.remember_bytes(name, member, now_ms);
+                name
+            }
+            None => {
+                let timeout_ms = UNUSED_MS.min(self.settings.timeout_ms);
+                self.table.suggest_bytes(whole, member, now_ms, Timeout::new(timeout_ms));
+                whole
+            }
         };
-        self.lengths.fetch_or(1 << id.len(), Relaxed);
-        self.table.remember_bytes(id, member, now_ms);
-        let mut bytes = [0; CONNECTION_ID_BYTES_MAX];
-        bytes[..id.len()].copy_from_slice(id);
-        Some(Learned { bytes, length: id.len() as u8, noted_ms: now_ms })
+        let length = 1 << id.len();
+        if self.lengths.load(Relaxed) & length == 0 {
+            self.lengths.fetch_or(length, Relaxed);
+        }
+        Some(KnownId::new(id, label))
     }
 
-    /// The session goes on: what it knows is not forgotten meanwhile.
-    pub fn refresh(&self, learned: &mut Learned, member: u32, now_ms: u64) {
-        if now_ms >= learned.noted_ms + self.settings.timeout_ms / NOTE_PART {
-            learned.noted_ms = now_ms;
-            let id = &learned.bytes[..usize::from(learned.length)];
-            self.table.remember_bytes(id, member, now_ms);
+    /// A client goes on using this ID: it is not forgotten meanwhile.
+    pub fn refresh(&self, id: &mut KnownId, now_ms: u64) {
+        let every_ms = self.settings.timeout_ms / NOTE_PART;
+        if id.noted_ms.is_some_and(|noted_ms| now_ms < noted_ms + every_ms) {
+            return;
         }
+        id.noted_ms = Some(now_ms);
+        if let Some(member) = self.number(&id.label) {
+            self.table.remember_bytes(id.bytes(), member, now_ms);
+        }
+    }
+
+    fn number(&self, label: &str) -> Option<u32> {
+        let place = self.labels.iter().position(|own| **own == *label)?;
+        u32::try_from(place).ok()
     }
 
     /// The member's name in an ID that begins so.
@@ -129,6 +203,19 @@ impl ConnectionIds {
         let place = self.settings.server_id?;
         let start = usize::from(place.offset);
         bytes.get(start..start + usize::from(place.length))
+    }
+}
+
+fn is_long(datagram: &[u8]) -> bool {
+    !matches!(Header::parse(datagram, 0), Ok(Header::Short { .. }))
+}
+
+/// The ID that a client's datagram has. With a short header, all from where it begins: how long it is, its member alone
+/// knows.
+fn destination(datagram: &[u8]) -> Option<&[u8]> {
+    match Header::parse(datagram, 0).ok()? {
+        Header::Short { .. } => datagram.get(1..),
+        header => Some(header.destination().of(datagram)),
     }
 }
 
@@ -150,6 +237,18 @@ mod tests {
         ConnectionIds::new(settings, &pool(), KeyedHash::new([7; 16]))
     }
 
+    /// Has the member of this number tell something.
+    fn tell(ids: &ConnectionIds, datagram: &[u8], member: usize, now_ms: u64) -> Option<KnownId> {
+        ids.learn(datagram, &ids.labels[member], now_ms)
+    }
+
+    /// The same, and its client uses the ID.
+    fn give(ids: &ConnectionIds, id: &[u8], member: usize, now_ms: u64) -> KnownId {
+        let mut known = tell(ids, &answer(id), member, now_ms).expect("an ID");
+        ids.refresh(&mut known, now_ms);
+        known
+    }
+
     fn answer(id: &[u8]) -> Vec<u8> {
         let head = [&[0xC0, 0, 0, 0, 1, 0][..], &[id.len() as u8], id];
         head.concat()
@@ -158,15 +257,15 @@ mod tests {
     #[test]
     fn what_names_no_connection_is_not_learned() {
         let ids = ids(None);
-        assert!(ids.learn(&answer(b""), 1, 0).is_none(), "an empty ID");
+        assert!(tell(&ids, &answer(b""), 1, 0).is_none(), "an empty ID");
         let negotiation = [&b"\x80\0\0\0\0\x00\x04four"[..], &[0, 0, 0, 1]].concat();
-        assert!(ids.learn(&negotiation, 1, 0).is_none(), "a negotiation of versions");
+        assert!(tell(&ids, &negotiation, 1, 0).is_none(), "a negotiation of versions");
         let mut unknown = answer(&[7; 21]);
-        assert!(ids.learn(&unknown, 1, 0).is_none(), "longer than version 1 allows");
+        assert!(tell(&ids, &unknown, 1, 0).is_none(), "longer than version 1 allows");
         unknown[1] = 0x0a;
-        assert!(ids.learn(&unknown, 1, 0).is_none(), "longer than what is remembered");
+        assert!(tell(&ids, &unknown, 1, 0).is_none(), "longer than what is remembered");
         for length in 0..answer(b"four").len() {
-            assert!(ids.learn(&answer(b"four")[..length], 1, 0).is_none(), "{length}");
+            assert!(tell(&ids, &answer(b"four")[..length], 1, 0).is_none(), "{length}");
         }
         assert_eq!(ids.find(&short(b"four"), 0), None);
     }
@@ -179,19 +278,19 @@ mod tests {
     fn what_members_give_is_known_whatever_its_length() {
         let ids = ids(None);
         assert_eq!(ids.find(&short(b"eightbyt"), 0), None);
-        assert!(ids.learn(&answer(b"eightbyt"), 1, 0).is_some());
-        assert!(ids.learn(&answer(b"four"), 0, 0).is_some());
+        assert!(tell(&ids, &answer(b"eightbyt"), 1, 0).is_some());
+        assert!(tell(&ids, &answer(b"four"), 0, 0).is_some());
         assert_eq!(ids.find(&short(b"eightbyt"), 1), Some(1));
         assert_eq!(ids.find(&short(b"four"), 1), Some(0));
         assert_eq!(ids.find(&short(b"other"), 1), None);
         assert_eq!(ids.find(b"", 1), None);
-        assert!(ids.learn(&short(b"four"), 1, 1).is_none(), "this tells none");
+        assert!(tell(&ids, &short(b"four"), 1, 1).is_none(), "this tells none");
     }
 
     #[test]
     fn a_name_within_the_id_is_enough() {
         let ids = ids(Some(ServerIdPlace { offset: 1, length: 2 }));
-        assert!(ids.learn(&answer(b"xAByyyy"), 1, 0).is_some());
+        assert!(tell(&ids, &answer(b"xAByyyy"), 1, 0).is_some());
         assert_eq!(ids.find(&short(b"qABother id"), 0), Some(1));
         assert_eq!(ids.find(&short(b"qACother id"), 0), None);
         assert_eq!(ids.find(&[0x40, 1], 0), None, "too short");
@@ -200,9 +299,9 @@ mod tests {
     #[test]
     fn a_session_that_goes_on_is_not_forgotten() {
         let ids = ids(None);
-        let mut learned = ids.learn(&answer(b"identity"), 1, 0).expect("an ID");
+        let mut known = give(&ids, b"identity", 1, 0);
         for now_ms in (0..600_000).step_by(5_000) {
-            ids.refresh(&mut learned, 1, now_ms);
+            ids.refresh(&mut known, now_ms);
         }
         assert_eq!(ids.find(&short(b"identity"), 640_000), Some(1));
         assert_eq!(ids.find(&short(b"identity"), 900_000), None);
@@ -211,8 +310,67 @@ mod tests {
     #[test]
     fn a_reload_goes_on_with_members_that_stay() {
         let (old, new) = (ids(None), ids(None));
-        old.learn(&answer(b"identity"), 1, 0);
+        give(&old, b"identity", 1, 0);
         new.take_over(&old, 0);
         assert_eq!(new.find(&short(b"identity"), 0), Some(1));
+    }
+
+    #[test]
+    fn what_no_client_uses_is_soon_forgotten() {
+        let ids = ids(None);
+        assert!(tell(&ids, &answer(b"identity"), 1, 0).is_some());
+        assert!(ids.look(&short(b"identity"), UNUSED_MS).is_some());
+        assert!(ids.look(&short(b"identity"), 2 * UNUSED_MS).is_none());
+        // Told once more it does not end sooner, nor does it become another's.
+        give(&ids, b"identity", 1, 0);
+        assert!(tell(&ids, &answer(b"identity"), 0, 0).is_some());
+        assert_eq!(ids.find(&short(b"identity"), 50_000), Some(1));
+    }
+
+    #[test]
+    fn strangers_push_no_connection_out_that_is_in_use() {
+        const LIVE: u64 = 80;
+        let ids = ids(None);
+        let id = |number: u64| number.to_be_bytes();
+        let mut live: Vec<KnownId> =
+            (0..LIVE).map(|number| give(&ids, &id(number), 1, 0)).collect();
+        // A hundred times as many as there is room for, while the live ones are refreshed.
+        for second in 0..60 {
+            let now_ms = 1_000 * second;
+            for stranger in 0..1_000 {
+                let id = id(LIVE + 1_000 * second + stranger);
+                assert!(tell(&ids, &answer(&id), 0, now_ms).is_some());
+            }
+            live.iter_mut().for_each(|known| ids.refresh(known, now_ms));
+        }
+        assert!(ids.losses().displaced > 10_000, "{:?}", ids.losses());
+        for number in 0..LIVE {
+            assert_eq!(ids.find(&short(&id(number)), 60_000), Some(1), "{number}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_told_apart_from_others() {
+        let ids = ids(None);
+        let known = give(&ids, b"identity", 1, 0);
+        assert!(ids.has(&short(b"identity"), &known));
+        assert!(!ids.has(&short(b"identitx"), &known));
+        assert!(!ids.has(&[0x40, b'i'], &known) && !ids.has(b"", &known));
+        let long = [&[0xC0, 0, 0, 0, 1, 8][..], b"identity", &[0]].concat();
+        assert!(ids.has(&long, &known));
+        let longer = [&[0xC0, 0, 0, 0, 1, 9][..], b"identity+", &[0]].concat();
+        assert!(!ids.has(&longer, &known));
+        let (found, member) = ids.look(&long, 0).expect("it is known");
+        assert!(found.is(&known) && member == 1);
+    }
+
+    #[test]
+    fn a_name_in_an_id_of_the_clients_own_choice_moves_nobody() {
+        let ids = ids(Some(ServerIdPlace { offset: 1, length: 2 }));
+        give(&ids, b"xAByyyy", 1, 0);
+        let long = [&[0xC0, 0, 0, 0, 1, 7][..], b"qABzzzz", &[0]].concat();
+        assert!(ids.look(&long, 0).is_none());
+        assert_eq!(ids.find(&long, 0), Some(1), "it decides where a session begins");
+        assert!(ids.look(&short(b"qABzzzz"), 0).is_some());
     }
 }

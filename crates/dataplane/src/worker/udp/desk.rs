@@ -1,15 +1,16 @@
 //! What sessions ask of the world, done with sockets.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use rustix::io::Errno;
 use weir_config::snapshot::{AccessFormat, Sessions};
 use weir_core::datagram::Train;
 use weir_event_loop::{Datagrams, EventLoop, Owner};
-use weir_exchange::arena::SessionKey;
+use weir_exchange::arena::{ListenerKey, SessionKey};
 use weir_exchange::edge::Turn;
 use weir_exchange::local::pool::LocalPool;
+use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::notice::Notice;
 use weir_exchange::session::edge::SessionEdge;
@@ -92,10 +93,17 @@ impl SessionEdge for SessionDesk<'_> {
             let asked = listener.and_then(|it| it.asked(source.flow));
             to.set_port(asked.ok_or(MemberFailure::Connect)?.port());
         }
+        if to.ip().is_unspecified() {
+            // That is this host, which answers from the address that was sent to.
+            to.set_ip(match to {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
         let client = Some(source.flow.client.ip());
         let opened =
             connect_from(pool, client, to, |own| Datagrams::of(self.io).connect(to, own, owner));
-        opened.map(MemberSocket::new).map_err(|error| self.no_socket(error))
+        opened.map(|token| MemberSocket::new(token, to)).map_err(|error| self.no_socket(error))
     }
 
     fn put_back(
@@ -109,11 +117,7 @@ impl SessionEdge for SessionDesk<'_> {
     }
 
     fn to_member(&mut self, socket: MemberSocket, train: Train<'_>) -> Result<(), MemberFailure> {
-        // One that is too long for the way has been lost on it.
-        match Datagrams::of(self.io).send(socket.token, train) {
-            Ok(()) | Err(Errno::MSGSIZE) => Ok(()),
-            Err(_) => Err(MemberFailure::Connect),
-        }
+        Datagrams::of(self.io).send(socket.token, train).map_err(|_| MemberFailure::Connect)
     }
 
     fn introduce(
@@ -180,6 +184,11 @@ impl SessionEdge for SessionDesk<'_> {
 
     fn tell(&mut self, notice: Notice<'_>) {
         self.world.notices.tell(notice, self.io.now_ms());
+    }
+
+    fn server_in_force(&self, listener: ListenerKey) -> Option<&Rc<LocalServer>> {
+        let listener = self.side.listeners.get(listener).filter(|it| it.leave_by_ms.is_none());
+        listener.filter(|_| !self.world.is_draining()).map(|listener| &listener.server)
     }
 
     fn turn(&self) -> Turn {

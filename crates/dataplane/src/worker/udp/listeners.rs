@@ -22,6 +22,8 @@ pub struct Listener {
     pub server: Rc<LocalServer>,
     /// It begins no more sessions, and its last have to be over by then.
     pub leave_by_ms: Option<u64>,
+    /// Sessions of this worker by it.
+    sessions: usize,
 }
 
 impl Listener {
@@ -36,7 +38,15 @@ impl Listener {
 #[derive(Default)]
 pub struct Listeners {
     all: Arena<OfListener, Listener>,
+    /// Those that begin nothing more, and until when they stay. Nearly always there are none.
+    leaving: Vec<(ListenerKey, u64)>,
+    /// Addresses whose listeners were closed here, while other workers may have sessions there, and until when: what comes to
+    /// such a socket is read by nobody.
+    closed: Vec<(Address, u64)>,
 }
+
+/// So long after the time that its sessions have, a listener may still be there.
+const UNREAD_MS_MAX: u64 = 5_000;
 
 impl Listeners {
     #[inline]
@@ -48,7 +58,27 @@ impl Listeners {
         self.all.get(key)
     }
 
-    /// Registers a listener, if its address has a virtual server.
+    /// A session has begun.
+    pub fn session_began(&mut self, key: ListenerKey) {
+        if let Some(listener) = self.all.get_mut(key) {
+            listener.sessions += 1;
+        }
+    }
+
+    /// A session is over.
+    pub fn session_ended(&mut self, key: ListenerKey) {
+        if let Some(listener) = self.all.get_mut(key) {
+            listener.sessions = listener.sessions.saturating_sub(1);
+        }
+    }
+
+    /// After a panic there are no sessions any more.
+    pub fn forget_sessions(&mut self) {
+        self.all.values_mut().for_each(|listener| listener.sessions = 0);
+    }
+
+    /// Registers a listener, if its address has a virtual server. One that was removed, and is still there for its sessions,
+    /// goes on with it.
     pub fn add(
         &mut self,
         io: &mut EventLoop,
@@ -57,10 +87,22 @@ impl Listeners {
         address: Address,
     ) -> Result<(), Errno> {
         let Some(server) = world.table.server_at(&address) else { return Ok(()) };
-        let owner = Owner::DatagramListener(owner_key(self.all.next_key()));
+        let known = self.all.iter().find(|(_, listener)| listener.address == address);
+        let known = known.map(|(key, _)| key);
+        let owner = Owner::DatagramListener(owner_key(known.unwrap_or(self.all.next_key())));
         let token = Datagrams::of(io).listen(socket, owner)?;
+        if let Some(listener) = known.and_then(|key| self.all.get_mut(key)) {
+            Datagrams::of(io).flush();
+            io.close(std::mem::replace(&mut listener.token, token));
+            return Ok(());
+        }
+        let is_closed = self.closed.extract_if(.., |(closed, _)| *closed == address).count() > 0;
+        if is_closed {
+            // Who has sent that waits for no answer any more.
+            server.counters.datagrams_refused.add(Datagrams::of(io).discard(token));
+        }
         let server = Rc::clone(server);
-        self.all.insert(Listener { token, address, server, leave_by_ms: None });
+        self.all.insert(Listener { token, address, server, leave_by_ms: None, sessions: 0 });
         Ok(())
     }
 
@@ -69,10 +111,15 @@ impl Listeners {
         for listener in self.all.values_mut() {
             if let Some(server) = world.table.server_at(&listener.address) {
                 listener.server = Rc::clone(server);
-                // What was removed and is there again has another socket; both serve.
                 listener.leave_by_ms = None;
             }
         }
+        self.note_leaving();
+    }
+
+    fn note_leaving(&mut self) {
+        let leaving = self.all.iter().map(|(key, it)| it.leave_by_ms.map(|at_ms| (key, at_ms)));
+        self.leaving = leaving.flatten().collect();
     }
 
     /// Those at these addresses begin nothing more.
@@ -80,18 +127,16 @@ impl Listeners {
         for listener in self.all.values_mut().filter(|it| removed.contains(&it.address)) {
             listener.leave_by_ms.get_or_insert(leave_by_ms);
         }
-    }
-
-    /// Those that begin nothing more, and until when. Nearly always there are none.
-    fn leaving(&self) -> Vec<(ListenerKey, u64)> {
-        let leaving = self.all.iter().map(|(key, it)| it.leave_by_ms.map(|at_ms| (key, at_ms)));
-        leaving.flatten().collect()
+        self.note_leaving();
     }
 
     fn close(&mut self, io: &mut EventLoop, key: ListenerKey) {
         if let Some(listener) = self.all.remove(key) {
             io.close(listener.token);
+            let until_ms = listener.leave_by_ms.map(|at_ms| at_ms.saturating_add(UNREAD_MS_MAX));
+            self.closed.extend(until_ms.map(|until_ms| (listener.address, until_ms)));
         }
+        self.leaving.retain(|(leaving, _)| *leaving != key);
     }
 
     pub fn close_all(&mut self, io: &mut EventLoop) {
@@ -124,6 +169,8 @@ impl Udp {
         leave_by_ms: u64,
     ) {
         self.side.shelf.clear(io);
+        let now_ms = io.now_ms();
+        self.side.listeners.closed.retain(|(_, until_ms)| now_ms < *until_ms);
         self.side.listeners.refresh(world);
         self.side.listeners.retire(removed, leave_by_ms);
         self.step(io, world);
@@ -133,11 +180,12 @@ impl Udp {
     pub fn step(&mut self, io: &mut EventLoop, world: &mut World) -> Option<u64> {
         let now_ms = io.now_ms();
         let mut next_ms: Option<u64> = None;
-        for (key, leave_by_ms) in self.side.listeners.leaving() {
+        for index in (0..self.side.listeners.leaving.len()).rev() {
+            let (key, leave_by_ms) = self.side.listeners.leaving[index];
             if leave_by_ms <= now_ms {
                 self.end(io, world, |session| session.source.listener == key);
             }
-            if self.sessions.any(|session| session.source.listener == key) {
+            if self.side.listeners.get(key).is_some_and(|listener| listener.sessions > 0) {
                 next_ms = Some(next_ms.map_or(leave_by_ms, |at_ms| at_ms.min(leave_by_ms)));
             } else {
                 Datagrams::of(io).flush();

@@ -6,6 +6,7 @@ mod desk;
 mod listeners;
 mod shelf;
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use rustix::io::Errno;
@@ -47,15 +48,16 @@ impl Udp {
         self.sessions.len()
     }
 
-    /// Datagrams of a client have come to a listener.
+    /// Datagrams of a client have come to a listener. Without a `flow` they are for many hosts, and nobody could answer.
     pub fn client_sent(
         &mut self,
         io: &mut EventLoop,
         world: &mut World,
         listener: ListenerKey,
-        flow: Flow,
+        flow: Option<Flow>,
         train: Train<'_>,
     ) {
+        let Some(flow) = flow else { return self.refuse(listener, train) };
         let source = Source { listener, flow };
         let mut rest = Some(train);
         while let Some(train) = rest {
@@ -66,9 +68,11 @@ impl Udp {
             let before = train.count();
             rest =
                 self.with(io, world, key, |session, at| session.client_sent(at, train)).flatten();
-            // Each session takes at least one.
-            debug_assert!(rest.is_none_or(|rest| rest.count() < before), "it took none");
-            if rest.is_some_and(|rest| rest.count() >= before) {
+            // Each session takes at least one, or it is over: so this ends.
+            let is_stuck = rest.is_some_and(|rest| rest.count() >= before)
+                && self.sessions.open_at(source) == Some(key);
+            debug_assert!(!is_stuck, "it took none");
+            if is_stuck {
                 return;
             }
         }
@@ -105,18 +109,26 @@ impl Udp {
             server.live.connection_closed(world.id);
             return None;
         };
+        self.side.listeners.session_began(source.listener);
         Some(self.sessions.insert(session))
     }
 
-    /// Datagrams of a member have come.
+    /// Datagrams have come to the socket of a session: of its member, or of somebody who has guessed the port before the
+    /// socket was connected, while it took them from all.
     pub fn member_sent(
         &mut self,
         io: &mut EventLoop,
         world: &mut World,
         key: SessionKey,
+        from: SocketAddr,
         train: Train<'_>,
     ) {
-        self.with(io, world, key, |session, at| session.member_sent(at, train));
+        self.with(io, world, key, |session, at| {
+            match session.socket.is_some_and(|socket| socket.is_of(from)) {
+                true => session.member_sent(at, train),
+                false => session.server.counters.datagrams_refused.add(train.count() as u64),
+            }
+        });
     }
 
     /// A member cannot be reached.
@@ -147,6 +159,7 @@ impl Udp {
         let result = act(session, &mut SessionDesk { io, world, side: &mut self.side });
         if let Some(session) = self.sessions.settle(key) {
             session.server.live.connection_closed(world.id);
+            self.side.listeners.session_ended(session.source.listener);
         }
         Some(result)
     }
@@ -186,6 +199,7 @@ impl Udp {
         self.sessions.clear();
         self.side.tools = Tools::default();
         self.side.shelf = Shelf::default();
+        self.side.listeners.forget_sessions();
         self.side.listeners.refresh(world);
     }
 }

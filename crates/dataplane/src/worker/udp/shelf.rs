@@ -5,6 +5,7 @@
 //! (an answer once more) closes it, and it rests for a while at least, so that such an answer finds it resting.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use weir_config::snapshot::Source;
@@ -22,14 +23,21 @@ const RESTING_MAX: usize = 2_048;
 #[derive(Debug, Clone, Copy)]
 pub struct MemberSocket {
     pub token: Token,
+    /// Whom it is connected to.
+    member: SocketAddr,
     /// Sessions that it has served before.
     served: u32,
 }
 
 impl MemberSocket {
     /// A new one.
-    pub fn new(token: Token) -> Self {
-        Self { token, served: 0 }
+    pub fn new(token: Token, member: SocketAddr) -> Self {
+        Self { token, member, served: 0 }
+    }
+
+    /// Whether what comes from there comes from its member.
+    pub fn is_of(&self, sender: SocketAddr) -> bool {
+        sender.ip() == self.member.ip() && sender.port() == self.member.port()
     }
 }
 

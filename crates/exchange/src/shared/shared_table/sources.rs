@@ -38,6 +38,12 @@ impl SourceTable {
         self.find_hash(self.hash.bytes(client), now_ms)
     }
 
+    /// The same, and it does not count toward the timeout.
+    pub fn peek_bytes(&self, client: &[u8], now_ms: u64) -> Option<u32> {
+        let found = self.table.find(self.hash.bytes(client), now_ms)?;
+        Some(SourceEntry::from_bits(found).member)
+    }
+
     fn find_hash(&self, hash: u64, now_ms: u64) -> Option<u32> {
         let entry = SourceEntry::from_bits(self.table.find(hash, now_ms)?);
         if let Some(touched) = entry.touched(now_ms, self.timeout) {
@@ -58,6 +64,18 @@ impl SourceTable {
     /// The same of a client that is told apart by these bytes.
     pub fn remember_bytes(&self, client: &[u8], member: u32, now_ms: u64) {
         self.remember_hash(self.hash.bytes(client), member, now_ms);
+    }
+
+    /// From now on the client is sent to this member, for so long; unless something else is known of it, or for longer.
+    pub fn suggest_bytes(&self, client: &[u8], member: u32, now_ms: u64, timeout: Timeout) {
+        let entry = SourceEntry::new(member, now_ms, timeout);
+        self.table.update_with(self.hash.bytes(client), now_ms, |found| {
+            let is_better = found.is_none_or(|found| {
+                let found = SourceEntry::from_bits(found);
+                found.member == member && found.ends_ms() < entry.ends_ms()
+            });
+            is_better.then(|| entry.to_bits())
+        });
     }
 
     fn remember_hash(&self, hash: u64, member: u32, now_ms: u64) {

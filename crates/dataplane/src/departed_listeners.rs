@@ -1,0 +1,71 @@
+//! Listeners of datagrams that are not listened on any more, while sessions go on by them.
+//!
+//! The kernel spreads clients over the sockets of an address by a hash, and otherwise as soon as one of them is closed: what
+//! clients of sessions send would come to workers that know nothing of them. So no socket of an address is closed before
+//! the last session there is over, on whichever worker: workers close theirs when they have none, and the duplicates here
+//! keep the sockets where they are.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_config::snapshot::Address;
+use weir_exchange::shared::live::LiveVirtualServer;
+
+/// So long they are kept at least: by then every worker has heard that nothing begins there any more.
+const KEPT_MS_MIN: u64 = 1_000;
+
+#[derive(Debug)]
+struct Departed {
+    /// In the workers' order; `None`: the worker has ended.
+    sockets: Vec<Option<OwnedFd>>,
+    /// Whose sessions go on.
+    server: Arc<LiveVirtualServer>,
+    since_ms: u64,
+    /// Then workers have ended those that are left.
+    until_ms: u64,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct DepartedListeners(HashMap<Address, Departed>);
+
+impl DepartedListeners {
+    /// Keeps the listeners of an address.
+    pub fn keep(
+        &mut self,
+        address: Address,
+        sockets: Vec<Option<OwnedFd>>,
+        server: Arc<LiveVirtualServer>,
+        (since_ms, until_ms): (u64, u64),
+    ) {
+        self.0.insert(address, Departed { sockets, server, since_ms, until_ms });
+    }
+
+    /// Closes those without sessions.
+    pub fn close_finished(&mut self, now_ms: u64) {
+        self.0.retain(|_, departed| {
+            let has_sessions = departed.server.connections.load(Relaxed) > 0;
+            let is_young = now_ms < departed.since_ms + KEPT_MS_MIN;
+            is_young || has_sessions && now_ms < departed.until_ms + KEPT_MS_MIN
+        });
+    }
+
+    /// Duplicates for the workers, if the address is here: it is to be listened on once more, by the same sockets. `None`,
+    /// too, where one cannot be had; new sockets serve then.
+    pub fn duplicates(&self, address: &Address) -> Option<Vec<OwnedFd>> {
+        let departed = self.0.get(address)?;
+        departed.sockets.iter().map(|socket| socket.as_ref()?.try_clone().ok()).collect()
+    }
+
+    /// The address is listened on again.
+    pub fn forget(&mut self, address: &Address) {
+        self.0.remove(address);
+    }
+
+    /// Closes all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}

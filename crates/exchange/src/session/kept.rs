@@ -1,0 +1,141 @@
+//! Sessions whose clients are kept at their members by connection IDs of QUIC.
+//!
+//! A client's port may pass to another client (NAT): what has the ID of a connection that another member knows is not for this
+//! session's member, though it comes from where the session's client was.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_core::clock::Clock;
+use weir_core::datagram::Train;
+
+use crate::local::pool::LocalPool;
+use crate::local::table::LocalServer;
+use crate::shared::connection_ids::{ConnectionIds, KnownId};
+use crate::shared::sticky::Sticky;
+
+/// Answers of one train that are looked at for connection IDs.
+const LEARNT_OF_MAX: usize = 4;
+/// IDs of one session that are remembered for long. Who makes more connections from one port than this pushes nobody
+/// else's out.
+const USED_IDS_MAX: u32 = 16;
+
+/// What is known of such a session.
+pub(super) struct Kept {
+    /// The virtual server as it was last looked at; the others are as of then.
+    server: Rc<LocalServer>,
+    pool: Rc<LocalPool>,
+    sticky: Arc<Sticky>,
+    /// The ID that the client uses, or that its member has told last.
+    id: Option<KnownId>,
+    /// How many IDs the client has used.
+    used_count: u32,
+}
+
+impl Kept {
+    /// For a session that begins; `None`: its client is kept by something else.
+    pub fn new(
+        server: &Rc<LocalServer>,
+        pool: &Rc<LocalPool>,
+        sticky: &Arc<Sticky>,
+    ) -> Option<Box<Self>> {
+        matches!(**sticky, Sticky::ConnectionIds(_)).then(|| {
+            Box::new(Self {
+                server: Rc::clone(server),
+                pool: Rc::clone(pool),
+                sticky: Arc::clone(sticky),
+                id: None,
+                used_count: 0,
+            })
+        })
+    }
+
+    fn ids(&self) -> Option<&ConnectionIds> {
+        match &*self.sticky {
+            Sticky::ConnectionIds(ids) => Some(ids),
+            _ => None,
+        }
+    }
+
+    /// Goes on with what a reload has put in the place of what the session began with.
+    fn follow(&mut self, server: &Rc<LocalServer>) {
+        if Rc::ptr_eq(server, &self.server) {
+            return;
+        }
+        self.server = Rc::clone(server);
+        let traffic = server.traffic.as_ref();
+        if let Some((pool, sticky)) =
+            traffic.and_then(|traffic| traffic.connection_ids(&self.pool.live.name))
+        {
+            (self.pool, self.sticky) = (Rc::clone(pool), Arc::clone(sticky));
+        }
+    }
+
+    /// How many datagrams of the client, from the first on, go to the session's member, `label`. `None`: it has none yet, and
+    /// takes one, whatever that is.
+    pub fn own(
+        &mut self,
+        server: &Rc<LocalServer>,
+        train: Train<'_>,
+        label: Option<&str>,
+        now: Clock,
+    ) -> usize {
+        self.follow(server);
+        if label.is_none() {
+            self.is_of_another(train.first(), label, now);
+            return 1;
+        }
+        let other = train.iter().position(|datagram| self.is_of_another(datagram, label, now));
+        other.unwrap_or(usize::MAX)
+    }
+
+    /// Whether a datagram of the client is for another member, which can have it.
+    fn is_of_another(&mut self, datagram: &[u8], label: Option<&str>, now: Clock) -> bool {
+        let Some(ids) = self.ids() else { return false };
+        let is_same = self.id.as_ref().is_some_and(|id| ids.has(datagram, id));
+        if !is_same {
+            // Of most IDs nothing is known: those of clients' own choice, and those that were told encrypted.
+            let Some((id, member)) = ids.look(datagram, now.now_ms()) else { return false };
+            let is_other = label.is_some_and(|label| *label != *id.label);
+            if is_other && self.pool.has_place(member, now) {
+                return true;
+            }
+            self.id = Some(id);
+        }
+        self.note_use(label, now);
+        false
+    }
+
+    /// The client uses the ID that is known.
+    fn note_use(&mut self, label: Option<&str>, now: Clock) {
+        let Sticky::ConnectionIds(ids) = &*self.sticky else { return };
+        let Some(id) = self.id.as_mut().filter(|id| Some(&*id.label) == label) else { return };
+        if !id.is_used() {
+            if self.used_count >= USED_IDS_MAX {
+                return;
+            }
+            self.used_count += 1;
+        }
+        ids.refresh(id, now.now_ms());
+    }
+
+    /// Remembers the IDs that the member tells.
+    pub fn learn(
+        &mut self,
+        server: Option<&Rc<LocalServer>>,
+        train: Train<'_>,
+        label: &Arc<str>,
+        now: Clock,
+    ) {
+        if let Some(server) = server {
+            self.follow(server);
+        }
+        for datagram in train.iter().take(LEARNT_OF_MAX) {
+            let learned = self.ids().and_then(|ids| ids.learn(datagram, label, now.now_ms()));
+            let Some(learned) = learned else { continue };
+            if self.id.as_ref().is_none_or(|id| !id.is(&learned)) {
+                self.id = Some(learned);
+            }
+        }
+    }
+}

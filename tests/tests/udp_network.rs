@@ -1,0 +1,166 @@
+//! Virtual servers of `type: udp` across networks: what routers say (ICMP), and members that see the client's own address.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use weir_tests::namespaces::Namespaces;
+use weir_tests::process::Process;
+use weir_tests::proxy::weir_binary;
+use weir_tests::temp::TempDir;
+use weir_tests::{STEP_TIMEOUT, eventually, require};
+
+/// weir in the namespace `adc`, and a member in `server` that answers with the address that it sees.
+struct Bed {
+    namespaces: Namespaces,
+    process: Process,
+    _directory: TempDir,
+}
+
+const VIRTUAL: &str = "10.77.1.1:5353";
+const MEMBER: &str = "10.77.2.2:9000";
+/// Behind the host of the member, which says that it cannot be reached.
+const UNREACHABLE: &str = "10.77.4.9:9000";
+/// Behind that host, by a way that takes packets of 600 bytes.
+const NARROW: &str = "10.77.3.9:9000";
+
+fn serve_member() {
+    let socket = UdpSocket::bind(MEMBER).expect("the member's address");
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2_048];
+        while let Ok((_, from)) = socket.recv_from(&mut buffer) {
+            // The other end may be gone.
+            let _ = socket.send_to(from.ip().to_string().as_bytes(), from);
+        }
+    });
+}
+
+impl Bed {
+    /// With these keys of the virtual server and the pool, once it is served. `prepare` is run in `adc` before.
+    fn new(server: &str, pool: &str, prepare: &str) -> Option<Self> {
+        let namespaces = Namespaces::make()?;
+        namespaces.shell("adc", prepare);
+        namespaces.shell(
+            "server",
+            "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 0 > /proc/sys/net/ipv4/icmp_ratelimit; \
+             ip link add narrow type veth peer name beyond; \
+             ip link set dev beyond up; \
+             ip link set dev narrow mtu 600 up; ip addr add 10.77.3.1/24 dev narrow; \
+             ip neigh add 10.77.3.9 lladdr 02:00:00:00:00:09 dev narrow; \
+             ip route add unreachable 10.77.4.0/24",
+        );
+        namespaces.shell(
+            "adc",
+            "ip route add 10.77.3.0/24 via 10.77.2.2; ip route add 10.77.4.0/24 via 10.77.2.2",
+        );
+        namespaces.within("server", serve_member);
+        let directory = TempDir::new("udp-network");
+        let text = format!(
+            "admin: {{ listen: 127.0.0.1:9090 }}\n\
+             virtual_servers: {{ v: {{ listen: \"{VIRTUAL}\", type: udp, pool: p{server} }} }}\n\
+             pools: {{ p: {{ {pool} }} }}\n"
+        );
+        let file = directory.write("weir.yaml", &text);
+        let ip = weir_tests::tools::find("ip").expect("ip");
+        let (weir, file) = (weir_binary().to_string_lossy(), file.to_string_lossy());
+        let words = ["netns", "exec", &namespaces.name("adc"), &weir, "run", &file];
+        let mut process = Process::start(&ip, &words, &directory.path().join("output.log"));
+        eventually("weir serves", STEP_TIMEOUT, || {
+            assert!(process.exited().is_none(), "{}", process.output());
+            process.output().contains("serves")
+        });
+        Some(Self { namespaces, process, _directory: directory })
+    }
+
+    fn client(&self) -> UdpSocket {
+        self.namespaces.within("client", || {
+            let socket = UdpSocket::bind("10.77.1.2:0").expect("a port of UDP");
+            let virtual_server: SocketAddr = VIRTUAL.parse().expect("an address");
+            socket.connect(virtual_server).expect("the virtual server");
+            socket.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+            socket
+        })
+    }
+
+    /// What is counted by lines with this name and this part.
+    fn metric(&self, name: &str, part: &str) -> f64 {
+        let page = self.namespaces.output("adc", "curl -s http://127.0.0.1:9090/metrics");
+        let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(part));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.process.kill();
+    }
+}
+
+fn ask(client: &UdpSocket) -> String {
+    client.send(b"query").expect("sending");
+    let mut buffer = [0; 2_048];
+    let length = client.recv(&mut buffer).expect("an answer in time");
+    String::from_utf8_lossy(&buffer[..length]).into_owned()
+}
+
+#[test]
+fn a_host_that_a_router_cannot_reach_has_failed() {
+    require!("curl");
+    let pool = format!(
+        "members: [ \"{UNREACHABLE}\", \"{MEMBER}\" ], retries: 2, passive: {{ failures: 3, eject: 1m }}"
+    );
+    let Some(bed) = Bed::new(", udp: { datagrams: 1, idle_timeout: 20s }", &pool, ":") else {
+        return;
+    };
+    let begun = Instant::now();
+    for _ in 0..12 {
+        assert_eq!(ask(&bed.client()), "10.77.2.1");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "no query waits for a timeout");
+    assert_eq!(bed.metric("weir_member_failures_total", ""), 3.0, "then it is ejected");
+    assert_eq!(bed.metric("weir_member_ejections_total", ""), 1.0);
+}
+
+#[test]
+fn a_packet_that_is_too_long_for_the_way_is_no_fault_of_the_member() {
+    require!("curl");
+    let pool = format!("members: [ \"{NARROW}\" ], passive: {{ failures: 1 }}");
+    let Some(bed) = Bed::new("", &pool, ":") else { return };
+    let client = bed.client();
+    for _ in 0..2 {
+        client.send(&[b'x'; 1_000]).expect("sending");
+        eventually("a router says so", STEP_TIMEOUT, || {
+            bed.metric("weir_datagrams_lost_total", "") >= 1.0
+        });
+    }
+    client.send(b"short").expect("sending");
+    eventually("all have come", STEP_TIMEOUT, || {
+        bed.metric("weir_virtual_server_datagrams_total", "what=\"received\"") >= 3.0
+    });
+    assert_eq!(bed.metric("weir_member_failures_total", ""), 0.0);
+    assert_eq!(bed.metric("weir_virtual_server_connections_total", "\"v\""), 1.0, "one session");
+    assert_eq!(bed.metric("weir_virtual_server_connections_open", ""), 1.0, "and it goes on");
+    assert!(!bed.process.output().contains("ejected"), "{}", bed.process.output());
+}
+
+/// The lines of the block of shell behind a heading of `docs/layer-4.md`.
+fn commands_of(heading: &str) -> String {
+    let text = include_str!("../../docs/layer-4.md");
+    let (_, section) = text.split_once(&format!("{heading}\n")).expect("the heading");
+    let (_, block) = section.split_once("```sh\n").expect("a block of shell");
+    block.split("```").next().expect("its end").to_owned()
+}
+
+#[test]
+fn members_see_the_clients_own_address() {
+    require!("nft", "curl");
+    let pool = format!("members: [ \"{MEMBER}\" ], source: client");
+    let Some(bed) = Bed::new("", &pool, &commands_of("### The client's own address")) else {
+        return;
+    };
+    for _ in 0..3 {
+        let client = bed.client();
+        for _ in 0..3 {
+            assert_eq!(ask(&client), "10.77.1.2");
+        }
+    }
+}
