@@ -33,7 +33,7 @@ use crate::names::{NameServers, Names};
 use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
-use crate::packets::PacketPlane;
+use crate::packets::{self, PacketPlane};
 
 mod next;
 mod reading;
@@ -423,6 +423,9 @@ impl Supervisor {
 
     fn refuse(&mut self, reason: impl fmt::Display) -> bool {
         self.retain_names();
+        // As the newest configuration says that was not refused.
+        let next = self.next.as_ref().map(|next| &next.snapshot);
+        self.packets.restore(next.unwrap_or(&self.table.snapshot));
         self.observed.reloads.fail();
         let what = format_args!("was not reloaded, the one before stays in force: {reason}");
         self.events.error("configuration", what);
@@ -526,7 +529,7 @@ async fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
     match loaded.config {
         Some(config) => {
             events.report(&loaded.diagnostics);
-            Ok(config)
+            packets::check(&config, file).map_or(Ok(config), |wrong| Err(vec![wrong]))
         }
         None => Err(loaded.diagnostics),
     }

@@ -1,4 +1,4 @@
-/* Answers that XDP gives by itself: "packet too big", and SYN cookies. */
+/* Answers to senders: "packet too big", and SYN cookies, which only XDP gives. */
 #pragma once
 
 #include "forward.h"
@@ -51,26 +51,66 @@ INLINE void header_v6(struct ipv6hdr *ip, const struct packet *packet, __u16 byt
 	__builtin_memcpy(&ip->daddr, &packet->key.source, sizeof(struct address));
 }
 
-/* "Fragmentation needed" (RFC 792, 1191) or "packet too big" (RFC 4443), from the address that was asked for. */
+#define NO_SUM ((__u64)-1)
+
+/*
+ * The sum of the quoted bytes as they will be on the wire. The checksum of an skb may be left to the device, which makes it over the
+ * quote then, too: what it covers adds up to the complement of what stands in its place now, the sum of the pseudo header.
+ */
+APART __u64 sum_of_quote(const struct packet *packet, __u8 *quote)
+{
+	__u32 header = (packet->transport - packet->network) & (QUOTED_BYTES - 1);
+	__u32 at = (packet->transport & (OFFSET_MAX - 1)) + (packet->key.protocol == IPPROTO_TCP ? 16 : 6);
+	__u16 before, after;
+
+	if (packet->is_skb && has_virtual_port(packet->key.protocol) && packet->fragment != FRAGMENT_LATER) {
+		if (load(packet, at, &before, 2))
+			return NO_SUM;
+		/* Without the pseudo header's flag this changes no checksum that is yet to be made. */
+		bpf_l4_csum_replace(packet->context, at, 0, bpf_htons(1), 2);
+		if (load(packet, at, &after, 2))
+			return NO_SUM;
+		if (before == after)
+			return (__u64)(__u32)bpf_csum_diff(NULL, 0, (__be32 *)quote, header & ~3, 0) + (__u16)~before;
+	}
+	return (__u32)bpf_csum_diff(NULL, 0, (__be32 *)quote, QUOTED_BYTES, 0);
+}
+
+/* Cuts the packet behind so many bytes, and makes room in front. */
+INLINE long make_room(const struct packet *packet, __u32 kept, __u32 length, __u32 room)
+{
+	if (packet->is_skb)
+		return bpf_skb_change_tail(packet->context, kept, 0) || bpf_skb_change_head(packet->context, room, 0);
+	return bpf_xdp_adjust_tail(packet->context, (int)kept - (int)length) ||
+	       bpf_xdp_adjust_head(packet->context, -(int)room);
+}
+
+/*
+ * "Fragmentation needed" (RFC 792, 1191) or "packet too big" (RFC 4443), from the address that was asked for. A sender that allows
+ * for fragments gets it as well: no program makes fragments, and it can.
+ */
 APART int answer_too_big(const struct packet *packet, __u32 mtu)
 {
 	__u32 network = packet->network & 31, zero = 0;
 	__u32 header = packet->is_v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-	__u32 length = bpf_xdp_get_buff_len(packet->context);
+	__u32 length = packet->is_skb ? ((struct __sk_buff *)packet->context)->len : bpf_xdp_get_buff_len(packet->context);
 	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
 	struct ethhdr ethernet;
 	struct vlan_header tag = {};
 
 	if (!scratch || length < network + QUOTED_BYTES || load(packet, 0, &ethernet, sizeof(ethernet)))
 		return NOT_CHANGED;
-	if (packet->has_tag && load(packet, sizeof(ethernet), &tag, sizeof(tag)))
+	bool has_tag = packet->has_tag && !packet->is_skb;
+
+	if (has_tag && load(packet, sizeof(ethernet), &tag, sizeof(tag)))
 		return NOT_CHANGED;
 	struct icmphdr *icmp = (void *)scratch->bytes;
 
 	if (load(packet, network, scratch->bytes + sizeof(*icmp), QUOTED_BYTES))
 		return NOT_CHANGED;
-	if (bpf_xdp_adjust_tail(packet->context, (int)(network + QUOTED_BYTES) - (int)length) ||
-	    bpf_xdp_adjust_head(packet->context, -(int)(header + sizeof(*icmp))))
+	__u64 quoted = sum_of_quote(packet, scratch->bytes + sizeof(*icmp));
+
+	if (quoted == NO_SUM || make_room(packet, network + QUOTED_BYTES, length, header + sizeof(*icmp)))
 		return NOT_CHANGED;
 	__builtin_memset(icmp, 0, sizeof(*icmp));
 	icmp->type = packet->is_v6 ? ICMPV6_PKT_TOOBIG : ICMP_DEST_UNREACH;
@@ -79,7 +119,7 @@ APART int answer_too_big(const struct packet *packet, __u32 mtu)
 		icmp->un.gateway = bpf_htonl(mtu);
 	else
 		icmp->un.frag.mtu = bpf_htons(mtu);
-	__u64 sum = (__u32)bpf_csum_diff(NULL, 0, (__be32 *)scratch->bytes, sizeof(*icmp) + QUOTED_BYTES, 0);
+	__u64 sum = quoted + (__u32)bpf_csum_diff(NULL, 0, (__be32 *)scratch->bytes, sizeof(*icmp), 0);
 
 	if (packet->is_v6)
 		sum += fold32(sum_of_pseudo(&packet->key.source, &packet->key.target, sizeof(*icmp) + QUOTED_BYTES,
@@ -87,7 +127,7 @@ APART int answer_too_big(const struct packet *packet, __u32 mtu)
 	icmp->checksum = ~fold16(sum);
 	swap_hardware(&ethernet);
 	store(packet, 0, &ethernet, sizeof(ethernet));
-	if (packet->has_tag)
+	if (has_tag)
 		store(packet, sizeof(ethernet), &tag, sizeof(tag));
 	if (packet->is_v6) {
 		struct ipv6hdr ip;

@@ -3,7 +3,11 @@
 
 #include "parse.h"
 
-#define TRIES_MAX 8
+#define TRIES_MAX 16
+/* So many tries are among the ports of the core that it runs on. */
+#define OWN_PORTS_TRIES 8
+/* Cores have parts of the ports to themselves if there are so many for each. */
+#define OWN_PORTS_MIN 256
 #define HASH_SEED 0x9e3779b97f4a7c15ULL
 
 struct plan {
@@ -203,7 +207,7 @@ INLINE void persist(const struct packet *packet, __u32 server, __u64 until_ns, _
 
 /* Sets what the flow's packets get as their source. False: the server has none of this number. */
 INLINE bool translate_source(struct flow *forward, const struct server *server, __u32 server_index, __u32 number,
-			     __u32 cpus, bool has_ports)
+			     __u32 cpus, __u32 attempt, bool has_ports)
 {
 	__u32 zero = 0, count = server->sources;
 	struct source_key key = {.server = server_index, .number = count ? number % count : 0};
@@ -215,14 +219,19 @@ INLINE bool translate_source(struct flow *forward, const struct server *server, 
 	forward->source = source->address;
 	if (!has_ports)
 		return true;
-	/* Each core has a part of the range to itself, so that two seldom meet. */
-	__u32 each = ((__u32)source->port_last - source->port_first + 1) / (cpus ?: 1);
-	__u32 part = bpf_get_smp_processor_id() % (cpus ?: 1);
+	/*
+	 * Each core has a part of the range to itself, so that two seldom meet, and takes its ports in turn: the one that
+	 * has rested longest is the likeliest to be free. Where those tried are not, it is any other of the range.
+	 */
+	__u32 all = (__u32)source->port_last - source->port_first + 1, each = all / (cpus ?: 1), place;
 
-	*counter += 1;
-	__u32 port = source->port_first + part * each + *counter % (each ?: 1);
-
-	forward->source_port = bpf_htons(port);
+	if (attempt >= OWN_PORTS_TRIES)
+		place = mix(*counter, attempt) >> 32;
+	else if (each < OWN_PORTS_MIN)
+		place = ++*counter;
+	else
+		place = bpf_get_smp_processor_id() % (cpus ?: 1) * each + ++*counter % each;
+	forward->source_port = bpf_htons(source->port_first + place % (all ?: 1));
 	return true;
 }
 
@@ -339,7 +348,8 @@ INLINE int pick(const struct packet *packet, const struct plan *plan, const stru
 		if (server->sources) {
 			__u32 number = (__u32)hash % 4096 + (is_numbered ? attempt / 4 : attempt);
 
-			if (!translate_source(&scratch->forward, server, index, number, plan->settings->cpus, is_numbered))
+			if (!translate_source(&scratch->forward, server, index, number, plan->settings->cpus, attempt,
+					      is_numbered))
 				return SOURCE_PORTS_EXHAUSTED;
 			/* An echo has one identifier, in both places. */
 			if (!has_ports)

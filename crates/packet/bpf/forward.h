@@ -38,6 +38,32 @@ INLINE int reason_of_route(long result)
 	}
 }
 
+INLINE bool can_send(__u32 index)
+{
+	const struct device *device = device_of(index);
+
+	return device && device->flags & DEVICE_SENDS;
+}
+
+/* What each route takes (RFC 791: 576; IPv6 has more), so that it need not be asked. */
+#define ANY_WAY_TAKES 576
+
+/* The length of a packet, or of each that segmentation makes of it, as the way out has to take it. */
+INLINE __u32 length_on_wire(const struct packet *packet)
+{
+	__u32 segment = packet->is_skb ? ((struct __sk_buff *)packet->context)->gso_size : 0, header = sizeof(struct udphdr);
+	__u8 offset;
+
+	if (!segment)
+		return packet->bytes;
+	if (packet->key.protocol == IPPROTO_TCP) {
+		if (load(packet, (packet->transport & (OFFSET_MAX - 1)) + 12, &offset, 1))
+			return packet->bytes;
+		header = (offset >> 4) * 4;
+	}
+	return packet->transport - packet->network + header + segment;
+}
+
 /* XDP hands packets to devices that take them; all others are the second program's matter. */
 INLINE int choose_device(const struct packet *packet, struct way *way)
 {
@@ -46,7 +72,7 @@ INLINE int choose_device(const struct packet *packet, struct way *way)
 		return OK;
 	struct vlan_key key = {.device = way->device, .tag = VLAN_OF_DEVICE};
 
-	if (bpf_map_lookup_elem(&devices, &way->device))
+	if (can_send(way->device))
 		return OK;
 	struct vlan_value *found = bpf_map_lookup_elem(&vlans, &key);
 
@@ -54,7 +80,7 @@ INLINE int choose_device(const struct packet *packet, struct way *way)
 		return OTHER_DEVICE;
 	way->tag = found->tag;
 	way->device = found->device;
-	return bpf_map_lookup_elem(&devices, &way->device) ? OK : OTHER_DEVICE;
+	return can_send(way->device) ? OK : OTHER_DEVICE;
 }
 
 APART int route(const struct packet *packet, const struct flow *flow, const struct member *member, struct way *way)
@@ -68,8 +94,10 @@ APART int route(const struct packet *packet, const struct flow *flow, const stru
 		query.dport = flow->target_port;
 	}
 	query.ifindex = packet->device;
-	/* Of an skb the helper looks at its length itself: segmentation may stand behind it. */
-	query.tot_len = packet->is_skb ? 0 : packet->bytes;
+	__u32 length = length_on_wire(packet);
+
+	/* The way out of an skb has to be a narrow one for this: the helper knows its device without being asked. */
+	query.tot_len = packet->is_skb && length <= ANY_WAY_TAKES ? 0 : length;
 	if (packet->is_v6) {
 		query.family = FAMILY_V6;
 		__builtin_memcpy(query.ipv6_src, &flow->source, sizeof(struct address));
@@ -151,20 +179,55 @@ INLINE long send(const struct packet *packet, const struct way *way)
 	return bpf_redirect(way->device, 0);
 }
 
+/* How far from what is expected a FIN may stand: segments before it may have been lost on their way here. */
+#define FIN_DISTANCE_MAX 65536
+
+/* Whether a reset is one that its receiver takes (RFC 5961, 3.2): anyone can send others. */
+APART int is_expected_reset(const struct packet *packet, const struct flow *flow)
+{
+	struct flow_key key;
+
+	if (!flow->packets || packet->sent == flow->sent)
+		return true;
+	if (flow->flags & FLOW_DIRECT)
+		return false;
+	other_key(flow, packet->key.protocol, &key);
+	const struct flow *other = bpf_map_lookup_elem(&flows, &key);
+
+	return other && other->acknowledged == bpf_htonl(packet->sent);
+}
+
+/* What TCP says of its connection. A reset ends it unless more comes of its sender; so does a FIN without more data. */
+INLINE void follow(const struct packet *packet, struct flow *flow)
+{
+	__s32 ahead = packet->sent - flow->sent;
+
+	if (packet->tcp_flags & TCP_RST) {
+		if (is_expected_reset(packet, flow))
+			flow->state |= STATE_RST;
+		return;
+	}
+	if (packet->tcp_flags & TCP_FIN && flow->packets && (ahead > FIN_DISTANCE_MAX || ahead < -FIN_DISTANCE_MAX))
+		return;
+	if (packet->tcp_flags & TCP_ACK)
+		flow->acknowledged = packet->acknowledged;
+	/* A segment that is sent again does not take it back. */
+	if (ahead > 0 || !flow->packets)
+		flow->sent = packet->sent;
+	if (packet->tcp_flags & TCP_FIN)
+		flow->state = STATE_FIN;
+	else if (flow->state)
+		flow->state &= ahead > 0 ? 0 : STATE_FIN;
+}
+
 INLINE void note(const struct packet *packet, struct flow *flow)
 {
 	struct totals *totals = bpf_map_lookup_elem(&member_totals, &flow->member);
 
-	if (packet->tcp_flags & TCP_ACK)
-		flow->acknowledged = packet->acknowledged;
-	/* A segment that is sent again does not take it back. */
-	if ((__s32)(packet->sent - flow->sent) > 0 || !flow->packets)
-		flow->sent = packet->sent;
+	follow(packet, flow);
 	flow->seen_ns = packet->now_ns;
 	flow->packets += 1;
 	flow->bytes += packet->bytes;
-	if (packet->tcp_flags & (TCP_FIN | TCP_RST))
-		flow->state |= packet->tcp_flags & TCP_RST ? STATE_RST : STATE_FIN;
 	if (!totals)
 		return;
 	if (flow->flags & FLOW_REVERSE) {

@@ -188,6 +188,17 @@ struct cookie_key {
 	__u16 epoch;
 };
 
+#define DEVICES 4096
+
+/* device.flags */
+#define DEVICE_SENDS 1 /* its driver takes packets from XDP */
+
+struct device {
+	__u32 index; /* 0: none is here */
+	__u16 flags;
+	__u8 address[6];
+};
+
 /* A VLAN's device and tag to each other. */
 #define VLAN_OF_DEVICE 0x80000000 /* vlan_key.tag: `device` is the VLAN's own */
 
@@ -228,8 +239,8 @@ MAP(prefixes, BPF_MAP_TYPE_LPM_TRIE, struct prefix_key, struct prefix_value, 131
 MAP(policy, BPF_MAP_TYPE_LPM_TRIE, struct policy_key, __u32, 2097152, BPF_F_NO_PREALLOC);
 MAP(sources, BPF_MAP_TYPE_HASH, struct source_key, struct source_value, 524288, BPF_F_NO_PREALLOC);
 MAP(cookies, BPF_MAP_TYPE_HASH, struct cookie_key, __u32, 2048, BPF_F_NO_PREALLOC);
-/* Devices that take packets from XDP; the value is not used. */
-MAP(devices, BPF_MAP_TYPE_HASH, __u32, __u32, 1024, 0);
+/* Devices that XDP is attached to, at the place `index % DEVICES`. */
+MAP(devices, BPF_MAP_TYPE_ARRAY, __u32, struct device, DEVICES, 0);
 MAP(vlans, BPF_MAP_TYPE_HASH, struct vlan_key, struct vlan_value, 8192, BPF_F_NO_PREALLOC);
 
 MAP(member_totals, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct totals, MEMBERS_MAX, 0);

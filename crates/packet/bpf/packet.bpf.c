@@ -16,12 +16,12 @@
 
 char licence[] SEC("license") = "Dual MIT/GPL";
 
-/* Counts the reason; an skb that XDP passed on is not counted for it a second time. */
+/* Counts the reason. An skb that XDP passed on is not counted for it a second time, and one with a tag by the VLAN's own device. */
 INLINE int end_with(const struct packet *packet, int reason)
 {
 	bool passed = reason < FIRST_DROPPED;
 
-	if (!(passed && packet->is_skb && bpf_map_lookup_elem(&devices, &packet->port_device)))
+	if (!(passed && packet->is_skb && (packet->has_tag || device_of(packet->port_device))))
 		count(reason);
 	return passed ? PASSED : DROPPED;
 }
@@ -40,7 +40,8 @@ INLINE long finish(const struct packet *packet, struct way *way, int reason)
 
 INLINE long too_big(const struct packet *packet, __u32 mtu)
 {
-	if (packet->is_skb || packet->may_fragment)
+	/* Of a fragment its first is enough (RFC 1122, 3.2.2). */
+	if (packet->fragment == FRAGMENT_LATER)
 		return end_with(packet, TOO_BIG);
 	int reason = answer_too_big(packet, mtu);
 
@@ -91,10 +92,12 @@ INLINE long handle(struct packet *packet)
 	struct way way = {};
 	int reason = parse(packet);
 
-	if (reason == NOT_IP || !plan_in_force(&plan))
-		return end_with(packet, NOT_IP);
+	if (reason == NOT_IP || reason == OTHER_HARDWARE || !plan_in_force(&plan))
+		return end_with(packet, reason == OTHER_HARDWARE ? OTHER_HARDWARE : NOT_IP);
 	if (plan.settings->flags & HAS_POLICY && is_denied(packet, &plan))
 		return end_with(packet, DENIED);
+	if (packet->is_foreign)
+		return end_with(packet, packet->foreign);
 	if (reason != OK)
 		return end_with(packet, reason);
 	packet->now_ns = bpf_ktime_get_coarse_ns();
@@ -161,10 +164,15 @@ int weirgate_tcx(struct __sk_buff *context)
 		.device = context->ingress_ifindex,
 		.port_device = context->ingress_ifindex,
 	};
-	/* It belongs to a VLAN's device, which has this program, too. */
-	if (context->vlan_present)
+	/* The number 0 only bears a priority. */
+	if (context->vlan_present && !(context->vlan_tci & VLAN_TAG) && bpf_skb_vlan_pop(context))
 		return VERDICT_NEXT;
 	pull_headers(context);
+	/* It belongs to a VLAN's device, which has this program, too. */
+	if (context->vlan_present) {
+		packet.has_tag = true;
+		leave(&packet, NOT_OURS);
+	}
 	long verdict = handle(&packet);
 
 	if (verdict == PASSED)

@@ -61,15 +61,16 @@ struct packet {
 	__be32 fragment_id;
 	__u64 now_ns;
 	bool is_v6;
-	bool has_tag;
+	bool has_tag;       /* XDP: in the packet; tcx: the kernel holds it */
+	bool is_foreign;    /* not to be forwarded, for the reason `foreign`: only `deny` is asked */
 	bool is_icmp_error;
-	bool may_fragment;  /* IPv4 without "don't fragment" */
 	__be32 acknowledged;
 	__u32 sent;         /* TCP: the sequence number behind the segment */
 	__u8 fragment;
 	__u8 ttl;
 	__u8 tos;
 	__u8 tcp_flags;
+	int foreign;
 };
 
 /* Written out, so that the compiler does not make one load of both, at an offset that is computed. */
@@ -123,6 +124,15 @@ INLINE bool same_address(const struct address *one, const struct address *other)
 {
 	return one->word[3] == other->word[3] && one->word[2] == other->word[2] &&
 	       one->word[1] == other->word[1] && one->word[0] == other->word[0];
+}
+
+/* The device's entry, if XDP is attached to it. */
+INLINE struct device *device_of(__u32 index)
+{
+	__u32 place = index % DEVICES;
+	struct device *device = bpf_map_lookup_elem(&devices, &place);
+
+	return device && device->index == index ? device : NULL;
 }
 
 INLINE void count(__u32 reason)

@@ -5,6 +5,9 @@
 
 #define EXTENSION_HEADERS_MAX 6
 #define OK -1
+#define TAGS_MAX 2
+#define VLAN_TAG 0xfff
+#define PACKET_HOST 0 /* of an skb: it is for this host */
 
 #define IPV4_MORE_FRAGMENTS 0x2000
 #define IPV4_DONT_FRAGMENT 0x4000
@@ -90,7 +93,6 @@ INLINE int parse_v4(struct packet *packet)
 	packet->ttl = ip->ttl;
 	packet->tos = ip->tos;
 	packet->fragment_id = ip->id;
-	packet->may_fragment = !(offset & IPV4_DONT_FRAGMENT);
 	packet->transport = packet->network + length;
 	if (offset & IPV4_OFFSET)
 		packet->fragment = FRAGMENT_LATER;
@@ -212,23 +214,66 @@ INLINE int parse_transport(struct packet *packet)
 	return OK;
 }
 
-/* The device that a tagged packet belongs to; two tags are left to the kernel's devices. */
-INLINE int parse_tag(struct packet *packet, __be16 *protocol)
+INLINE void leave(struct packet *packet, int reason)
 {
-	struct vlan_header *header = data_of(packet) + sizeof(struct ethhdr);
+	packet->is_foreign = true;
+	packet->foreign = reason;
+}
 
-	if ((void *)(header + 1) > end_of(packet))
-		return UNPARSED;
-	struct vlan_key key = {.device = packet->port_device, .tag = bpf_ntohs(header->tag) & 0xfff};
-	struct vlan_value *found = bpf_map_lookup_elem(&vlans, &key);
+INLINE bool is_tag(__be16 protocol)
+{
+	return protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
+}
 
-	if (!found)
-		return NOT_OURS;
+/* Whose an outer tag is: the port's own with the number 0, which only bears a priority, or a device's. False: neither. */
+INLINE bool is_our_tag(struct packet *packet, __be16 protocol, __u32 tag)
+{
+	struct vlan_key key = {.device = packet->port_device, .tag = tag};
+
+	if (packet->is_skb || protocol != bpf_htons(ETH_P_8021Q))
+		return false;
+	if (tag) {
+		struct vlan_value *found = bpf_map_lookup_elem(&vlans, &key);
+
+		if (!found)
+			return false;
+		packet->device = found->device;
+	}
 	packet->has_tag = true;
-	packet->device = found->device;
-	packet->network += sizeof(*header);
-	*protocol = header->protocol;
+	return true;
+}
+
+/* Steps over tags. Unknown ones and two are left to the kernel's devices, but `deny` holds behind them. */
+APART int parse_tags(struct packet *packet, __be16 *protocol)
+{
+	for (int number = 0; number < TAGS_MAX; number++) {
+		struct vlan_header header;
+
+		if (!is_tag(*protocol))
+			return OK;
+		if (load(packet, packet->network, &header, sizeof(header)))
+			return UNPARSED;
+		if (number || !is_our_tag(packet, *protocol, bpf_ntohs(header.tag) & VLAN_TAG))
+			leave(packet, NOT_OURS);
+		packet->network += sizeof(header);
+		*protocol = header.protocol;
+	}
 	return OK;
+}
+
+/* Whether the frame is for the device that it came by, and not for another on the wire, or for many. */
+INLINE int receiver(const struct packet *packet, const struct ethhdr *ethernet)
+{
+	if (ethernet->h_dest[0] & 1)
+		return NOT_IP;
+	if (packet->is_skb)
+		return ((struct __sk_buff *)packet->context)->pkt_type == PACKET_HOST ? OK : OTHER_HARDWARE;
+	const struct device *device = device_of(packet->port_device);
+	const __u16 *ours = (const void *)device->address, *its = (const void *)ethernet->h_dest;
+
+	if (!device)
+		return OTHER_HARDWARE;
+	return (ours[0] ^ its[0]) | (ours[1] ^ its[1]) | (ours[2] ^ its[2]) ? OTHER_HARDWARE : OK;
 }
 
 INLINE int parse(struct packet *packet)
@@ -240,12 +285,14 @@ INLINE int parse(struct packet *packet)
 		return NOT_IP;
 	__be16 protocol = ethernet->h_proto;
 
-	/* For many receivers. */
-	if (ethernet->h_dest[0] & 1)
-		return NOT_IP;
+	reason = receiver(packet, ethernet);
+	if (reason == OTHER_HARDWARE)
+		return reason;
+	if (reason != OK)
+		leave(packet, reason);
 	packet->network = sizeof(*ethernet);
-	if (!packet->is_skb && protocol == bpf_htons(ETH_P_8021Q)) {
-		reason = parse_tag(packet, &protocol);
+	if (is_tag(protocol)) {
+		reason = parse_tags(packet, &protocol);
 		if (reason != OK)
 			return reason;
 	}

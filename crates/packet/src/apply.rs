@@ -201,8 +201,11 @@ impl Writer<'_> {
             }
             known.is_planned = false;
             known.has_server = has_server;
-            known.entry.state =
-                if has_server { layout::MEMBER_DRAINING } else { layout::MEMBER_DOWN };
+            known.entry.state = if has_server || known.is_route() {
+                layout::MEMBER_DRAINING
+            } else {
+                layout::MEMBER_DOWN
+            };
             changed.push(number);
         }
         for number in changed {

@@ -11,7 +11,8 @@ use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, Xdp, XdpMode};
 
 use crate::error::{Error, kernel};
 use crate::layout;
-use crate::maps::{Maps, chain, is_absent, map_error};
+use crate::maps::{Maps, chain, map_error};
+use crate::netlink::{self, Hardware};
 use crate::path::RungsAllowed;
 use crate::{Attachment, Refused, Rung};
 
@@ -25,6 +26,42 @@ struct Vlan {
     name: String,
     tag: u32,
     parent: String,
+}
+
+/// A device that XDP is attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Device {
+    index: u32,
+    hardware: Hardware,
+    sends: bool,
+}
+
+/// Interfaces as they were: what [`crate::PacketPath::attach`] depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// `None`: it is not there, or it cannot be asked.
+    devices: Vec<Option<Device>>,
+    vlans: Vec<Vlan>,
+}
+
+/// Looks at interfaces: when it is not the same as before, they have to be attached to anew.
+pub fn look(interfaces: &[String]) -> Seen {
+    let device = |name: &String| Device::of(index_of(name).ok()?).ok();
+    let mut vlans = vlans();
+    vlans.retain(|vlan| interfaces.contains(&vlan.parent));
+    Seen { devices: interfaces.iter().map(device).collect(), vlans }
+}
+
+impl Device {
+    fn of(index: u32) -> Result<Self, Error> {
+        let hardware = netlink::hardware_of(index)?.unwrap_or_default();
+        Ok(Self { index, hardware, sends: netlink::sends_for_xdp(index)? })
+    }
+
+    /// In the table of devices.
+    fn place(&self) -> u32 {
+        self.index % layout::DEVICES
+    }
 }
 
 /// The links that are held, by the path of their pins.
@@ -92,14 +129,15 @@ impl Attacher<'_> {
     ) -> Result<Vec<Attachment>, Error> {
         let vlans = vlans();
         let mut wanted = Vec::new();
-        let mut devices = Vec::new();
+        let mut devices: Vec<Device> = Vec::new();
+        let mut attached = Vec::new();
         let mut attachments = Vec::new();
         for name in interfaces {
             let index = match index_of(name) {
                 Ok(index) => index,
                 Err(Error::Unknown { what }) => {
                     let refused = vec![Refused { rung: Rung::Tcx, why: what }];
-                    attachments.push(Attachment { interface: name.clone(), rung: None, refused });
+                    attachments.push(Attachment::none(name, refused));
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -117,11 +155,21 @@ impl Attacher<'_> {
                         false
                     }
                 };
-            let result =
-                if allowed.xdp { self.attach_xdp(index) } else { Err(NOT_ALLOWED.to_owned()) };
+            let has_place = devices.iter().all(|it| it.place() != index % layout::DEVICES);
+            let result = match (allowed.xdp, has_place) {
+                (true, true) => self.attach_xdp(index),
+                (true, false) => Err(NO_PLACE.to_owned()),
+                (false, _) => Err(NOT_ALLOWED.to_owned()),
+            };
+            // After it is attached: some drivers send only then. What cannot be asked is let go of again.
+            let result = result.and_then(|pin| {
+                devices.push(Device::of(index).map_err(|error| error.to_string())?);
+                Ok(pin)
+            });
+            let mut sends_for_xdp = false;
             if refuse(Rung::Xdp, result, &mut wanted) {
                 rung = Some(Rung::Xdp);
-                devices.push((name.clone(), index));
+                sends_for_xdp = devices.last().is_some_and(|device| device.sends);
             }
             // Below XDP it takes what that passes on: unresolved neighbours, other devices, VLANs.
             let is_needed = allowed.tcx || rung.is_some();
@@ -130,12 +178,14 @@ impl Attacher<'_> {
             if refuse(Rung::Tcx, result, &mut wanted) && rung.is_none() {
                 rung = Some(Rung::Tcx);
             }
-            attachments.push(Attachment { interface: name.clone(), rung, refused });
+            if rung.is_some() {
+                attached.push((name.clone(), index));
+            }
+            attachments.push(Attachment { interface: name.clone(), rung, sends_for_xdp, refused });
         }
-        self.write_devices(&devices, &vlans)?;
-        for pin in self.attach_vlans(&devices, &vlans)? {
-            wanted.push(pin);
-        }
+        self.write_devices(&devices)?;
+        self.write_vlans(&devices, &attached, &vlans)?;
+        wanted.extend(self.attach_vlans(&attached, &vlans)?);
         self.links.held.retain(|path, _| wanted.contains(path));
         remove_others(self.folder, &wanted)?;
         Ok(attachments)
@@ -190,25 +240,35 @@ impl Attacher<'_> {
         Ok(path)
     }
 
-    /// What XDP has to know of devices: which take packets from it, and which tags they bear.
-    fn write_devices(&mut self, devices: &[(String, u32)], vlans: &[Vlan]) -> Result<(), Error> {
+    /// What XDP has to know of devices: their hardware addresses, and which take packets from it.
+    fn write_devices(&mut self, devices: &[Device]) -> Result<(), Error> {
         let fail = map_error("writing the devices");
-        let old: Vec<u32> = self.maps.devices.keys().collect::<Result<_, _>>().map_err(&fail)?;
-        for index in old.iter().filter(|old| devices.iter().all(|(_, index)| index != *old)) {
-            self.maps
-                .devices
-                .remove(index)
-                .or_else(|error| if is_absent(&error) { Ok(()) } else { Err(error) })
-                .map_err(&fail)?;
+        let mut table = vec![layout::DeviceBytes::default(); layout::DEVICES as usize];
+        for device in devices {
+            table[device.place() as usize] =
+                layout::device_bytes(device.index, device.hardware, device.sends);
         }
-        for (_, index) in devices {
-            self.maps.devices.insert(index, 1, 0).map_err(&fail)?;
+        for (place, entry) in (0..).zip(&table) {
+            if self.maps.devices.get(&place, 0).map_err(&fail)? != *entry {
+                self.maps.devices.set(place, entry, 0).map_err(&fail)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Which tags devices bear.
+    fn write_vlans(
+        &mut self,
+        devices: &[Device],
+        attached: &[(String, u32)],
+        vlans: &[Vlan],
+    ) -> Result<(), Error> {
+        let fail = map_error("writing the VLANs");
         let mut entries = Vec::new();
         for vlan in vlans {
-            let Some((_, parent)) = devices.iter().find(|(name, _)| *name == vlan.parent) else {
-                continue;
-            };
+            let parent = attached.iter().find(|(name, _)| *name == vlan.parent);
+            let has_xdp = |index: u32| devices.iter().any(|device| device.index == index);
+            let Some((_, parent)) = parent.filter(|(_, index)| has_xdp(*index)) else { continue };
             let own = index_of(&vlan.name)?;
             entries
                 .push((layout::vlan_bytes(*parent, vlan.tag), layout::vlan_bytes(own, vlan.tag)));
@@ -228,15 +288,16 @@ impl Attacher<'_> {
         Ok(())
     }
 
-    /// What XDP passes on with a tag comes to the tag's device.
+    /// What comes with a tag comes to the tag's device, unless XDP has taken it.
     fn attach_vlans(
         &mut self,
-        devices: &[(String, u32)],
+        attached: &[(String, u32)],
         vlans: &[Vlan],
     ) -> Result<Vec<PathBuf>, Error> {
+        let is_attached = |wanted: &String| attached.iter().any(|(name, _)| name == wanted);
         let mut pins = Vec::new();
-        for vlan in vlans.iter().filter(|vlan| devices.iter().any(|(name, _)| *name == vlan.parent))
-        {
+        // One that is named itself has its program already.
+        for vlan in vlans.iter().filter(|it| is_attached(&it.parent) && !is_attached(&it.name)) {
             let index = index_of(&vlan.name)?;
             let pin = self
                 .attach_tcx(&vlan.name, index)
@@ -248,6 +309,9 @@ impl Attacher<'_> {
 }
 
 const NOT_ALLOWED: &str = "the configuration does not allow it";
+
+const NO_PLACE: &str =
+    "the number of another interface with XDP has the same place in the table of devices";
 
 const NO_LINK: &str = "the kernel gives no link that can be kept";
 

@@ -10,7 +10,7 @@ use crate::plan::{
 };
 
 /// Looks through the whole plan; the first thing wrong is the error.
-pub fn check(plan: &Plan, cpus: u32) -> Result<(), Error> {
+pub fn check(plan: &Plan) -> Result<(), Error> {
     at_most("virtual servers", plan.virtual_servers.len(), VIRTUAL_SERVERS_MAX)?;
     let members = |server: &VirtualServer| server.members.len().max(1);
     at_most(
@@ -34,7 +34,7 @@ pub fn check(plan: &Plan, cpus: u32) -> Result<(), Error> {
         if !names.insert((&server.name, server.is_v4())) {
             return Err(wrong(format!("two virtual servers are named {}", server.name)));
         }
-        server_is_sound(server, cpus)?;
+        server_is_sound(server)?;
         for destination in &server.destinations {
             let key = (canonical(destination.prefix), destination.port, server.protocol);
             if let Some(other) = taken.insert(key, &server.name) {
@@ -76,7 +76,7 @@ fn prefix_is_sound(prefix: &Prefix, whose: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn server_is_sound(server: &VirtualServer, cpus: u32) -> Result<(), Error> {
+fn server_is_sound(server: &VirtualServer) -> Result<(), Error> {
     let name = &server.name;
     at_most(&format!("members of {name}"), server.members.len(), SERVER_MEMBERS_MAX)?;
     if server.destinations.is_empty() {
@@ -102,7 +102,7 @@ fn server_is_sound(server: &VirtualServer, cpus: u32) -> Result<(), Error> {
     if server.mss_max.is_some_and(|mss| mss < 64) {
         return Err(wrong(format!("{name}: an MSS has to be at least 64")));
     }
-    source_is_sound(server, is_v4, cpus)
+    source_is_sound(server, is_v4)
 }
 
 fn destination_is_sound(
@@ -142,7 +142,7 @@ fn member_is_sound(server: &VirtualServer, member: &Member, is_v4: bool) -> Resu
     Ok(())
 }
 
-fn source_is_sound(server: &VirtualServer, is_v4: bool, cpus: u32) -> Result<(), Error> {
+fn source_is_sound(server: &VirtualServer, is_v4: bool) -> Result<(), Error> {
     let name = &server.name;
     let Source::Addresses(addresses) = &server.source else { return Ok(()) };
     if addresses.is_empty() {
@@ -161,10 +161,9 @@ fn source_is_sound(server: &VirtualServer, is_v4: bool, cpus: u32) -> Result<(),
                 source.address
             )));
         }
-        let ports = u32::from(source.port_last).saturating_sub(u32::from(source.port_first)) + 1;
-        if source.port_first == 0 || source.port_last < source.port_first || ports < cpus {
+        if source.port_first == 0 || source.port_last < source.port_first {
             return Err(wrong(format!(
-                "{name}: the source address {} needs a range of at least {cpus} ports above 0, one for each core",
+                "{name}: the source address {} needs a range of ports above 0",
                 source.address
             )));
         }
@@ -187,9 +186,9 @@ mod tests {
     #[track_caller]
     fn refused(change: impl FnOnce(&mut Plan), expected: &str) {
         let mut plan = Plan { virtual_servers: vec![server()], ..Plan::default() };
-        check(&plan, 2).unwrap();
+        check(&plan).unwrap();
         change(&mut plan);
-        let error = check(&plan, 2).unwrap_err().to_string();
+        let error = check(&plan).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn source_addresses_have_a_port_per_core() {
+    fn source_addresses_have_ports() {
         let source = |address: &str, port_first, port_last| {
             let address = address.parse().unwrap();
             Source::Addresses(vec![SourceAddress { address, port_first, port_last }])
@@ -239,18 +238,17 @@ mod tests {
             virtual_servers: vec![server.clone()],
             ..Plan::default()
         };
-        check(&plan(&one), 2).unwrap();
-        assert!(check(&plan(&one), 3).is_err());
+        check(&plan(&one)).unwrap();
         for wrong in [
             source("192.0.2.9", 1000, 999),
             source("192.0.2.9", 0, 9),
             source("2001:db8::1", 1000, 2000),
         ] {
             one.source = wrong;
-            assert!(check(&plan(&one), 2).is_err());
+            assert!(check(&plan(&one)).is_err());
         }
         one.source = source("192.0.2.9", 1000, 1001);
         one.delivery = Delivery::DirectReturn;
-        assert!(check(&plan(&one), 2).is_err());
+        assert!(check(&plan(&one)).is_err());
     }
 }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The version of this layout: maps that were pinned with another one are not taken over.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// `VIRTUAL_SERVERS_MAX`.
 pub const SERVERS: u32 = crate::plan::VIRTUAL_SERVERS_MAX as u32;
@@ -31,6 +31,7 @@ pub type SourceKeyBytes = [u8; 8];
 pub type SourceValueBytes = [u8; 20];
 pub type CookieKeyBytes = [u8; 20];
 pub type VlanBytes = [u8; 8];
+pub type DeviceBytes = [u8; 12];
 pub type RingBytes = [u8; RING_BYTES];
 
 /// Puts bytes one behind the other.
@@ -394,6 +395,18 @@ pub fn cookie_key(address: std::net::SocketAddr, epoch: u32) -> CookieKeyBytes {
 /// The plan that a key of SYN cookies belongs to.
 pub fn cookie_epoch(key: &CookieKeyBytes) -> u32 {
     u32::from(u16::from_ne_bytes(at(key, 18)))
+}
+
+/// `DEVICES`.
+pub const DEVICES: u32 = 4_096;
+
+/// `DEVICE_SENDS`.
+const DEVICE_SENDS: u16 = 1;
+
+/// A `struct device`.
+pub fn device_bytes(index: u32, hardware: [u8; 6], sends: bool) -> DeviceBytes {
+    let flags = if sends { DEVICE_SENDS } else { 0 };
+    Writer::new().put(&index.to_ne_bytes()).put(&flags.to_ne_bytes()).put(&hardware).end()
 }
 
 /// `VLAN_OF_DEVICE`.

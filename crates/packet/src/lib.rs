@@ -7,8 +7,7 @@
 //! switched on at the interfaces that packets come by (`net.ipv4.ip_forward`, `net.ipv6.conf.all.forwarding`). What it changes of the
 //! host: programs at the interfaces that are named, and files under the folder of pins.
 //!
-//! What only XDP does: tags of VLANs are changed, SYNs get cookies, senders are told of packets too big for the way out (tcx drops
-//! those, counted). Devices that are not attached by XDP get their packets by tcx. Members on this host itself are not reached.
+//! What only XDP does: tags of VLANs are changed, SYNs get cookies. Devices that are not attached by XDP get their packets by tcx. Members on this host itself are not reached.
 
 mod apply;
 mod attach;
@@ -17,6 +16,7 @@ mod check;
 mod error;
 mod layout;
 mod maps;
+mod netlink;
 mod path;
 mod pins;
 pub mod plan;
@@ -26,9 +26,10 @@ mod reset;
 mod roster;
 mod sweep;
 
-pub use attach::index_of;
+pub use attach::{Seen, index_of, look};
 pub use check::check;
 pub use error::Error;
+pub use netlink::confirm_neighbours;
 pub use path::{
     FLOWS_MAX, Options, PacketPath, RungsAllowed, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now,
 };

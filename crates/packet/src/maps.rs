@@ -54,7 +54,7 @@ pub struct Maps {
     pub policy: LpmTrie<MapData, layout::PolicyKeyBytes, u32>,
     pub sources: HashMap<MapData, layout::SourceKeyBytes, layout::SourceValueBytes>,
     pub cookies: HashMap<MapData, layout::CookieKeyBytes, u32>,
-    pub devices: HashMap<MapData, u32, u32>,
+    pub devices: Array<MapData, layout::DeviceBytes>,
     pub vlans: HashMap<MapData, layout::VlanBytes, layout::VlanBytes>,
     pub member_totals: PerCpuArray<MapData, layout::TotalsBytes>,
     pub server_totals: Array<MapData, layout::TotalsBytes>,

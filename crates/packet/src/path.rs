@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aya::Ebpf;
-use aya::programs::{TestRun as _, TestRunOptions};
+use aya::programs::{ProgramError, TestRun as _, TestRunOptions};
 
 use crate::apply::{Writer, write_ring};
 use crate::attach::{self, Attacher, Links};
@@ -76,6 +76,7 @@ pub struct PacketPath {
     rules: HashMap<u32, Rules>,
     progress: Progress,
     epoch: u32,
+    /// That may ever be there: so many values have per-core maps.
     cpus: u32,
     taken_over: bool,
 }
@@ -110,6 +111,34 @@ pub struct Trial {
     pub time: Duration,
 }
 
+/// The verifier gives up for a signal, which need not be for this thread's program; it is asked again as often (as libbpf does).
+const LOAD_TRIES_MAX: u32 = 50;
+
+fn load(
+    name: &str,
+    mut load: impl FnMut() -> Result<Result<(), ProgramError>, Error>,
+) -> Result<(), Error> {
+    let mut tries = 1;
+    loop {
+        match load()? {
+            Ok(()) => return Ok(()),
+            Err(ProgramError::LoadError { io_error, .. })
+                if io_error.kind() == std::io::ErrorKind::WouldBlock && tries < LOAD_TRIES_MAX =>
+            {
+                tries += 1;
+            }
+            Err(error) => {
+                return Err(kernel(&format!("loading the program {name}"), chain(&error)));
+            }
+        }
+    }
+}
+
+/// Cores that are there: ports for source translation are divided among them.
+fn cores_online() -> u32 {
+    aya::util::online_cpus().map_or(1, |cores| cores.len().max(1) as u32)
+}
+
 /// The clock that flows are timed by: CLOCK_MONOTONIC_COARSE.
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
@@ -128,13 +157,9 @@ impl PacketPath {
         let folder = pins::prepare(options)?;
         let taken_over = pins::can_take_over(&folder, options)?;
         let mut object = maps::load(&folder, options)?;
-        for (name, result) in [
-            (attach::XDP, attach::xdp(&mut object)?.load()),
-            (attach::TCX, attach::tcx(&mut object)?.load()),
-        ] {
-            result
-                .map_err(|error| kernel(&format!("loading the program {name}"), chain(&error)))?;
-        }
+        let (xdp, tcx) = (attach::xdp, attach::tcx);
+        load(attach::XDP, || xdp(&mut object).map(|program| program.load()))?;
+        load(attach::TCX, || tcx(&mut object).map(|program| program.load()))?;
         let maps = Maps::take(&mut object)?;
         let cpus =
             aya::util::nr_cpus().map_err(|(what, error)| kernel(what, error.to_string()))? as u32;
@@ -204,10 +229,10 @@ impl PacketPath {
 
     /// Puts a plan in force in place of the one before, in one step.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
-        check::check(plan, self.cpus)?;
+        check::check(plan)?;
         let epoch = 1 - self.epoch;
         let mut writer =
-            Writer { maps: &mut self.maps, roster: &mut self.roster, epoch, cpus: self.cpus };
+            Writer { maps: &mut self.maps, roster: &mut self.roster, epoch, cpus: cores_online() };
         let applied = writer.apply(plan)?;
         self.epoch = epoch;
         self.plan = plan.clone();
@@ -373,14 +398,13 @@ impl PacketPath {
         Ok(all)
     }
 
-    /// Flows at the last whole sweep, those of one virtual server left out.
-    pub fn flows_beside(&self, virtual_server: &str) -> u64 {
-        let is_of_it = |number: &u32| {
-            let known = self.roster.get(*number);
-            known.and_then(|it| it.server_name.as_deref()) == Some(virtual_server)
-        };
-        let others = self.progress.flows.iter().filter(|(number, _)| !is_of_it(number));
-        others.map(|(_, flows)| flows).sum()
+    /// Flows at the last whole sweep that need these programs. Those that go by the routing table do not: the kernel forwards their
+    /// packets as well.
+    pub fn flows_to_members(&self) -> u64 {
+        let has_member =
+            |number: &u32| self.roster.get(*number).is_none_or(|known| !known.is_route());
+        let flows = self.progress.flows.iter().filter(|(number, _)| has_member(number));
+        flows.map(|(_, flows)| flows).sum()
     }
 
     /// Packets by the reason for which they were not forwarded; every reason, in order.

@@ -36,7 +36,7 @@ pub enum Verdict {
 }
 
 reasons! {
-    /// No virtual server and no flow has it: it is the host's own matter.
+    /// No virtual server and no flow has it, or a tag of no known VLAN: it is the host's own matter.
     NotOurs = "not_ours", Passed;
     /// It is not IP, or for many receivers.
     NotIp = "not_ip", Passed;
@@ -54,6 +54,8 @@ reasons! {
     IcmpWithoutFlow = "icmp_without_flow", Passed;
     /// The route leads to this host itself, or to a device without hardware addresses.
     NotForwarded = "not_forwarded", Passed;
+    /// The frame is for another hardware address than the interface's: a bridge's, a macvlan's, another host's.
+    OtherHardware = "other_hardware", Passed;
     /// A source that `deny` has.
     Denied = "denied", Dropped;
     /// More new flows per second than its source may begin.
@@ -74,7 +76,7 @@ reasons! {
     NoRoute = "no_route", Dropped;
     /// Forwarding is off at the interface: set `net.ipv4.ip_forward` or `net.ipv6.conf.all.forwarding`.
     ForwardingOff = "forwarding_off", Dropped;
-    /// Larger than the way out takes, and it cannot be told so: it may be fragmented, or came by tcx.
+    /// Larger than the way out takes, and nobody is told so: a fragment other than the first.
     TooBig = "too_big", Dropped;
     /// An IPv4 source route, which is refused.
     SourceRoute = "source_route", Dropped;

@@ -31,8 +31,17 @@ pub struct Attachment {
     pub interface: String,
     /// The rung that it got; `None`: no packet of it is taken.
     pub rung: Option<Rung>,
+    /// Its driver takes packets from XDP. Those that leave by it are sent by tcx otherwise.
+    pub sends_for_xdp: bool,
     /// Why it did not get each better rung, in order.
     pub refused: Vec<Refused>,
+}
+
+impl Attachment {
+    /// Of an interface that gives no packets.
+    pub(crate) fn none(interface: &str, refused: Vec<Refused>) -> Self {
+        Self { interface: interface.to_owned(), rung: None, sends_for_xdp: false, refused }
+    }
 }
 
 /// A rung that an interface did not get.

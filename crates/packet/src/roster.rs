@@ -29,6 +29,13 @@ pub struct Known {
     pub empty_sweeps: u32,
 }
 
+impl Known {
+    /// It stands for the routing table: the kernel forwards the same packets without these programs.
+    pub fn is_route(&self) -> bool {
+        self.entry.address.is_unspecified()
+    }
+}
+
 /// All numbers in use.
 #[derive(Debug, Default)]
 pub struct Roster {

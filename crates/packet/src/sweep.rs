@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::layout::{self, FlowEntry, FlowKey};
 use crate::maps::{Maps, Table};
 use crate::plan::{Delivery, Timeouts, VirtualServer};
-use crate::roster::Roster;
+use crate::roster::{Known, Roster};
 use crate::{End, Ended, EndedFor, Flow, FlowFilter, FlowState, Sweep};
 
 /// Entries that one call of the kernel reads.
@@ -77,7 +77,7 @@ pub struct Pair {
 impl Pair {
     fn state(&self) -> FlowState {
         let (forward, reverse) = (self.forward.state, self.reverse.map_or(0, |it| it.state));
-        let is_closed = (forward | reverse) & layout::STATE_RST != 0
+        let is_closed = self.is_reset()
             || forward & reverse & layout::STATE_FIN != 0
             || (self.table == Table::Direct && forward != 0);
         if is_closed {
@@ -87,6 +87,16 @@ impl Pair {
         } else {
             FlowState::Open
         }
+    }
+
+    /// A reset is the end if nothing has come after it, of either side: what was not one for its receiver makes that go on.
+    fn is_reset(&self) -> bool {
+        let reverse = self.reverse.map_or((0, 0), |it| (it.state, it.seen_ns));
+        let forward = (self.forward.state, self.forward.seen_ns);
+        let ends = |(state, seen_ns): (u8, u64), (_, other_seen_ns): (u8, u64)| {
+            state & layout::STATE_RST != 0 && seen_ns >= other_seen_ns
+        };
+        ends(forward, reverse) || ends(reverse, forward)
     }
 
     /// A member that has answered a SYN says nothing of the client: it has to have acknowledged something itself.
@@ -264,7 +274,10 @@ impl Walk<'_> {
 
     fn ended(&self, pair: &Pair, why: EndedFor) -> Ended {
         let rules = self.rules(&pair.forward);
+        // Packets that go by the routing table go on without weir.
+        let is_routed = self.roster.get(pair.forward.member).is_some_and(Known::is_route);
         let wanted = match why {
+            EndedFor::Removed if is_routed => false,
             EndedFor::Idle => rules.reset_on_timeout,
             EndedFor::MemberDown => rules.reset_on_member_down,
             EndedFor::Removed | EndedFor::Command => true,

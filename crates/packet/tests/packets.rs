@@ -162,7 +162,9 @@ fn destinations_stay_where_the_next_hop_is_chosen() {
     route.loose_initiation = true;
     route.tos = Some(0x48);
     route.ttl = Ttl::Set(9);
-    on_both(&plan(vec![direct, hop, route]), |bed| {
+    let mut six = with_member(server("six", Protocol::Tcp, "[2001:db8::1]:80"), "fd00:2::10", None);
+    six.delivery = Delivery::DirectReturn;
+    on_both(&plan(vec![direct, hop, route, six]), |bed| {
         let tcp = |target, flags| Packet {
             hardware: ADC_IN,
             tos: 1,
@@ -175,6 +177,7 @@ fn destinations_stay_where_the_next_hop_is_chosen() {
         expect(tcp("192.0.2.1", SYN), 64, 1);
         expect(tcp("192.0.2.1", ACK), 64, 1);
         expect(tcp("203.0.113.77", SYN), 63, 1);
+        expect(Packet::tcp("2001:db8:9::7", 4001, "2001:db8::1", 80, SYN), 63, 0);
         expect(tcp("10.0.2.10", ACK), 9, 0x49);
         let back = Packet {
             hardware: ADC_IN,
@@ -192,7 +195,7 @@ fn destinations_stay_where_the_next_hop_is_chosen() {
                 .flows(&weir_packet::FlowFilter { flows_max: 9, ..Default::default() })
                 .unwrap()
                 .len(),
-            3
+            4
         );
     });
 }

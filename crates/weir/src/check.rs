@@ -73,7 +73,13 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 /// The exit status that the file deserves, and whether the answer could be written.
 fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
-    let loaded = weir_config::load(file);
+    let mut loaded = weir_config::load(file);
+    // What the kernel's tables have no room for is not known there.
+    let wrong = loaded.config.as_ref().and_then(|it| weir_control::packets::check(it, file));
+    if let Some(wrong) = wrong {
+        loaded.diagnostics.push(wrong);
+        loaded.config = None;
+    }
     let verdict = match loaded.config {
         Some(_) => ExitCode::SUCCESS,
         None => ExitCode::from(EXIT_INVALID),

@@ -121,3 +121,19 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.reload();
     network.connect("10.77.1.1:80").echo();
 }
+
+#[test]
+fn what_keeps_cookies_from_coming_is_told() {
+    let Some(mut network) = Network::make() else { return };
+    let rest = "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n";
+    network.configure(", syn_cookies: [ \"10.77.1.1:80\" ]", rest);
+    network.shell("adc", "echo 1 > /proc/sys/net/ipv4/tcp_syncookies");
+    network.start();
+    let output = network.weir().output();
+    let is_told = |text: &str| text.contains("set net.ipv4.tcp_syncookies to 2");
+    assert!(is_told(&output), "{output}");
+    let told = |network: &Network| network.status()["packet_path"]["syn_cookies"].clone();
+    assert!(told(&network).as_str().is_some_and(is_told), "{}", told(&network));
+    network.shell("adc", "echo 2 > /proc/sys/net/ipv4/tcp_syncookies");
+    assert!(told(&network).is_null(), "{}", told(&network));
+}

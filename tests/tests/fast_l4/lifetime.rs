@@ -266,3 +266,49 @@ fn what_a_crash_has_left_is_told_where_nothing_is_said_of_packets() {
         |line: &str| line.contains("`weir l4 detach`") && line.contains(network.name.as_str());
     assert!(output.lines().any(is_told), "{output}");
 }
+
+#[test]
+fn what_goes_by_the_routing_table_outlasts_weir() {
+    let Some(mut network) = Network::make() else { return };
+    network.configure("", &server("listen: \"10.77.2.0/24:*\", protocol: any, forward: route"));
+    let text = std::fs::read_to_string(network.file()).expect("the configuration");
+    let text = text.replace("drain_timeout: 0s", "drain_timeout: 10m");
+    std::fs::write(network.file(), text).expect("writing the configuration");
+    network.start();
+    let mut connection = network.connect(SECOND);
+    connection.echo();
+    assert_eq!(network.flows(&[]).len(), 1);
+    let begun = std::time::Instant::now();
+    network.end();
+    let taken = begun.elapsed();
+    assert!(taken < std::time::Duration::from_secs(6), "it waited: {taken:?}");
+    assert!(!network.has_pins());
+    connection.echo();
+}
+
+#[test]
+fn packets_begin_and_end_with_a_reload() {
+    let Some(mut network) = Network::make() else { return };
+    let relay = "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\n";
+    network.configure("", &format!("{relay}{POOL}"));
+    network.start();
+    // One that cannot be in force leaves nothing in the kernel, though its programs were loaded meanwhile.
+    let packets = "virtual_servers:\n  a: { type: fast_l4, listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto } }\n";
+    let bad = "  b: { type: http, listen: 10.99.9.9:80, pool: p }\n";
+    network.configure("", &format!("{packets}{bad}{POOL}"));
+    network.weir().signal(rustix::process::Signal::HUP);
+    eventually("it is refused", STEP_TIMEOUT, || {
+        network.weir().output().contains("was not reloaded")
+    });
+    eventually("nothing is left", STEP_TIMEOUT, || !network.has_pins());
+    network.connect("10.77.1.1:80").echo();
+    network.configure("", &format!("{packets}{POOL}"));
+    network.reload();
+    let mut connection = network.connect("10.77.9.1:80");
+    connection.echo();
+    assert_eq!(network.flows(&[]).len(), 1);
+    network.configure("", &format!("{relay}{POOL}"));
+    network.reload();
+    eventually("it is detached", STEP_TIMEOUT, || !network.has_pins());
+    network.connect("10.77.1.1:80").echo();
+}

@@ -124,6 +124,22 @@ pub fn obstacle() -> Option<String> {
     })
 }
 
+/// Why SYNs are not all answered with cookies; `None`: they are. It is one setting for IPv4 and IPv6.
+pub fn cookies_obstacle() -> Option<String> {
+    let setting = read_to_string("/proc/sys/net/ipv4/tcp_syncookies").unwrap_or_default();
+    cookies_when(setting.trim())
+}
+
+fn cookies_when(setting: &str) -> Option<String> {
+    let what = match setting {
+        "2" => return None,
+        "1" => "cookies come only once the queue of a listener is full",
+        "0" => "the kernel gives none",
+        _ => "it cannot be told whether the kernel gives any",
+    };
+    Some(format!("{what}: set net.ipv4.tcp_syncookies to 2 (it holds for IPv6, too)"))
+}
+
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
     /// Stands for `CAP_BPF` and `CAP_PERFMON` too.
     const CAP_SYS_ADMIN: u32 = 21;
@@ -163,6 +179,15 @@ mod tests {
         assert_eq!(version("6.18.44-fc-v669\n"), Some((6, 18)));
         assert_eq!(version("6.6-rc1"), Some((6, 6)));
         assert_eq!(version("?"), None);
+    }
+
+    #[test]
+    fn cookies_need_a_setting() {
+        assert_eq!(cookies_when("2"), None);
+        let queue = cookies_when("1").unwrap();
+        assert!(queue.contains("once the queue") && queue.contains("tcp_syncookies"), "{queue}");
+        assert!(cookies_when("0").unwrap().contains("none"));
+        assert!(cookies_when("").is_some());
     }
 
     #[test]

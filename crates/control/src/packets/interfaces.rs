@@ -2,18 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use weir_packet::RungsAllowed;
+use weir_packet::{RungsAllowed, Seen};
 
 /// How often they are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interfaces that packets are wanted of, with their numbers when they were attached to last.
+/// Interfaces that packets are wanted of, as they were when they were attached to last.
 #[derive(Debug)]
 pub(super) struct Interfaces {
     pub names: Vec<String>,
     pub allowed: RungsAllowed,
-    /// `None`: it is not there.
-    numbers: Vec<Option<u32>>,
+    seen: Seen,
     looked_at: Instant,
 }
 
@@ -25,23 +24,19 @@ impl Default for Interfaces {
 
 impl Interfaces {
     pub fn look(names: Vec<String>, allowed: RungsAllowed) -> Self {
-        let numbers = numbers(&names);
-        Self { names, allowed, numbers, looked_at: Instant::now() }
+        let seen = weir_packet::look(&names);
+        Self { names, allowed, seen, looked_at: Instant::now() }
     }
 
-    /// Whether one came or went since this was asked last. It looks once a second.
+    /// Whether one came, went or became another since this was asked last. It looks once a second.
     pub fn have_changed(&mut self) -> bool {
         if self.looked_at.elapsed() < LOOK_INTERVAL {
             return false;
         }
         self.looked_at = Instant::now();
-        let numbers = numbers(&self.names);
-        let have_changed = numbers != self.numbers;
-        self.numbers = numbers;
+        let seen = weir_packet::look(&self.names);
+        let have_changed = seen != self.seen;
+        self.seen = seen;
         have_changed
     }
-}
-
-fn numbers(names: &[String]) -> Vec<Option<u32>> {
-    names.iter().map(|name| weir_packet::index_of(name).ok()).collect()
 }

@@ -28,9 +28,10 @@ use weir_config::snapshot::packet::{Packets, PathSettings};
 use weir_exchange::shared::live::LiveTable;
 use weir_packet::{Attachment, Flow, FlowFilter, Options, RungsAllowed};
 
-pub use host::obstacle;
+pub use host::{cookies_obstacle, obstacle};
 use leftovers::Leftover;
 pub use leftovers::{Detached, detach_leftovers};
+pub use plan::check;
 pub use report::{Board, Ended, Report};
 pub use thread::EndedFlows;
 use thread::{Command, ENDED_FLOWS_MAX, Exit, Had, Keeper, Wanted};
@@ -101,28 +102,24 @@ impl PacketPlane {
         }
     }
 
+    /// Begins what [`PacketPlane::settle`] would wait for: the kernel looks through programs for a second or so, in which probes
+    /// and administrators shall not stand still. It is over when the receiver says so; `None`: there is nothing to begin.
+    pub fn begin(&mut self, snapshot: &Snapshot) -> Option<oneshot::Receiver<()>> {
+        let wanted = wanted(&snapshot.packets.as_ref()?.path).ok()?;
+        // What runs has its programs.
+        if self.running.is_some() {
+            return None;
+        }
+        let running = Running::start(&self.events, &self.board).ok()?;
+        let (done, is_done) = oneshot::channel();
+        running.tell(Command::OpenAhead(wanted, done));
+        self.running = Some(running);
+        Some(is_done)
+    }
+
     /// Has packets as these settings say, or says why it cannot.
     fn have(&mut self, packets: &Packets) -> Result<(), String> {
-        let settings = &packets.path;
-        let allowed = RungsAllowed { xdp: settings.rungs.xdp, tcx: settings.rungs.tcx };
-        if !allowed.xdp && !allowed.tcx {
-            return Err("`rungs` has neither `xdp` nor `tcx`".into());
-        }
-        if let Some(obstacle) = obstacle() {
-            return Err(obstacle);
-        }
-        let interfaces = interfaces(settings);
-        if interfaces.is_empty() {
-            return Err(
-                "no network interface is up that has an IP address and a hardware address".into()
-            );
-        }
-        let options = Options {
-            flows_max: settings.flows_max,
-            remembered_max: settings.remembered_max,
-            ..Options::new(&settings.name)
-        };
-        let wanted = Wanted { options, interfaces, allowed };
+        let wanted = wanted(&packets.path)?;
         let running = match &mut self.running {
             Some(running) => running,
             none => none.insert(Running::start(&self.events, &self.board)?),
@@ -153,8 +150,8 @@ impl PacketPlane {
     }
 
     /// Back to what is in force, after a configuration that came to nothing.
-    pub fn restore(&mut self, table: &LiveTable) {
-        match &table.snapshot.packets {
+    pub fn restore(&mut self, snapshot: &Snapshot) {
+        match &snapshot.packets {
             // Guards that never held, for want of packets, are not had by now either.
             Some(packets)
                 if !packets.servers.is_empty()
@@ -239,6 +236,11 @@ impl PacketPlane {
             let what = if packets.path.deny.is_empty() { "syn_cookies" } else { "deny" };
             told.push(format!("error packet_path.{what} does not hold: there are no packets"));
         }
+        if packets.is_some_and(|packets| !packets.path.syn_cookies.is_empty()) {
+            told.extend(
+                cookies_obstacle().map(|why| format!("warning packet_path.syn_cookies: {why}")),
+            );
+        }
         told.extend(self.leftover(packets));
         for line in told.iter().filter(|line| !self.told.contains(line)) {
             match line.split_once(' ') {
@@ -258,6 +260,13 @@ impl PacketPlane {
 
     /// Lets nothing new in, and ends with the last flow, or after `timeout`; or leaves all to the next process.
     pub fn drain(&mut self, timeout: Duration) {
+        // What was begun for a configuration that is not in force has nothing to end.
+        if self.is_wanted != Some(true) {
+            if let Some(running) = self.running.take() {
+                running.stop(Exit::Abandon);
+            }
+            return;
+        }
         let Some(running) = &self.running else { return };
         running.tell(match self.is_kept_at_exit {
             true => Command::Stop(Exit::Keep),
@@ -297,6 +306,29 @@ pub fn member_label(address: IpAddr, port: Option<u16>) -> String {
         Some(port) => SocketAddr::new(address, port).to_string(),
         None => address.to_string(),
     }
+}
+
+/// How packets are to be had as the settings say, or why they cannot.
+fn wanted(settings: &PathSettings) -> Result<Wanted, String> {
+    let allowed = RungsAllowed { xdp: settings.rungs.xdp, tcx: settings.rungs.tcx };
+    if !allowed.xdp && !allowed.tcx {
+        return Err("`rungs` has neither `xdp` nor `tcx`".into());
+    }
+    if let Some(obstacle) = obstacle() {
+        return Err(obstacle);
+    }
+    let interfaces = interfaces(settings);
+    if interfaces.is_empty() {
+        return Err(
+            "no network interface is up that has an IP address and a hardware address".into()
+        );
+    }
+    let options = Options {
+        flows_max: settings.flows_max,
+        remembered_max: settings.remembered_max,
+        ..Options::new(&settings.name)
+    };
+    Ok(Wanted { options, interfaces, allowed })
 }
 
 /// The interfaces that the settings name, or all that are fit.

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_config::snapshot::packet::{
@@ -9,6 +11,7 @@ use weir_config::snapshot::packet::{
     PacketServer, PacketSource, Prefix, Ttl,
 };
 use weir_config::snapshot::{Address, Pool};
+use weir_config::{Config, Diagnostic, Resolutions, Severity};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_core::priority::{Standing, lowest_in_use};
@@ -50,6 +53,39 @@ pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
             .map(|rate| plan::Rate { per_second: rate.per_second, burst: rate.burst }),
         syn_cookies: packets.path.syn_cookies.clone(),
     }
+}
+
+/// A host that has a way to everybody, and no address of its own.
+struct AnyHost;
+
+impl Host for AnyHost {
+    fn address_toward(&self, to: IpAddr) -> Option<IpAddr> {
+        Some(to)
+    }
+
+    fn free_ports(&self) -> (u16, u16) {
+        (1, u16::MAX)
+    }
+
+    fn own_addresses(&self) -> Vec<IpAddr> {
+        Vec::new()
+    }
+}
+
+/// What the packet path does not take of the configuration in this file, whatever host it is on.
+pub fn check(config: &Config, file: &Path) -> Option<Diagnostic> {
+    let snapshot = config.snapshot(&Resolutions::default());
+    snapshot.packets.as_ref()?;
+    let table = LiveTable::build(Arc::new(snapshot), None, 1, &weir_dataplane::outside());
+    let error = weir_packet::check(&plan(&table, &AnyHost, false)).err()?;
+    Some(Diagnostic {
+        severity: Severity::Error,
+        message: format!("the packet path refuses it: {error}"),
+        file: file.display().to_string(),
+        position: None,
+        excerpt: None,
+        suggestion: None,
+    })
 }
 
 /// The virtual server of [`this_host`]; no name of a file is like this.
@@ -137,6 +173,8 @@ fn server(
             Delivery::Translate => plan::Delivery::Translate,
             Delivery::DirectReturn => plan::Delivery::DirectReturn,
             Delivery::NextHop => plan::Delivery::NextHop,
+            // The kernel forwards them as well: what begins now does not end with weir.
+            Delivery::Route if drains => plan::Delivery::Pass,
             Delivery::Route => plan::Delivery::Route,
         },
         source,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_packet::plan::MemberName;
-use weir_packet::{Attachment, EndedFor, ReasonCount, Totals};
+use weir_packet::{Attachment, EndedFor, ReasonCount, Rung, Totals};
 
 /// Where the thread tells, and others read.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,13 @@ impl Report {
     }
 }
 
+/// What leaves by such an interface is sent one rung lower.
+const SENDS_BY_TCX: &str = " (tcx out of it)";
+
 pub(super) fn rungs(attachments: &[Attachment]) -> String {
-    let has = |it: &Attachment| Some(format!("{} on {}", it.rung?.name(), it.interface));
+    let has = |it: &Attachment| {
+        let sends = if it.rung == Some(Rung::Xdp) && !it.sends_for_xdp { SENDS_BY_TCX } else { "" };
+        Some(format!("{} on {}{sends}", it.rung?.name(), it.interface))
+    };
     attachments.iter().filter_map(has).collect::<Vec<_>>().join(", ")
 }

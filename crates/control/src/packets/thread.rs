@@ -32,6 +32,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// How often addresses of this host are looked up anew.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How often neighbours that have rested are confirmed.
+const NEIGHBOURS_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Flows that one command ends at most.
 pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
 
@@ -39,6 +42,8 @@ pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
 pub(super) enum Command {
     /// To have packets by these interfaces.
     Open(Wanted, SyncSender<Result<Had, String>>),
+    /// The same, asked for by who must not wait.
+    OpenAhead(Wanted, oneshot::Sender<()>),
     /// To do what this table says from now on.
     InForce(Arc<LiveTable>),
     /// To list flows.
@@ -109,9 +114,11 @@ pub(super) struct Keeper {
     swept_at: Instant,
     is_sweeping: bool,
     entries: u64,
-    /// Flows of virtual servers at the last whole sweep; `None`: there was none yet.
+    /// Flows that end with weir at the last whole sweep; `None`: there was none yet.
     flows: Option<u64>,
     planned_at: Instant,
+    confirmed_at: Instant,
+    told_of_neighbours: bool,
     drains_until: Option<Instant>,
 }
 
@@ -131,6 +138,8 @@ impl Keeper {
             entries: 0,
             flows: None,
             planned_at: now,
+            confirmed_at: now,
+            told_of_neighbours: false,
             drains_until: None,
         }
     }
@@ -155,6 +164,11 @@ impl Keeper {
             Command::Open(wanted, answer) => {
                 // Nobody waits any more: it is open all the same.
                 let _ = answer.send(self.open(wanted));
+            }
+            Command::OpenAhead(wanted, done) => {
+                // What came of it is heard by who opens it next: what is open is not opened again, and what failed fails again.
+                let _ = self.open(wanted);
+                let _ = done.send(());
             }
             Command::InForce(table) => {
                 self.table = Some(table);
@@ -261,6 +275,7 @@ impl Keeper {
         if self.epochs != epochs(&table) || self.plan.is_none() || routes_may_differ {
             self.put_in_force();
         }
+        self.confirm_neighbours();
         if self.is_sweeping || self.swept_at.elapsed() >= SWEEP_INTERVAL {
             self.sweep();
         }
@@ -298,6 +313,21 @@ impl Keeper {
         }
     }
 
+    /// Packets that programs send show the kernel nothing of a neighbour that is another by now.
+    fn confirm_neighbours(&mut self) {
+        if self.confirmed_at.elapsed() < NEIGHBOURS_INTERVAL || self.open.is_none() {
+            return;
+        }
+        self.confirmed_at = Instant::now();
+        if let Err(error) = weir_packet::confirm_neighbours() {
+            // Once: it would be the same every time.
+            if !std::mem::replace(&mut self.told_of_neighbours, true) {
+                let what = format_args!("cannot have its neighbours confirmed: {error}");
+                self.events.warning("packet path", what);
+            }
+        }
+    }
+
     /// Ends flows that have rested, so many at a time that commands do not wait.
     fn sweep(&mut self) {
         if !self.is_sweeping {
@@ -313,8 +343,7 @@ impl Keeper {
                     let ended = sweep.ended.len() as u64;
                     // Two entries per flow, one for each direction.
                     self.report.flows = (self.entries / 2).saturating_sub(ended);
-                    // Those of this host itself, such as an operator's session, do not end with weir.
-                    self.flows = Some(open.path.flows_beside(THIS_HOST));
+                    self.flows = Some(open.path.flows_to_members());
                 }
                 self.account(&sweep.ended);
             }

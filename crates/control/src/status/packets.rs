@@ -8,7 +8,7 @@ use weir_exchange::shared::live::LiveTable;
 use weir_packet::Totals;
 
 use crate::observed::Observed;
-use crate::packets::{Report, member_label};
+use crate::packets::{Report, cookies_obstacle, member_label};
 
 /// The packet path, and who is served by it.
 #[derive(Debug, Serialize)]
@@ -21,6 +21,8 @@ pub(super) struct PacketPathStatus {
     /// Flows of a former process go on in it.
     taken_over: bool,
     interfaces: Vec<InterfaceStatus>,
+    /// Why SYNs that shall be are not all answered with cookies.
+    syn_cookies: Option<String>,
     flows: u64,
     flows_max: u32,
     flows_ended: BTreeMap<&'static str, u64>,
@@ -35,6 +37,8 @@ struct InterfaceStatus {
     name: String,
     /// `xdp`, `tcx` or `none`.
     rung: &'static str,
+    /// By which packets leave by it, that came by `xdp` elsewhere: `tcx` where its driver takes none from XDP.
+    sends: &'static str,
     /// Why it has no better one.
     refused: BTreeMap<&'static str, String>,
 }
@@ -92,6 +96,9 @@ pub(super) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<Pack
         generation: report.generation,
         taken_over: report.taken_over,
         interfaces: report.attachments.iter().map(interface).collect(),
+        syn_cookies: Some(&packets.path.syn_cookies)
+            .filter(|listed| !listed.is_empty())
+            .and_then(|_| cookies_obstacle()),
         flows: report.flows,
         flows_max: packets.path.flows_max,
         flows_ended: report.ended.all().collect(),
@@ -111,6 +118,7 @@ fn interface(attachment: &weir_packet::Attachment) -> InterfaceStatus {
     InterfaceStatus {
         name: attachment.interface.clone(),
         rung: attachment.rung.map_or("none", |rung| rung.name()),
+        sends: if attachment.sends_for_xdp { "xdp" } else { "tcx" },
         refused: refused.collect(),
     }
 }

@@ -182,7 +182,11 @@ impl Supervisor {
             key_log.listen_to(&mut snapshot);
         }
         self.packets.settle(&mut snapshot);
-        self.data_plane.prepare(&snapshot).inspect_err(|_| self.packets.restore(&self.table))?;
+        if let Err(error) = self.data_plane.prepare(&snapshot) {
+            let next = self.next.as_ref().map(|next| &next.snapshot);
+            self.packets.restore(next.unwrap_or(&self.table.snapshot));
+            return Err(error);
+        }
         let mut before = self.next.take();
         let waited = before.as_mut().and_then(|before| before.config.take());
         if waited.is_some() && config.is_some() {

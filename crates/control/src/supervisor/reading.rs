@@ -95,7 +95,16 @@ impl Supervisor {
         let configs = [Some(&self.config), Some(&*config), waiting];
         let names = configs.into_iter().flatten().flat_map(Config::host_names);
         let answers = self.names.begin(names.map(str::to_owned).collect());
-        self.reading = Some(Reading::Names(config, Box::pin(answers)));
+        // Programs are loaded meanwhile.
+        let opened = self.packets.begin(&config.snapshot(&self.names.resolutions()));
+        let both = async move {
+            answers.await;
+            if let Some(opened) = opened {
+                // However it ended, it is asked for again.
+                let _ = opened.await;
+            }
+        };
+        self.reading = Some(Reading::Names(config, Box::pin(both)));
     }
 
     fn prepare_read(&mut self, config: Config) -> bool {

@@ -7,6 +7,7 @@ use weir_packet::{Reason, Rung, TrialOptions};
 use super::packet::Hardware;
 use super::{Namespace, Path};
 
+pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
 pub const ACK: u8 = 16;
@@ -39,6 +40,10 @@ impl Bed {
         for device in ["in0", "in1", "out0", "out1"] {
             namespace.ip(&format!("link set {device} up"));
         }
+        // A veth sends for XDP only to a peer that takes it.
+        for peer in ["in1", "out1"] {
+            namespace.run(&format!("ethtool -K {peer} gro on"));
+        }
         namespace.set(&["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]);
         namespace.ip("addr add 10.0.1.1/24 dev in0");
         namespace.ip("addr add 10.0.2.1/24 dev out0");
@@ -64,7 +69,12 @@ impl Bed {
 
     /// Runs a frame; its verdict and what became of it.
     pub fn run(&mut self, interface: &str, packet: &[u8]) -> (u32, Vec<u8>) {
-        let options = TrialOptions { rung: self.rung, packet, interface, repeat: 1 };
+        let mut packet = packet.to_vec();
+        // Packets are written as for the first device.
+        if interface == "out0" && packet[..6] == ADC_IN[..6] {
+            packet[..6].copy_from_slice(&TO_MEMBER[6..]);
+        }
+        let options = TrialOptions { rung: self.rung, packet: &packet, interface, repeat: 1 };
         let trial = self.path.get().trial(&options).expect("a trial");
         (trial.verdict, trial.packet)
     }
@@ -89,7 +99,7 @@ impl Bed {
             (Rung::Tcx, false) => TCX_DROP,
         };
         assert_eq!(verdict, expected, "{:?}: {:?}", self.rung, self.counted());
-        assert_eq!(hex(&out), hex(packet), "it is as it was");
+        assert_eq!(hex(&out[6..]), hex(&packet[6..]), "it is as it was");
         assert_eq!(self.count(reason), before + 1, "{:?}: {:?}", self.rung, self.counted());
     }
 

@@ -56,7 +56,7 @@ pub struct Packet {
 impl Packet {
     pub fn new(source: &str, target: &str, carried: Carried) -> Self {
         Self {
-            hardware: [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2],
+            hardware: super::bed::ADC_IN,
             tag: None,
             source: source.parse().expect("an address"),
             target: target.parse().expect("an address"),

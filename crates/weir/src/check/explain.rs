@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use weir_config::snapshot::Service;
 use weir_config::snapshot::packet::{Fallback, PacketServer, PathSettings};
 use weir_config::{Config, Resolutions};
-use weir_control::packets::obstacle;
+use weir_control::packets::{cookies_obstacle, obstacle};
 
 /// One paragraph per virtual server. It is a prediction: which way the driver of an interface has shows when it is tried.
 pub(super) fn explain(config: &Config) -> String {
@@ -23,6 +23,9 @@ pub(super) fn explain(config: &Config) -> String {
         };
         for server in &packets.servers {
             put_packet_server(&mut text, server, path, obstacle.as_deref());
+        }
+        if let (false, Some(why)) = (path.syn_cookies.is_empty(), cookies_obstacle()) {
+            put(&mut text, format_args!("packet_path.syn_cookies: {why}"));
         }
         if let (true, Some(obstacle)) = (path.guards(), &obstacle) {
             put(

@@ -189,7 +189,7 @@ fn a_virtual_server_of_both_families_is_one_of_each() {
         assert_eq!(addresses.len(), 1);
         assert_eq!(addresses[0].address.is_ipv4(), part.is_v4());
     }
-    weir_packet::check(&plan, 2).unwrap();
+    weir_packet::check(&plan).unwrap();
 }
 
 /// What `weir check` lets through, the packet path takes.
@@ -213,7 +213,40 @@ fn every_example_is_sound() {
         let table = LiveTable::build(Arc::new(snapshot), None, 1, &outside());
         let plan = plan(&table, &Own, false);
         found += usize::from(!plan.virtual_servers.is_empty());
-        weir_packet::check(&plan, 64).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        weir_packet::check(&plan).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
     assert!(found > 0, "no example has packets");
+}
+
+#[test]
+fn what_has_no_room_is_refused_beforehand() {
+    let check = |members: u32| {
+        let listed: Vec<String> = (0..members)
+            .map(|number| {
+                format!("10.{}.{}.{}:80", 1 + number / 62_500, number / 250 % 250, number % 250 + 1)
+            })
+            .collect();
+        let server = |number: u32| {
+            format!("  s{number}: {{ type: fast_l4, listen: 10.0.0.1:{number}, pool: p }}\n")
+        };
+        let servers: String = (1..=4).map(server).collect();
+        let text = format!(
+            "virtual_servers:\n{servers}pools: {{ p: {{ members: [ {} ] }} }}\n",
+            listed.join(", ")
+        );
+        let loaded = weir_config::parse("test.yaml", &text);
+        let config = loaded.config.unwrap_or_else(|| panic!("{:#?}", loaded.diagnostics));
+        super::check(&config, std::path::Path::new("test.yaml")).map(|it| it.message)
+    };
+    assert_eq!(check(100), None);
+    let message = check(4_200).unwrap();
+    assert!(message.contains("16800 members of all virtual servers: at most 16384"), "{message}");
+}
+
+#[test]
+fn what_goes_by_the_routing_table_is_the_kernels_while_weir_drains() {
+    let table = table("forward: route", "  p: { members: [ 10.0.0.2:80 ] }\n");
+    let delivery = |drains| plan(&table, &Own, drains).virtual_servers[0].delivery;
+    assert_eq!(delivery(false), plan::Delivery::Route);
+    assert_eq!(delivery(true), plan::Delivery::Pass);
 }

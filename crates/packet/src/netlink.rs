@@ -1,0 +1,224 @@
+//! The few questions to the kernel that have no file: what a device can do, and which neighbours have rested. `man 7 netlink`.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketType, recv, sendto, socket,
+};
+
+use crate::error::{Error, kernel};
+
+/// Answers come with the call; this is for a kernel that breaks its word.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// More than the kernel puts into one part of an answer.
+const PART_BYTES_MAX: usize = 1 << 16;
+
+/// `struct nlmsghdr`.
+const HEADER_BYTES: usize = 16;
+
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLM_F_DUMP: u16 = 0x300;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+
+const RTM_GETLINK: u16 = 18;
+const IFLA_ADDRESS: u16 = 1;
+/// `struct ifinfomsg`.
+const LINK_BYTES: usize = 16;
+
+const RTM_NEWNEIGH: u16 = 28;
+const RTM_GETNEIGH: u16 = 30;
+const NDA_DST: u16 = 1;
+const NTF_USE: u8 = 1;
+const NUD_STALE: u16 = 4;
+/// `struct ndmsg`.
+const NEIGHBOUR_BYTES: usize = 12;
+
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const NETDEV_CMD_DEV_GET: u8 = 1;
+const NETDEV_A_DEV_IFINDEX: u16 = 1;
+const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
+const NETDEV_XDP_ACT_NDO_XMIT: u64 = 4;
+/// `struct genlmsghdr`.
+const GENERIC_BYTES: usize = 4;
+
+/// A hardware address of Ethernet.
+pub type Hardware = [u8; 6];
+
+/// Neighbours that one call has confirmed at most.
+const CONFIRMED_MAX: usize = 1_024;
+
+/// The hardware address of a device; `None`: it has none of Ethernet.
+pub fn hardware_of(index: u32) -> Result<Option<Hardware>, Error> {
+    let fail = |error: Errno| kernel("reading an interface's hardware address", error.to_string());
+    let mut body = [0; LINK_BYTES];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    let answers = Socket::open(None).and_then(|it| it.ask(RTM_GETLINK, 0, &body)).map_err(fail)?;
+    let address = |answer: &Vec<u8>| {
+        let found = attribute(answer.get(LINK_BYTES..)?, IFLA_ADDRESS)?;
+        found.try_into().ok()
+    };
+    Ok(answers.iter().find_map(address))
+}
+
+/// Whether a device's driver sends packets that XDP hands to it. It may depend on what is attached, at its peer, too.
+pub fn sends_for_xdp(index: u32) -> Result<bool, Error> {
+    let fail = |error: Errno| kernel("reading what an interface can do", error.to_string());
+    let features = || -> Result<u64, Errno> {
+        let socket = Socket::open(Some(GENERIC))?;
+        let mut body = vec![CTRL_CMD_GETFAMILY, 1, 0, 0];
+        put_attribute(&mut body, CTRL_ATTR_FAMILY_NAME, b"netdev\0");
+        let answers = socket.ask(GENL_ID_CTRL, 0, &body)?;
+        let family = first(&answers, CTRL_ATTR_FAMILY_ID).ok_or(Errno::NOENT)?;
+        let family = u16::from_ne_bytes(family.try_into().map_err(|_| Errno::BADMSG)?);
+        let mut body = vec![NETDEV_CMD_DEV_GET, 1, 0, 0];
+        put_attribute(&mut body, NETDEV_A_DEV_IFINDEX, &index.to_ne_bytes());
+        let answers = socket.ask(family, 0, &body)?;
+        let features = first(&answers, NETDEV_A_DEV_XDP_FEATURES).ok_or(Errno::NOENT)?;
+        Ok(u64::from_ne_bytes(features.try_into().map_err(|_| Errno::BADMSG)?))
+    };
+    Ok(features().map_err(fail)? & NETDEV_XDP_ACT_NDO_XMIT != 0)
+}
+
+/// Has the kernel confirm neighbours that have rested. It does so for packets of its own; of those that programs send it knows
+/// nothing, and a neighbour with another hardware address would be lost for good. Gives how many.
+pub fn confirm_neighbours() -> Result<usize, Error> {
+    let fail = |error: Errno| kernel("having neighbours confirmed", error.to_string());
+    let socket = Socket::open(None).map_err(fail)?;
+    let all = socket.ask(RTM_GETNEIGH, NLM_F_DUMP, &[0; NEIGHBOUR_BYTES]).map_err(fail)?;
+    let mut confirmed = 0;
+    for neighbour in all.iter().filter(|it| is_stale(it)).take(CONFIRMED_MAX) {
+        let Some(address) = attribute(&neighbour[NEIGHBOUR_BYTES..], NDA_DST) else { continue };
+        let mut body = neighbour[..NEIGHBOUR_BYTES].to_vec();
+        body[10] |= NTF_USE;
+        put_attribute(&mut body, NDA_DST, address);
+        match socket.ask(RTM_NEWNEIGH, NLM_F_ACK, &body) {
+            Ok(_) => confirmed += 1,
+            // It, or its device, is gone meanwhile.
+            Err(Errno::NOENT | Errno::NODEV) => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    Ok(confirmed)
+}
+
+fn is_stale(neighbour: &[u8]) -> bool {
+    let state = |bytes: &[u8]| u16::from_ne_bytes([bytes[8], bytes[9]]);
+    neighbour.len() > NEIGHBOUR_BYTES && state(neighbour) & NUD_STALE != 0
+}
+
+/// The first attribute of this kind in any of the answers.
+fn first(answers: &[Vec<u8>], kind: u16) -> Option<&[u8]> {
+    answers.iter().find_map(|answer| attribute(answer.get(GENERIC_BYTES..)?, kind))
+}
+
+fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    /// Its highest two bits are flags.
+    const KIND: u16 = 0x3fff;
+    while let [a, b, c, d, ..] = *bytes {
+        let length = usize::from(u16::from_ne_bytes([a, b]));
+        let kind = u16::from_ne_bytes([c, d]) & KIND;
+        let value = bytes.get(4..length)?;
+        if kind == wanted {
+            return Some(value);
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+fn put_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let length = 4 + value.len();
+    body.extend_from_slice(&(length as u16).to_ne_bytes());
+    body.extend_from_slice(&kind.to_ne_bytes());
+    body.extend_from_slice(value);
+    body.resize(body.len() + length.next_multiple_of(4) - length, 0);
+}
+
+struct Socket(OwnedFd);
+
+impl Socket {
+    /// Of routes and devices if no protocol is named.
+    fn open(protocol: Option<Protocol>) -> Result<Self, Errno> {
+        let socket = socket(AddressFamily::NETLINK, SocketType::DGRAM, protocol)?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_TIMEOUT))?;
+        Ok(Self(socket))
+    }
+
+    /// What the kernel answers, without headers.
+    fn ask(&self, kind: u16, flags: u16, body: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+        let mut request = Vec::with_capacity(HEADER_BYTES + body.len());
+        request.extend_from_slice(&((HEADER_BYTES + body.len()) as u32).to_ne_bytes());
+        request.extend_from_slice(&kind.to_ne_bytes());
+        request.extend_from_slice(&(NLM_F_REQUEST | flags).to_ne_bytes());
+        request.extend_from_slice(&[0; 8]);
+        request.extend_from_slice(body);
+        sendto(&self.0, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let is_dump = flags & NLM_F_DUMP == NLM_F_DUMP;
+        let mut part = vec![0; PART_BYTES_MAX];
+        let mut answers = Vec::new();
+        loop {
+            let (length, _) = recv(&self.0, part.as_mut_slice(), RecvFlags::empty())?;
+            if take_part(&part[..length], &mut answers)? || !is_dump {
+                return Ok(answers);
+            }
+        }
+    }
+}
+
+/// Takes the messages of one part. Whether they are the last.
+fn take_part(mut part: &[u8], answers: &mut Vec<Vec<u8>>) -> Result<bool, Errno> {
+    while let [a, b, c, d, e, f, ..] = *part {
+        let length = u32::from_ne_bytes([a, b, c, d]) as usize;
+        let body = part.get(HEADER_BYTES..length).ok_or(Errno::BADMSG)?;
+        match u16::from_ne_bytes([e, f]) {
+            NLMSG_DONE => return Ok(true),
+            NLMSG_ERROR => {
+                let code = body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+                return if code == 0 { Ok(true) } else { Err(Errno::from_raw_os_error(-code)) };
+            }
+            _ => answers.push(body.to_vec()),
+        }
+        part = part.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_an_address_and_sends_nothing_for_xdp() {
+        let loopback = crate::index_of("lo").unwrap();
+        assert_eq!(hardware_of(loopback).unwrap(), Some([0; 6]));
+        assert!(!sends_for_xdp(loopback).unwrap());
+        assert!(hardware_of(u32::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn attributes_are_found_and_cut_ones_are_not() {
+        let mut bytes = Vec::new();
+        put_attribute(&mut bytes, 1, b"abc");
+        put_attribute(&mut bytes, 2, b"defg");
+        assert_eq!(attribute(&bytes, 2), Some(&b"defg"[..]));
+        assert_eq!(attribute(&bytes[..bytes.len() - 1], 2), None);
+        assert_eq!(attribute(&bytes, 3), None);
+        assert_eq!(attribute(&[0; 8], 3), None);
+        assert!(take_part(&[255; 20], &mut Vec::new()).is_err());
+        let mut error = [0; 20];
+        error[0] = 20;
+        error[4] = 2;
+        error[16..].copy_from_slice(&(-19i32).to_ne_bytes());
+        assert_eq!(take_part(&error, &mut Vec::new()), Err(Errno::NODEV));
+    }
+}
