@@ -158,6 +158,8 @@ impl Run {
         match self.random.below(200) {
             0..4 => {
                 self.changes += 1;
+                // What was told to panic does so in a turn, which alone is guarded here.
+                self.network.panic_after(None);
                 self.worker.apply(snapshot(self.changes, self.per_socket_max));
             }
             4..10 => {
