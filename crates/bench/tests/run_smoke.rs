@@ -161,6 +161,34 @@ fn a_smoke_of_packets() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
+/// Weir's packet path carries connections, beside a product that relays them.
+#[test]
+fn a_smoke_of_connections_by_packets() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-fast-{}", std::process::id()));
+    let Some(settings) = settings(&["smoke", "fast-l4"], &["nginx"], &folder) else { return };
+    if !rustix::process::geteuid().is_root() {
+        return skip("namespaces need root");
+    }
+    let settings = Settings { network: Network::Namespaces, relay: false, ..settings };
+    let (kept, run) = run_all(&settings, &mut Heard::default());
+    let test = &run.tests[0];
+    for (product, at) in
+        ["weir", "nginx"].into_iter().flat_map(|it| [0.0, 1.0, 2.0].map(|at| (it, at)))
+    {
+        let is_it = |point: &&Point| point.product == product && point.at == at;
+        let point = test.points.iter().find(is_it);
+        let requests = point.map_or(0, |point| point.load.requests);
+        assert!(requests > 0, "{product} at {at}: {point:?}, {:?}", test.omissions);
+    }
+    // By packets weir's own process has next to nothing to do.
+    let own = |product: &str| -> f64 {
+        let its = test.points.iter().filter(|point| point.product == product);
+        its.map(|point| point.cost.process_s / point.load.requests as f64).sum()
+    };
+    assert!(own("weir") < own("nginx"), "{} beside {}", own("weir"), own("nginx"));
+    std::fs::remove_dir_all(&kept).expect("removing it");
+}
+
 /// A program that is named twice has two rows, and the record says exactly which programs they are.
 #[test]
 fn a_smoke_of_two_rows() {

@@ -3,7 +3,7 @@
 //! A figure of another machine is no yardstick; it says what was shown. What ours means for a core behind a physical
 //! device is an estimate, and its arithmetic is told with it.
 
-use crate::catalogue::Figure;
+use crate::catalogue::{FAST_SHAPES, Figure};
 
 use super::model::{Report, TestReport};
 use super::text;
@@ -30,9 +30,9 @@ fn published(test: &str) -> Option<String> {
              numbers are of other machines."
                 .to_owned()
         }
-        "l4-512k" => format!(
+        "l4-512k" | "fast-l4" => format!(
             "Published: F5 BIG-IP VE 13.1 (2018) {F5_2018_GBIT_PER_S:.0} Gbit/s on {F5_2018_CORES:.0} virtual cores \
-             with SR-IOV and huge pages: {F5_2018_GBIT_PER_S:.0} / {F5_2018_CORES:.0} = {:.1} Gbit/s per core.",
+             with SR-IOV and huge pages, one transaction of 512 KB per connection: {F5_2018_GBIT_PER_S:.0} / {F5_2018_CORES:.0} = {:.1} Gbit/s per core.",
             F5_2018_GBIT_PER_S / F5_2018_CORES
         ),
         "l4-packets" => format!(
@@ -45,11 +45,12 @@ fn published(test: &str) -> Option<String> {
 
 /// What a full core would carry by weir's CPU per gigabyte or per packet.
 fn estimate(report: &Report, test: &TestReport) -> Option<String> {
-    let own = |wanted: Figure| {
+    let own_at = |wanted: Figure, setting: usize| {
         let figure = test.figures.iter().find(|figure| figure.figure == wanted)?;
-        let cell = figure.cells.first()?;
+        let cell = figure.cells.get(setting)?;
         cell.values[report.weir?].map(|value| value.median).filter(|value| *value > 0.0)
     };
+    let own = |wanted| own_at(wanted, 0);
     let network = &report.run.bed.kind;
     match test.test.name {
         "l4-512k" | "l4-throughput" => {
@@ -61,6 +62,19 @@ fn estimate(report: &Report, test: &TestReport) -> Option<String> {
                 text::number(ms_per_gb),
                 text::number(ms_per_gb),
                 text::number(8_000.0 / ms_per_gb),
+            ))
+        }
+        "fast-l4" => {
+            let shape = FAST_SHAPES.last()?;
+            let us = own_at(Figure::CpuPerRequest, FAST_SHAPES.len() - 1)?;
+            let bits = shape.bytes * 8;
+            Some(format!(
+                "Estimate for a core behind a physical device: weir takes {} µs of CPU for a connection of 512 KB; \
+                 {bits} bit / {} µs = {} Gbit/s. The virtual links of this run hand over up to 64 KB at once, and need \
+                 interrupts between cores that a device does not: not a measurement.",
+                text::number(us),
+                text::number(us),
+                text::number(bits as f64 / us / 1e3),
             ))
         }
         "l4-packets" => {

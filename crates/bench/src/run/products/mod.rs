@@ -359,6 +359,7 @@ fn after(text: &str, prefix: &str, until: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::PLAIN_WEIR;
 
     pub(super) fn service(virtual_servers: u16, members: u16, workers: usize) -> Service {
         let addresses = |net: u8, count: u16| -> Vec<SocketAddr> {
@@ -498,7 +499,12 @@ mod tests {
                 seen.push(text);
             }
             seen.dedup();
-            let expected = if definition.name == "haproxy" { 3 } else { 4 };
+            // Packets are weir's alone, and datagrams not HAProxy's.
+            let expected = match definition.name {
+                WEIR | PLAIN_WEIR => 5,
+                "haproxy" => 3,
+                _ => 4,
+            };
             assert_eq!(seen.len(), expected, "{}", definition.name);
         }
     }
