@@ -6,8 +6,9 @@ pub const READ_BUFFER_BYTES: usize = 64 * 1024;
 pub const SCRATCH_BYTES: usize = 2 * READ_BUFFER_BYTES;
 /// Reads of one socket in a row, before others get their turn.
 pub const READS_IN_A_ROW_MAX: u32 = 4;
-/// Bytes that a pipe is to have room for, of whole pages: a segment of a network takes a page's place, so fewer fit in.
-pub const PIPE_BYTES: usize = 1024 * 1024;
+/// Bytes that a pipe is to have room for, the best first, of whole pages: a segment of a network takes a page's place, so
+/// fewer fit in.
+pub const PIPE_SIZES: [usize; 3] = [1024 * 1024, 512 * 1024, 256 * 1024];
 /// Bytes that are put into a pipe at once, and so the most that waits in one.
 pub const FILL_BYTES_MAX: usize = 512 * 1024;
 /// A pipe with less room is not worth its calls: what a kernel gives to a user who has many.

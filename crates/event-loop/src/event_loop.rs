@@ -50,8 +50,6 @@ pub struct EventLoop {
     pub(crate) due_tokens: Vec<Token>,
     /// Turns so far.
     pub(crate) turns: u64,
-    /// The listener from which a connection was last accepted, and in which turn.
-    pub(crate) accepted: Option<(Token, u64)>,
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
     /// What datagrams need, once there is a socket of them.
@@ -85,7 +83,6 @@ impl EventLoop {
             due: Vec::new(),
             due_tokens: Vec::new(),
             turns: 0,
-            accepted: None,
             stopping: false,
             is_precise: false,
             datagrams: None,

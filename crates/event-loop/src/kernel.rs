@@ -13,7 +13,7 @@ use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 use rustix::pipe::{self, PipeFlags, SpliceFlags};
 use weir_core::datagram::Train;
 
-use crate::bounds::{FILL_BYTES_MAX, PIPE_BYTES, PIPE_BYTES_MIN, READ_BUFFER_BYTES};
+use crate::bounds::{FILL_BYTES_MAX, PIPE_BYTES_MIN, PIPE_SIZES, READ_BUFFER_BYTES};
 use crate::datagrams::{self, Inbox, Outgoing};
 #[cfg(feature = "simulation")]
 use crate::memory;
@@ -113,9 +113,12 @@ impl Kernel {
         match self {
             Self::Linux(_) => {
                 let (read, write) = pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                // A user without privilege may have so much memory in pipes; then it stays as small as it is.
-                let sized = pipe::fcntl_setpipe_size(&write, PIPE_BYTES);
-                let bytes = sized.or_else(|_| pipe::fcntl_getpipe_size(&write))?;
+                // A user without privilege may have so much memory in pipes, and pipes may be so large. Then a smaller one
+                // does, or it stays as it is.
+                let sized = PIPE_SIZES
+                    .iter()
+                    .find_map(|bytes| pipe::fcntl_setpipe_size(&write, *bytes).ok());
+                let bytes = sized.map_or_else(|| pipe::fcntl_getpipe_size(&write), Ok)?;
                 if bytes < PIPE_BYTES_MIN {
                     return Err(Errno::NOMEM);
                 }
@@ -239,6 +242,15 @@ impl Descriptor {
             Self::Socket(socket) => datagrams::forget_errors(socket.as_fd()),
             #[cfg(feature = "simulation")]
             Self::Memory(_) => {}
+        }
+    }
+
+    /// See [`datagrams::took_too_long`].
+    pub(crate) fn took_too_long(&self) -> bool {
+        match self {
+            Self::Socket(socket) => datagrams::took_too_long(socket.as_fd()),
+            #[cfg(feature = "simulation")]
+            Self::Memory(_) => false,
         }
     }
 

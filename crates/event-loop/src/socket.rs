@@ -75,7 +75,7 @@ pub struct Socket {
     pub secure: Option<Box<Secure>>,
     /// What comes may go straight to another socket.
     pub straight: Option<Box<Straight>>,
-    /// Bytes that the kernel took so far.
+    /// Bytes that the kernel took so far; of a listener, the turn after the one in which a connection was last accepted.
     pub sent_bytes: u64,
     /// Those of them that the peer had acknowledged when it was last looked at.
     pub taken_bytes: u64,

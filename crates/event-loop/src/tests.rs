@@ -173,6 +173,25 @@ fn a_lone_connection_is_accepted_without_a_look_for_others_and_many_are_taken_at
     }
 }
 
+/// Neither of two busy listeners makes the other wait for a turn with each connection.
+#[test]
+fn two_busy_listeners_are_both_emptied_at_once() {
+    let mut io = EventLoop::new().unwrap();
+    let addresses = [(), ()].map(|()| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        io.add_listener(OwnedFd::from(listener).into(), Owner::Listener(ZERO)).unwrap();
+        address
+    });
+    let peers =
+        addresses.into_iter().flat_map(|to| (0..20).map(move |_| TcpStream::connect(to).unwrap()));
+    let _peers: Vec<_> = peers.collect();
+    let mut handler = Accepting { of_turns: Vec::new(), of_this: 0, wanted: 40 };
+    io.run(&mut handler).unwrap();
+    assert_eq!(handler.of_turns, [2, 38]);
+}
+
 #[test]
 fn clients_leave_room_for_members_and_both_for_listeners() {
     for (limit, accept_below, connect_below) in [

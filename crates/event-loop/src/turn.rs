@@ -185,8 +185,8 @@ impl EventLoop {
         };
         // To be told that nobody else waits costs as much as to accept somebody. So others are looked for only where the
         // turn before has accepted, too: connections come faster than turns then.
-        let is_busy = self.accepted == Some((token, self.turns - 1));
-        self.accepted = Some((token, self.turns));
+        let turn = self.turns;
+        let is_busy = self.sockets.get(token).is_some_and(|socket| socket.sent_bytes == turn);
         for _ in 0..if is_busy { ACCEPTS_IN_A_ROW_MAX } else { 1 } {
             let Some(socket) = self.sockets.get(token).filter(|socket| !socket.paused) else {
                 return;
@@ -196,7 +196,10 @@ impl EventLoop {
                 return self.rest(handler, token, listener, Errno::MFILE);
             }
             match fd.accept() {
-                Ok((stream, peer)) => handler.accepted(self, listener, stream, peer),
+                Ok((stream, peer)) => {
+                    socket.sent_bytes = turn + 1;
+                    handler.accepted(self, listener, stream, peer);
+                }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
                 Err(error) => return self.rest(handler, token, listener, error),

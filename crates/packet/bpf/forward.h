@@ -202,6 +202,14 @@ INLINE void follow(const struct packet *packet, struct flow *flow)
 {
 	__s32 ahead = packet->sent - flow->sent;
 
+	/* A new connection between the same ends: its numbers have nothing to do with those of the one before. */
+	if (packet->tcp_flags & TCP_SYN) {
+		flow->sent = packet->sent;
+		flow->state = 0;
+		if (packet->tcp_flags & TCP_ACK)
+			flow->acknowledged = packet->acknowledged;
+		return;
+	}
 	if (packet->tcp_flags & TCP_RST) {
 		if (is_expected_reset(packet, flow))
 			flow->state |= STATE_RST;

@@ -43,6 +43,9 @@ INLINE long too_big(const struct packet *packet, __u32 mtu)
 	/* Of a fragment its first is enough (RFC 1122, 3.2.2). */
 	if (packet->fragment == FRAGMENT_LATER)
 		return end_with(packet, TOO_BIG);
+	/* The second program answers where this one cannot. */
+	if (!packet->is_skb && !can_send(packet->port_device))
+		return end_with(packet, OTHER_DEVICE);
 	int reason = answer_too_big(packet, mtu);
 
 	if (reason != OK)
@@ -103,7 +106,8 @@ INLINE long handle(struct packet *packet)
 	packet->now_ns = bpf_ktime_get_coarse_ns();
 	if (packet->is_icmp_error)
 		return handle_error(packet, &plan);
-	if (plan.settings->flags & HAS_COOKIES && !packet->is_skb && packet->key.protocol == IPPROTO_TCP && is_syn(packet)) {
+	if (plan.settings->flags & HAS_COOKIES && !packet->is_skb && packet->key.protocol == IPPROTO_TCP && is_syn(packet) &&
+	    can_send(packet->port_device)) {
 		reason = answer_syn(packet, &plan);
 		if (reason == OK) {
 			count(SYN_COOKIE);

@@ -109,6 +109,58 @@ pub(crate) fn forget_errors(fd: BorrowedFd<'_>) {
     }
 }
 
+/// ICMP, type 11 (RFC 792) and of version 6, type 3 (RFC 4443).
+const TIME_EXCEEDED: [(u8, u8); 2] = [(libc::SO_EE_ORIGIN_ICMP, 11), (libc::SO_EE_ORIGIN_ICMP6, 3)];
+
+/// Reads the errors of a socket: whether those that say that its host is not reached say only that a packet took too long,
+/// or did not come as a whole. The kernel has one number for both.
+pub(crate) fn took_too_long(fd: BorrowedFd<'_>) -> bool {
+    let (mut is_late, mut is_away) = (false, false);
+    for _ in 0..ERRORS_AT_ONCE_MAX {
+        let mut control: Control = [0; 12];
+        let mut header = no_message().msg_hdr;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of::<Control>() as _;
+        let flags = (libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) as _;
+        // SAFETY: the header lives, and points to room of its own for what stands beside the bytes.
+        let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, flags) };
+        if received < 0 {
+            break;
+        }
+        for told in told_errors(&header) {
+            if TIME_EXCEEDED.contains(&(told.ee_origin, told.ee_type)) {
+                is_late = true;
+            } else if told.ee_errno == libc::EHOSTUNREACH as u32 {
+                is_away = true;
+            }
+        }
+    }
+    is_late && !is_away
+}
+
+/// What a message of the error queue tells.
+fn told_errors(header: &msghdr) -> Vec<libc::sock_extended_err> {
+    let mut told = Vec::new();
+    // SAFETY: the kernel has filled the room that the header points to, and said how much of it.
+    let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
+    while !message.is_null() {
+        // SAFETY: it lies within that room, as the last call has looked.
+        let (level, kind, length) =
+            unsafe { ((*message).cmsg_level, (*message).cmsg_type, (*message).cmsg_len as usize) };
+        // SAFETY: arithmetic alone.
+        let wanted = unsafe { libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as u32) };
+        let is_error = (level, kind) == (libc::SOL_IP, libc::IP_RECVERR)
+            || (level, kind) == (libc::SOL_IPV6, libc::IPV6_RECVERR);
+        if is_error && length >= wanted as usize {
+            // SAFETY: so many bytes of it are there, in whatever alignment.
+            told.push(unsafe { ptr::read_unaligned(libc::CMSG_DATA(message).cast()) });
+        }
+        // SAFETY: as above.
+        message = unsafe { libc::CMSG_NXTHDR(header, message) };
+    }
+    told
+}
+
 /// Sends a batch: on a connected socket without names. How many messages were taken.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,

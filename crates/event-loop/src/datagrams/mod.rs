@@ -24,7 +24,7 @@ use crate::sockets::Source;
 use crate::token::{Owner, Token};
 
 pub(crate) use inbox::Inbox;
-pub(crate) use messages::{UDP_GRO, forget_errors, receive, send};
+pub(crate) use messages::{UDP_GRO, forget_errors, receive, send, took_too_long};
 pub(crate) use outbox::{Outbox, Outgoing};
 
 /// Messages that are read of a listener at once, or sent to one.
@@ -88,6 +88,7 @@ impl<'a> Datagrams<'a> {
         let lost = match fd.send_train(train) {
             Ok(()) => return Ok(()),
             Err(Errno::MSGSIZE) => send_again(fd, train)?,
+            Err(Errno::HOSTUNREACH) if fd.took_too_long() => send_again(fd, train)?,
             Err(error) if is_unreachable(error) => return Err(error),
             Err(_) => train.count() as u64,
         };
@@ -208,7 +209,7 @@ fn is_unreachable(error: Errno) -> bool {
     )
 }
 
-/// Something was too long. If a router has said so, it was sent before, and the kernel knows by now how much a packet may
+/// Something was too long, or on its way for too long. If a router has said so, it was sent before, and the kernel knows by now how much a packet may
 /// have: then this train goes. How many datagrams were lost.
 fn send_again(fd: &Descriptor, train: Train<'_>) -> Result<u64, Errno> {
     fd.forget_errors();
@@ -308,6 +309,7 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
             }
             // A listener has no member: the error is of an answer that some client does not take any more.
             Err(_) if is_listener => {}
+            Err(Errno::HOSTUNREACH) if fd.took_too_long() => lost += 1,
             Err(error) if is_unreachable(error) => {
                 handler.datagrams_failed(io, owner, error);
                 break;
