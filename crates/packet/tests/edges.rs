@@ -83,6 +83,42 @@ fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
     });
 }
 
+/// A client has taken a port again of whose last connection no end was seen. Its numbers are lower than those.
+#[test]
+fn a_connection_that_takes_an_old_one_s_ports_ends_by_its_own_numbers() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        let up = |flags| Packet::tcp("198.51.100.7", 4001, "192.0.2.1", 80, flags);
+        let down = |flags| Packet::tcp("10.0.2.10", 80, "198.51.100.7", 4001, flags);
+        // Of the first connection its client alone has ended.
+        let (first, second) = ((0x7000_0000, 0x6000_0000), (0x1000, 0x2000));
+        for (client, member) in [first, second] {
+            let mut send = |device: &str, bytes: Vec<u8>| {
+                assert_eq!(bed.run(device, &bytes).0, bed.redirect(), "{:?}", bed.counted());
+            };
+            send("in0", segment(up(SYN), client, 0));
+            send("out0", segment(down(SYN | ACK), member, client + 1));
+            send("in0", segment(up(ACK), client + 1, member + 1));
+            if (client, member) == first {
+                send("in0", segment(up(FIN | ACK), client + 1, member + 1));
+                continue;
+            }
+            let filter = weir_packet::FlowFilter { flows_max: 9, ..Default::default() };
+            send("out0", segment(down(FIN | ACK), member + 1, client + 1));
+            // The client's end was the former connection's.
+            let state = bed.path.get().flows(&filter).unwrap()[0].state;
+            assert_eq!(state, weir_packet::FlowState::Open);
+            let bytes = segment(up(FIN | ACK), client + 1, member + 2);
+            assert_eq!(bed.run("in0", &bytes).0, bed.redirect());
+            let state = bed.path.get().flows(&filter).unwrap()[0].state;
+            assert_eq!(state, weir_packet::FlowState::Closing);
+        }
+    });
+}
+
 #[test]
 fn frames_for_other_hardware_are_left_alone() {
     if !is_possible() {
