@@ -7,7 +7,8 @@
 //! switched on at the interfaces that packets come by (`net.ipv4.ip_forward`, `net.ipv6.conf.all.forwarding`). What it changes of the
 //! host: programs at the interfaces that are named, and files under the folder of pins.
 //!
-//! What only XDP does: tags of VLANs are changed, SYNs get cookies. Devices that are not attached by XDP get their packets by tcx. Members on this host itself are not reached.
+//! What only XDP does: tags of VLANs are changed, SYNs get cookies. Devices that are not attached by XDP get their packets by tcx.
+//! Members on this host itself are not reached.
 
 mod apply;
 mod attach;

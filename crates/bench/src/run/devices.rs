@@ -101,7 +101,7 @@ impl Device {
     }
 }
 
-/// Devices whose packets are worked on by some cores; they are as before when it is dropped.
+/// Devices whose packets are worked on by some cores; nothing is steered any more when it is dropped.
 #[derive(Debug)]
 pub struct SteeredDevices(Vec<Device>);
 
@@ -113,9 +113,9 @@ impl SteeredDevices {
     ) -> Result<Self, String> {
         let mut made = Self(Vec::new());
         for (role, name, cores) in devices {
-            let device = Device { prefix: namespaces.prefix(*role), name };
+            made.0.push(Device { prefix: namespaces.prefix(*role), name });
+            let Some(device) = made.0.last() else { continue };
             device.steer(cores)?;
-            made.0.push(device);
         }
         Ok(made)
     }

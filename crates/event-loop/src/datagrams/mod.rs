@@ -209,8 +209,8 @@ fn is_unreachable(error: Errno) -> bool {
     )
 }
 
-/// Something was too long, or on its way for too long. If a router has said so, it was sent before, and the kernel knows by now how much a packet may
-/// have: then this train goes. How many datagrams were lost.
+/// Something was too long, or on its way for too long. If a router has said so, it was sent before, and the kernel knows by now
+/// how much a packet may have: then this train goes. How many datagrams were lost.
 fn send_again(fd: &Descriptor, train: Train<'_>) -> Result<u64, Errno> {
     fd.forget_errors();
     match fd.send_train(train) {
