@@ -288,4 +288,11 @@ pub struct Cost {
     /// The scheduler's account of the origin, which shares the load's cores; absent in runs of earlier weirs.
     #[serde(default)]
     pub origin_s: Option<f64>,
+    /// Time in which the cores of load and origin were busy, softirq included; absent in runs of earlier weirs.
+    #[serde(default)]
+    pub load_busy_s: Option<f64>,
+    /// Busy time of all cores per transaction with clients and servers joined directly, measured right before; only in
+    /// tests of products that are no process.
+    #[serde(default)]
+    pub direct_s_per_request: Option<f64>,
 }

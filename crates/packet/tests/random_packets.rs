@@ -1,4 +1,4 @@
-//! Random packets against a model, Scapy's opinion of their checksums, and what a packet costs.
+//! Random packets against a model, and Scapy's opinion of their checksums.
 
 mod support;
 
@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use support::bed::*;
 use support::is_possible;
 use support::packet::{Carried, Packet};
+use weir_packet::Rung;
 use weir_packet::plan::*;
-use weir_packet::{Rung, TrialOptions};
 use weir_testing::Random;
 
 /// One flow's fields, by chance.
@@ -194,48 +194,4 @@ fn checksums_are_as_scapy_computes_them() {
     writing.join().expect("no panic").expect("written");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(text.trim(), "wrong 0");
-}
-
-/// `cargo test -p weir-packet --test random_packets --release -- --ignored --nocapture`: nanoseconds per packet, on this machine.
-#[test]
-#[ignore = "it measures; it asserts nothing"]
-fn nanoseconds_per_packet() {
-    if !is_possible() {
-        return;
-    }
-    let mut snat =
-        with_member(server("snat", Protocol::Tcp, "192.0.2.3:80"), "10.0.2.10", Some(8080));
-    snat.source = source_addresses("10.0.2.1", 20_000, 40_000);
-    let plan = plan(vec![
-        with_member(server("tcp4", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(8080)),
-        snat,
-        with_member(server("tcp6", Protocol::Tcp, "[2001:db8::1]:80"), "fd00:2::10", Some(8080)),
-    ]);
-    on_both(&plan, |bed| {
-        for (name, first) in [
-            ("IPv4", Packet::tcp("198.51.100.7", 4001, "192.0.2.1", 80, SYN)),
-            ("IPv4, source translated", Packet::tcp("198.51.100.7", 4001, "192.0.2.3", 80, SYN)),
-            ("IPv6", Packet::tcp("2001:db8:9::7", 4001, "2001:db8::1", 80, SYN)),
-            ("not ours", Packet::tcp("198.51.100.7", 4001, "192.0.2.9", 80, SYN)),
-        ] {
-            let mut packet = Packet { hardware: ADC_IN, ..first };
-            bed.run("in0", &packet.bytes());
-            if let Carried::Tcp { flags, .. } = &mut packet.carried {
-                *flags = ACK;
-            }
-            packet.ttl = 255;
-            // A trial runs on what the one before has made of the packet: only the first is translated, so each is a call of its own,
-            // unless the packet comes back as it was.
-            let options = TrialOptions {
-                rung: bed.rung,
-                packet: &packet.bytes(),
-                interface: "in0",
-                repeat: 1,
-            };
-            let mut times: Vec<_> =
-                (0..20_000).map(|_| bed.path.get().trial(&options).unwrap().time).collect();
-            times.sort();
-            println!("{} {name}: {} ns", bed.rung.name(), times[times.len() / 2].as_nanos());
-        }
-    });
 }

@@ -1,5 +1,6 @@
 //! Virtual servers of `type: fast_l4`: the running program, with the kernel's own TCP at both ends.
 
+mod iperf;
 mod keys;
 mod ladder;
 mod lifetime;

@@ -42,6 +42,8 @@ pub enum Figure {
     PacketRate,
     /// Busy time of the product's cores per packet that arrived.
     CpuPerPacket,
+    /// What a transaction costs all cores more than one between clients and servers that are joined directly.
+    AddedCpuPerRequest,
     /// Instructions in user space per transaction.
     InstructionsPerRequest,
     /// System calls per transaction.
@@ -65,7 +67,7 @@ pub enum Better {
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Rate,
         Self::Goodput,
         Self::LatencyP50,
@@ -86,6 +88,7 @@ impl Figure {
         Self::Lost,
         Self::PacketRate,
         Self::CpuPerPacket,
+        Self::AddedCpuPerRequest,
     ];
 
     /// What a chart or a table calls it.
@@ -111,6 +114,7 @@ impl Figure {
             Self::Lost => "lost answers",
             Self::PacketRate => "packets per second",
             Self::CpuPerPacket => "CPU per packet, core busy",
+            Self::AddedCpuPerRequest => "CPU per request, added to the direct way",
         }
     }
 
@@ -120,7 +124,7 @@ impl Figure {
             Self::Rate | Self::RequestsPerCpuSecond | Self::HandshakesPerCpuSecond => "1/s",
             Self::Goodput => "Gbit/s",
             Self::LatencyP50 | Self::LatencyP99 => "ms",
-            Self::CpuPerRequest | Self::OwnCpuPerRequest => "µs",
+            Self::CpuPerRequest | Self::OwnCpuPerRequest | Self::AddedCpuPerRequest => "µs",
             Self::CpuPerGigabyte => "ms/GB",
             Self::CoreBusy | Self::Lost => "%",
             Self::PacketRate => "Mpkt/s",
@@ -200,6 +204,10 @@ impl Figure {
             }
             Self::PacketRate => Some(load.requests_per_second / 1e6),
             Self::CpuPerPacket => divided(cost.busy_s * 1e9, requests),
+            Self::AddedCpuPerRequest => {
+                let all = per_request(cost.busy_s + cost.load_busy_s?)?;
+                Some(all - cost.direct_s_per_request? * 1e6)
+            }
             Self::Memory => Some(cost.resident_bytes as f64 / (1024.0 * 1024.0)),
             Self::InstructionsPerRequest => point.counts.instructions?.per_request(),
             Self::SystemCallsPerRequest => point.counts.system_calls?.per_request(),
@@ -254,6 +262,9 @@ mod tests {
         check(&point, Figure::RequestsPerJoule, 10.0);
         check(&point, Figure::CoreBusy, 50.0);
         check(&point, Figure::Goodput, 0.8);
+        // All cores took 10,000 µs for each, and 7,000 without a product.
+        (point.cost.load_busy_s, point.cost.direct_s_per_request) = (Some(1.5), Some(0.007));
+        check(&point, Figure::AddedCpuPerRequest, 3_000.0);
         // What an earlier weir wrote has everything that was begun, and the wait for it.
         point.load.window = None;
         point.load.elapsed_s = 3.0;

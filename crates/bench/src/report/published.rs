@@ -66,12 +66,12 @@ fn estimate(report: &Report, test: &TestReport) -> Option<String> {
         }
         "fast-l4" => {
             let shape = FAST_SHAPES.last()?;
-            let us = own_at(Figure::CpuPerRequest, FAST_SHAPES.len() - 1)?;
+            let us = own_at(Figure::AddedCpuPerRequest, FAST_SHAPES.len() - 1)?;
             let bits = shape.bytes * 8;
             Some(format!(
                 "Estimate for a core behind a physical device: weir takes {} µs of CPU for a connection of 512 KB; \
-                 {bits} bit / {} µs = {} Gbit/s. The virtual links of this run hand over up to 64 KB at once, and need \
-                 interrupts between cores that a device does not: not a measurement.",
+                 {bits} bit / {} µs = {} Gbit/s. The virtual links of this run hand over up to 64 KB at once, and have no \
+                 driver and no interrupts of a device: not a measurement.",
                 text::number(us),
                 text::number(us),
                 text::number(bits as f64 / us / 1e3),

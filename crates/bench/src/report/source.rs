@@ -189,7 +189,7 @@ fn check_points(test: &TestRecord, products: &HashSet<&str>) -> Result<(), Findi
 }
 
 /// The numbers that cannot be negative. `busy_s` can: it has the resting share taken off.
-fn numbers(point: &Point) -> [(&'static str, f64); 9] {
+fn numbers(point: &Point) -> [(&'static str, f64); 11] {
     [
         ("at", point.at),
         ("load.requests_per_second", point.load.requests_per_second),
@@ -200,6 +200,8 @@ fn numbers(point: &Point) -> [(&'static str, f64); 9] {
         ("cost.process_s", point.cost.process_s),
         ("cost.joules", point.cost.joules.unwrap_or(0.0)),
         ("cost.origin_s", point.cost.origin_s.unwrap_or(0.0)),
+        ("cost.load_busy_s", point.cost.load_busy_s.unwrap_or(0.0)),
+        ("cost.direct_s_per_request", point.cost.direct_s_per_request.unwrap_or(0.0)),
     ]
 }
 

@@ -253,6 +253,8 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             resident_bytes: (24 << 20) + (at.min(2e5) as u64) * (growth as u64 * 400),
             joules: None,
             origin_s: Some(requests as f64 * 7e-6),
+            load_busy_s: Some(requests as f64 * 12e-6),
+            direct_s_per_request: None,
         },
         counts: counts(test.name, product, at, cost_us),
     }

@@ -170,7 +170,9 @@ pub fn axis_unit(figure: Figure) -> &'static str {
         Figure::ResponseBytes => "bytes per response",
         Figure::RequestsPerJoule => "requests per joule",
         Figure::CoreBusy => "% of the product's cores",
-        Figure::CpuPerRequest | Figure::OwnCpuPerRequest => "µs per request",
+        Figure::CpuPerRequest | Figure::OwnCpuPerRequest | Figure::AddedCpuPerRequest => {
+            "µs per request"
+        }
         Figure::CpuPerGigabyte => "ms per GB",
         Figure::Lost => "% of the queries",
         Figure::PacketRate => "million packets/s",

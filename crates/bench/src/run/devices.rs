@@ -1,8 +1,7 @@
 //! Network devices of the namespaces: which core does the kernel's work on what they receive.
 //!
-//! The kernel does its work on a packet of a virtual link on the core of whoever has sent it. It is done on the core where it
-//! belongs, as with a physical device, by a thread of the device's own (threaded NAPI, for frames of XDP) or by receive packet
-//! steering (for whatever sockets have sent, which takes no NAPI).
+//! The kernel does its work on a packet of a virtual link on the core of whoever has sent it. A thread of the device's own
+//! (threaded NAPI) does it on the core where it belongs, as with a physical device.
 
 use std::ffi::OsString;
 use std::fs;
@@ -77,14 +76,6 @@ impl Device {
         self.run(&["sh", "-c", &line])
     }
 
-    fn steer(&self, cores: &[usize]) -> Result<(), String> {
-        let (mask, name) = (mask(cores), self.name);
-        let line = format!(
-            "for queue in /sys/class/net/{name}/queues/rx-*; do echo {mask} > $queue/rps_cpus || exit; done"
-        );
-        self.run(&["sh", "-c", &line])
-    }
-
     /// Gives it a thread on these cores; the thread.
     fn threaded(&self, cores: &[usize]) -> Result<u32, String> {
         let name = self.name;
@@ -99,44 +90,6 @@ impl Device {
             .map_err(|error| format!("the kernel's thread for {name} cannot be moved: {error}"))?;
         Ok(thread)
     }
-}
-
-/// Devices whose packets are worked on by some cores; nothing is steered any more when it is dropped.
-#[derive(Debug)]
-pub struct SteeredDevices(Vec<Device>);
-
-impl SteeredDevices {
-    /// Leads what each of these devices receives to its cores.
-    pub fn make(
-        namespaces: &Namespaces,
-        devices: &[(Role, &'static str, &[usize])],
-    ) -> Result<Self, String> {
-        let mut made = Self(Vec::new());
-        for (role, name, cores) in devices {
-            made.0.push(Device { prefix: namespaces.prefix(*role), name });
-            let Some(device) = made.0.last() else { continue };
-            device.steer(cores)?;
-        }
-        Ok(made)
-    }
-}
-
-impl Drop for SteeredDevices {
-    fn drop(&mut self) {
-        for device in &self.0 {
-            let _ = device.steer(&[]);
-        }
-    }
-}
-
-/// Cores as the kernel reads them: groups of 32 bits, the highest first.
-fn mask(cores: &[usize]) -> String {
-    let groups = cores.iter().max().map_or(1, |last| last / 32 + 1);
-    let group = |group: usize| {
-        let bits = cores.iter().filter(|core| *core / 32 == group).map(|core| 1_u32 << (core % 32));
-        format!("{:08x}", bits.fold(0, |all, bit| all | bit))
-    };
-    (0..groups).rev().map(group).collect::<Vec<_>>().join(",")
 }
 
 /// Runs a command in a namespace.
@@ -164,18 +117,4 @@ fn kernel_threads(device: &str) -> Vec<u32> {
         fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.starts_with(&prefix))
     };
     ids.filter(is_its).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_of_cores() {
-        let check = |cores: &[usize], expected| assert_eq!(mask(cores), expected, "{cores:?}");
-        check(&[], "00000000");
-        check(&[0], "00000001");
-        check(&[1, 31], "80000002");
-        check(&[0, 33], "00000002,00000001");
-    }
 }

@@ -385,7 +385,9 @@ impl Budget {
     fn round_s(&self, pace: &Pace, at: f64, takers: usize) -> f64 {
         let opening_s =
             if self.test == "basic-l7" { at / pace.connections_per_second } else { 0.0 };
-        let measuring_s = (self.warm_up_ms + self.measure_ms) as f64 / 1e3;
+        // The direct way is measured with each product.
+        let measurements = if self.test == "fast-l4" { 2.0 } else { 1.0 };
+        let measuring_s = measurements * (self.warm_up_ms + self.measure_ms) as f64 / 1e3;
         let one = measuring_s + AROUND_MEASUREMENT_S + opening_s * (1.0 + CLOSING_SHARE);
         takers as f64 * (one + pace.resting_ms as f64 / 1e3)
     }

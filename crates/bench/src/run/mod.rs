@@ -10,6 +10,7 @@ mod certificates;
 mod cookies;
 mod counters;
 mod devices;
+mod direct;
 mod energy;
 mod error;
 mod extent;

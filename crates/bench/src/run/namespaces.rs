@@ -5,6 +5,8 @@
 //!          + sources             + virtual servers                  + servers
 //! ```
 //!
+//! Client and origin are joined directly, too: what asks for a server's own address meets no product.
+//!
 //! The addresses are those that RFC 2544 keeps for benchmarks.
 
 use std::ffi::OsString;
@@ -141,8 +143,13 @@ impl Namespaces {
         product += &addresses(PRODUCT_FIRST, sizes.virtual_servers, 32, "clients");
         product += "link set lo up\nlink set clients up\nlink set servers up\n";
         let end = "link set lo up\nlink set product up\n";
-        let client = addresses(CLIENT_FIRST, sizes.sources.max(1), 18, "product") + end;
-        let origin = addresses(ORIGIN_FIRST, sizes.servers.max(1), 18, "product") + end;
+        let client = addresses(CLIENT_FIRST, sizes.sources.max(1), 18, "product")
+            + end
+            + &pair("direct", "direct", Role::Origin)
+            + "link set direct up\nroute add 198.18.64.0/18 dev direct\n";
+        let origin = addresses(ORIGIN_FIRST, sizes.servers.max(1), 18, "product")
+            + end
+            + "link set direct up\nroute add 198.18.0.0/18 dev direct\n";
         [(Role::Product, product), (Role::Client, client), (Role::Origin, origin)]
     }
 
@@ -255,6 +262,7 @@ mod tests {
         assert!(client.contains("addr add 198.18.0.3/18 dev product\n"), "{client}");
         assert!(origin.contains("addr add 198.18.64.5/18 dev product\n"), "{origin}");
         assert!(!origin.contains("198.18.64.6"), "{origin}");
+        assert!(client.contains("peer name direct netns weir-bench-7-origin\n"), "{client}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::accounting::{Spent, watch};
 use super::bed::Bed;
 use super::certificates::Certificates;
 use super::cookies;
+use super::direct::Direct;
 use super::energy;
 use super::extent::{Budget, Extent, Pace};
 use super::idle;
@@ -164,6 +165,7 @@ impl<'a> Session<'a> {
             test,
             scene: scene.name.into(),
             object_bytes: scene.object_bytes,
+            is_beside_direct: scene.layer == Layer::Packets,
             dead: Vec::new(),
             rested: Rested::default(),
         };
@@ -270,6 +272,8 @@ pub struct Live<'s, 'a> {
     scene: String,
     /// What the products' buffers are fitted to.
     object_bytes: u64,
+    /// Whether the direct way is measured before each product.
+    is_beside_direct: bool,
     /// Who cannot go on with this test, and why.
     dead: Vec<(String, String)>,
     /// What the product's cores did whenever they were left alone: the longer it was watched, the finer.
@@ -559,10 +563,14 @@ impl Stage for Live<'_, '_> {
             self.session.wait_until_quiet(SETTLING_LOOK, SETTLING_TIMEOUT, SETTLED_SHARE_MAX)?;
         }
         let index = self.runners.iter().position(|runner| runner.found.name() == product);
-        match index {
-            Some(index) => self.sample(index, workload, resting_share),
-            None => Err(Failure::Unable("it does not take part".into())),
+        let index = index.ok_or_else(|| Failure::Unable("it does not take part".into()))?;
+        if !self.is_beside_direct {
+            return self.sample(index, workload, resting_share);
         }
+        let direct = Direct::measure(self.session, workload, resting_share)?;
+        let mut sample = self.sample(index, workload, resting_share)?;
+        direct.stand_beside(&mut sample);
+        Ok(sample)
     }
 
     fn may_repeat(&self) -> bool {

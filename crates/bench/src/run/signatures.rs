@@ -93,6 +93,8 @@ impl Signed {
                 resident_bytes: 0,
                 joules: None,
                 origin_s: None,
+                load_busy_s: None,
+                direct_s_per_request: None,
             },
             counts: Counts::default(),
         }

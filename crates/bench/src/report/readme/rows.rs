@@ -20,9 +20,9 @@ const fn row(label: &'static str, test: &'static str, figure: Figure, at: f64) -
 }
 
 use Figure::{
-    CpuPerGigabyte, CpuPerRequest, Goodput, HandshakesPerCpuSecond, InstructionsPerRequest,
-    LatencyP99, MemoryPerConnection, Rate, RequestsPerCpuSecond, ResponseBytes,
-    SystemCallsPerRequest,
+    AddedCpuPerRequest, CpuPerGigabyte, CpuPerPacket, CpuPerRequest, Goodput,
+    HandshakesPerCpuSecond, InstructionsPerRequest, LatencyP99, MemoryPerConnection, Rate,
+    RequestsPerCpuSecond, ResponseBytes, SystemCallsPerRequest,
 };
 
 const VOLUME_BYTES: f64 = 30.0 * 1024.0;
@@ -115,6 +115,17 @@ pub const ROWS: &[Row] = &[
         CpuPerRequest,
         1.0,
     ),
+    row("L4: CPU per connection of 128 B, relayed", "l4-connections", CpuPerRequest, 0.0),
+    row("L4: CPU per gigabyte, 128 KB objects, relayed", "l4-throughput", CpuPerGigabyte, 0.0),
+    row("L4: CPU per gigabyte, 512 KB a connection, relayed", "l4-512k", CpuPerGigabyte, 0.0),
+    row("L4: CPU per connection of 128 B, by packets", "fast-l4", AddedCpuPerRequest, 0.0),
+    row("L4: CPU per object of 128 KB, by packets", "fast-l4", AddedCpuPerRequest, 1.0),
+    row("L4: CPU per connection of 512 KB, by packets", "fast-l4", AddedCpuPerRequest, 2.0),
+    row("UDP: CPU per query, each from a port of its own", "udp-queries", CpuPerRequest, 0.0),
+    row("UDP: CPU per query of 64 flows", "udp-queries", CpuPerRequest, 1.0),
+    row("packets of 65,536 flows: CPU per packet, XDP", "l4-packets", CpuPerPacket, 0.0),
+    row("packets of 1,048,576 flows: CPU per packet, XDP", "l4-packets", CpuPerPacket, 1.0),
+    row("packets of 65,536 flows: CPU per packet, tcx", "l4-packets", CpuPerPacket, 2.0),
     row("user instructions per request", "instructions", InstructionsPerRequest, 0.0),
     row("user instructions per request: 10,000 rules", "growth", InstructionsPerRequest, 7.0),
     row("system calls per request, one at a time", "system-calls", SystemCallsPerRequest, 1.0),

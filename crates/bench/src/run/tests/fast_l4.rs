@@ -3,7 +3,7 @@
 use super::{plain_scene, workload};
 use crate::catalogue::{FAST_CASES, FAST_SHAPES};
 use crate::record::TestRecord;
-use crate::run::devices::{DEVICE, FROM_CLIENTS, SteeredDevices, TO_SERVERS, run_in};
+use crate::run::devices::run_in;
 use crate::run::extent::Budget;
 use crate::run::lineup::Scene;
 use crate::run::namespaces::{Namespaces, Role};
@@ -19,16 +19,12 @@ pub(super) fn run(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let users = session.users();
-    let cores = session.bed.cores.clone();
-    let devices = match devices(session.bed.namespaces(), &cores.product, &cores.load) {
-        Ok(devices) => devices,
-        Err(reason) => {
-            let names: Vec<String> =
-                session.products.iter().map(|found| found.name().to_owned()).collect();
-            names.iter().for_each(|name| omit(record, name, None, reason.clone()));
-            return Ok(());
-        }
-    };
+    if let Err(reason) = forward(session.bed.namespaces()) {
+        let names: Vec<String> =
+            session.products.iter().map(|found| found.name().to_owned()).collect();
+        names.iter().for_each(|name| omit(record, name, None, reason.clone()));
+        return Ok(());
+    }
     for &at in budget.settings {
         let shape = FAST_SHAPES[at as usize];
         let label = FAST_CASES[at as usize];
@@ -46,24 +42,12 @@ pub(super) fn run(
         let setting = live.setting(at, label.to_owned(), Judge::AnyRate, &workload);
         live.rotate(setting, budget, record)?;
     }
-    drop(devices);
     Ok(())
 }
 
-/// What each side's devices receive is worked on by its cores; forwarding is on.
-fn devices(
-    namespaces: Option<&Namespaces>,
-    product: &[usize],
-    load: &[usize],
-) -> Result<SteeredDevices, String> {
+/// The kernel of the product's namespace passes packets on.
+fn forward(namespaces: Option<&Namespaces>) -> Result<(), String> {
     let namespaces = namespaces
         .ok_or("packets need a network of their own: run as root with --network namespaces")?;
-    run_in(namespaces, Role::Product, &["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])?;
-    let all = [
-        (Role::Product, FROM_CLIENTS, product),
-        (Role::Product, TO_SERVERS, product),
-        (Role::Client, DEVICE, load),
-        (Role::Origin, DEVICE, load),
-    ];
-    SteeredDevices::make(namespaces, &all)
+    run_in(namespaces, Role::Product, &["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"])
 }
