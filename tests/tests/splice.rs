@@ -206,7 +206,7 @@ fn little_is_copied() {
     let member = serving();
     let proxy = Proxy::start(&relay(&[member.address()]));
     for number in 0..20 {
-        let order = Order { number, size: 30_000 };
+        let order = Order { number, size: 16_384 };
         let mut client = ask(&proxy, order);
         order.expect(client.stream());
     }

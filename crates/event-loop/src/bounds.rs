@@ -2,6 +2,8 @@
 
 /// Bytes read at once, and so the most that is queued for a peer that does not take them.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// The same of a tunnel before it is known that much flows: 16 KB with the head of a response, and a little.
+pub const TUNNEL_READ_BYTES: usize = 20 * 1024;
 /// What is read, behind what was kept of a secure socket: part of a record, or of a long handshake.
 pub const SCRATCH_BYTES: usize = 2 * READ_BUFFER_BYTES;
 /// Reads of one socket in a row, before others get their turn.

@@ -13,7 +13,7 @@ use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 use rustix::pipe::{self, PipeFlags, SpliceFlags};
 use weir_core::datagram::Train;
 
-use crate::bounds::{FILL_BYTES_MAX, PIPE_BYTES_MIN, PIPE_SIZES, READ_BUFFER_BYTES};
+use crate::bounds::{FILL_BYTES_MAX, PIPE_BYTES_MIN, PIPE_SIZES, TUNNEL_READ_BYTES};
 use crate::datagrams::{self, Inbox, Outgoing};
 #[cfg(feature = "simulation")]
 use crate::memory;
@@ -99,9 +99,9 @@ impl Kernel {
     pub fn bulk(&self) -> Bulk {
         match self {
             Self::Linux(_) => Bulk {
-                read_bytes: READ_BUFFER_BYTES,
+                read_bytes: TUNNEL_READ_BYTES,
                 fill_bytes_max: FILL_BYTES_MAX,
-                short_bytes: READ_BUFFER_BYTES / 4,
+                short_bytes: TUNNEL_READ_BYTES,
             },
             #[cfg(feature = "simulation")]
             Self::Memory(network) => network.bulk(),

@@ -254,7 +254,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             joules: None,
             origin_s: Some(requests as f64 * 7e-6),
             load_busy_s: Some(requests as f64 * 12e-6),
-            direct_s_per_request: None,
+            direct_s_per_request: Some(10e-6),
         },
         counts: counts(test.name, product, at, cost_us),
     }
