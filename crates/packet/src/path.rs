@@ -20,8 +20,8 @@ use crate::{
     pins,
 };
 
-/// Entries of the flow table (two per flow) that one sweep looks at.
-pub const SWEEP_ENTRIES_MAX: u32 = 262_144;
+/// Entries of the flow table (two per flow) that one part of a sweep looks at, in some 10 ms.
+pub const SWEEP_ENTRIES_MAX: u32 = 32_768;
 
 /// Flows that there may be at most.
 pub const FLOWS_MAX: u32 = 1 << 24;
@@ -276,8 +276,8 @@ impl PacketPath {
         (walk, &mut self.progress)
     }
 
-    /// Ends flows that have rested too long, and those of members that are down and of virtual servers that are gone. Call it once
-    /// a second; `now` is [`now`].
+    /// Ends flows that have rested too long, and those of members that are down and of virtual servers that are gone, in
+    /// one part of the table; the next call goes on behind it. `now` is [`now`].
     pub fn sweep(&mut self, now: Duration) -> Result<Sweep, Error> {
         let (mut walk, progress) = self.walk(now);
         let sweep = walk.sweep(progress, SWEEP_ENTRIES_MAX)?;

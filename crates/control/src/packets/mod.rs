@@ -11,6 +11,7 @@ mod host;
 mod interfaces;
 mod leftovers;
 mod lock;
+mod pace;
 mod plan;
 mod report;
 mod thread;

@@ -1,6 +1,6 @@
 //! The thread that has the packet path: it waits for maps, so that nobody else does.
 //!
-//! Every [`TICK`] it looks whether members are up or down that were not, once a second it ends flows that have rested, and
+//! Every [`TICK`] it looks whether members are up or down that were not, at its [`Pace`] it ends flows that have rested, and
 //! tells the [`Board`] what there is. Commands come over a bounded channel.
 
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use weir_packet::{
 use super::host::ThisHost;
 use super::interfaces::Interfaces;
 use super::lock::Lock;
+use super::pace::Pace;
 use super::plan::{Difference, THIS_HOST, difference, plan};
 use super::report::{Board, Report};
 use crate::events::Events;
@@ -26,8 +27,11 @@ use crate::events::Events;
 /// How often members are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often flows are looked at, and what there is is told.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// How often what there is is told, at least.
+const TELL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// One for each direction.
+const ENTRIES_PER_FLOW: u64 = 2;
 
 /// How often addresses of this host are looked up anew.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
@@ -111,9 +115,11 @@ pub(super) struct Keeper {
     report: Report,
     /// Sum of the epochs of all pools: members have changed when it has.
     epochs: u64,
-    swept_at: Instant,
-    is_sweeping: bool,
+    pace: Pace,
+    told_at: Instant,
+    /// Of the sweep that is under way: entries that were looked at, and flows that were ended.
     entries: u64,
+    ended: u64,
     /// Flows that end with weir at the last whole sweep; `None`: there was none yet.
     flows: Option<u64>,
     planned_at: Instant,
@@ -133,9 +139,10 @@ impl Keeper {
             plan: None,
             report: Report::default(),
             epochs: 0,
-            swept_at: now,
-            is_sweeping: false,
+            pace: Pace::new(now),
+            told_at: now,
             entries: 0,
+            ended: 0,
             flows: None,
             planned_at: now,
             confirmed_at: now,
@@ -147,7 +154,7 @@ impl Keeper {
     /// Does what it is asked for until it is told to end.
     pub fn run(mut self, commands: &Receiver<Command>) {
         loop {
-            match commands.recv_timeout(TICK) {
+            match commands.recv_timeout(self.rest()) {
                 Ok(Command::Stop(exit)) => return self.stop(exit),
                 Ok(command) => self.obey(command),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -157,6 +164,12 @@ impl Keeper {
                 return self.stop(Exit::Detach);
             }
         }
+    }
+
+    /// How long nothing is to be done by itself.
+    fn rest(&self) -> Duration {
+        let is_at_work = self.open.is_some() && self.table.is_some();
+        if is_at_work { TICK.min(self.pace.rests_for(Instant::now())) } else { TICK }
     }
 
     fn obey(&mut self, command: Command) {
@@ -186,8 +199,7 @@ impl Keeper {
                 self.put_in_force();
                 // Those that are there now are counted before it is said that there are none.
                 self.flows = None;
-                self.is_sweeping = false;
-                self.swept_at = Instant::now() - SWEEP_INTERVAL;
+                self.pace.begin_anew(Instant::now());
             }
             Command::Stop(_) => {}
         }
@@ -276,7 +288,7 @@ impl Keeper {
             self.put_in_force();
         }
         self.confirm_neighbours();
-        if self.is_sweeping || self.swept_at.elapsed() >= SWEEP_INTERVAL {
+        if self.open.is_some() && self.pace.is_due(Instant::now()) {
             self.sweep();
         }
         let Some(until) = self.drains_until else { return false };
@@ -330,29 +342,38 @@ impl Keeper {
 
     /// Ends flows that have rested, so many at a time that commands do not wait.
     fn sweep(&mut self) {
-        if !self.is_sweeping {
-            self.swept_at = Instant::now();
+        let began = Instant::now();
+        if self.pace.begin_part(began) {
             self.entries = 0;
+            self.ended = 0;
         }
         let Some(open) = &mut self.open else { return };
-        match open.path.sweep(weir_packet::now()) {
+        let is_last = match open.path.sweep(weir_packet::now()) {
             Ok(sweep) => {
                 self.entries += sweep.entries;
-                self.is_sweeping = !sweep.whole;
+                self.ended += sweep.ended.len() as u64;
                 if sweep.whole {
-                    let ended = sweep.ended.len() as u64;
-                    // Two entries per flow, one for each direction.
-                    self.report.flows = (self.entries / 2).saturating_sub(ended);
+                    let flows = self.entries / ENTRIES_PER_FLOW;
+                    self.report.flows = flows.saturating_sub(self.ended);
                     self.flows = Some(open.path.flows_to_members());
                 }
                 self.account(&sweep.ended);
+                sweep.whole
             }
             Err(error) => {
-                self.is_sweeping = false;
                 self.fail("cannot look at its flows", &error);
+                true
             }
-        }
-        if !self.is_sweeping {
+        };
+        self.end_part(began, is_last);
+    }
+
+    fn end_part(&mut self, began: Instant, is_last: bool) {
+        let flows = self.report.flows.max(self.entries / ENTRIES_PER_FLOW);
+        let used_share = flows as f64 / f64::from(self.report.flows_max.max(1));
+        let now = Instant::now();
+        self.pace.end_part(now, now - began, is_last, used_share);
+        if is_last || now - self.told_at >= TELL_INTERVAL {
             self.tell();
         }
     }
@@ -375,6 +396,7 @@ impl Keeper {
 
     /// Tells what there is.
     fn tell(&mut self) {
+        self.told_at = Instant::now();
         let Some(open) = &self.open else { return self.board.tell(None) };
         let read = || -> Result<_, Error> {
             Ok((open.path.server_totals()?, open.path.member_totals()?, open.path.reasons()?))
