@@ -217,17 +217,43 @@ APART int is_of_sender(const struct packet *packet, const struct flow *flow)
 	return other && (__s32)(acknowledged - bpf_ntohl(flow->acknowledged)) >= 0 && (__s32)(other->sent - acknowledged) >= 0;
 }
 
+/*
+ * A new connection between the same ends: its numbers have nothing to do with those of the one before. They hold once a SYN is
+ * answered, for anyone can send one; what has an open connection answers otherwise (RFC 5961, 4.2).
+ */
+APART int begin_numbers(const struct packet *packet, struct flow *flow)
+{
+	struct flow *other = NULL;
+	struct flow_key key;
+
+	if (packet->tcp_flags & TCP_ACK) {
+		if (!(flow->flags & FLOW_DIRECT)) {
+			other_key(flow, packet->key.protocol, &key);
+			other = bpf_map_lookup_elem(&flows, &key);
+		}
+		if (flow->packets && !(other && other->state & STATE_SYN))
+			return 0;
+		if (other) {
+			other->sent = bpf_ntohl(packet->acknowledged);
+			other->state = 0;
+		}
+		flow->acknowledged = packet->acknowledged;
+	} else if (flow->packets && !(flow->flags & FLOW_DIRECT)) {
+		flow->state |= STATE_SYN;
+		return 0;
+	}
+	flow->sent = packet->sent;
+	flow->state = 0;
+	return 0;
+}
+
 /* What TCP says of its connection. A reset ends it unless more comes of its sender; so does a FIN without more data. */
 INLINE void follow(const struct packet *packet, struct flow *flow)
 {
 	__s32 ahead = packet->sent - flow->sent;
 
-	/* A new connection between the same ends: its numbers have nothing to do with those of the one before. */
 	if (packet->tcp_flags & TCP_SYN) {
-		flow->sent = packet->sent;
-		flow->state = 0;
-		if (packet->tcp_flags & TCP_ACK)
-			flow->acknowledged = packet->acknowledged;
+		begin_numbers(packet, flow);
 		return;
 	}
 	if (packet->tcp_flags & TCP_RST) {

@@ -38,6 +38,7 @@ struct flow_key {
 /* flow.state */
 #define STATE_FIN 1
 #define STATE_RST 2
+#define STATE_SYN 4 /* one came while there was a connection, and nothing after it */
 
 /* One direction of a flow: what its packets become. */
 struct flow {

@@ -114,6 +114,7 @@ pub const FLOW_REVERSE: u16 = 1;
 /// Bits of [`FlowEntry::state`].
 pub const STATE_FIN: u8 = 1;
 pub const STATE_RST: u8 = 2;
+pub const STATES_OF_ENDS: u8 = STATE_FIN | STATE_RST;
 
 /// One direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

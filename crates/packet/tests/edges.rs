@@ -180,6 +180,21 @@ fn forged_numbers_lead_the_way_for_no_end() {
 }
 
 #[test]
+fn a_forged_syn_leads_the_way_for_no_reset() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        send(bed, &OPENED);
+        // With what its receiver says of it (RFC 5961, 4.2).
+        send(bed, &[("in0", SYN, 0x2000_0000, 0), ("out0", ACK, 5_301, 1_001)]);
+        send(bed, &[("in0", RST, 0x2000_0001, 0)]);
+        assert_eq!(state(bed), weir_packet::FlowState::Open);
+    });
+}
+
+#[test]
 fn frames_for_other_hardware_are_left_alone() {
     if !is_possible() {
         return;
