@@ -252,6 +252,9 @@ INLINE void follow(const struct packet *packet, struct flow *flow)
 {
 	__s32 ahead = packet->sent - flow->sent;
 
+	/* It has no numbers. */
+	if (packet->fragment == FRAGMENT_LATER)
+		return;
 	if (packet->tcp_flags & TCP_SYN) {
 		begin_numbers(packet, flow);
 		return;

@@ -195,6 +195,33 @@ fn a_forged_syn_leads_the_way_for_no_reset() {
 }
 
 #[test]
+fn later_fragments_say_nothing_of_a_connection() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        let tcp = |sequence: u32, flags| {
+            let mut packet = Packet::tcp("198.51.100.7", 4001, "192.0.2.1", 80, flags);
+            if let Carried::Tcp { sequence: its, .. } = &mut packet.carried {
+                *its = sequence;
+            }
+            packet
+        };
+        let mut large = tcp(0xffff_f001, ACK);
+        large.payload = vec![1; 900];
+        let [first, later] = large.fragments(600);
+        for bytes in [segment(tcp(0, SYN), 0xffff_f000, 0), first, later] {
+            assert_eq!(bed.run("in0", &bytes).0, bed.redirect(), "{:?}", bed.counted());
+        }
+        // Where the first fragment ends.
+        let reset = segment(tcp(0, RST), 0xffff_f001 + 580, 0);
+        assert_eq!(bed.run("in0", &reset).0, bed.redirect());
+        assert_eq!(state(bed), weir_packet::FlowState::Closing);
+    });
+}
+
+#[test]
 fn frames_for_other_hardware_are_left_alone() {
     if !is_possible() {
         return;
