@@ -161,10 +161,72 @@ fn a_member_that_changes_its_hardware_address_is_found_again() {
         stream.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
         stream.write_all(b"lost").unwrap();
         assert!(stream.read_exact(&mut [0; 4]).is_err(), "nobody has found it yet: {}", shown());
-        assert!(weir_packet::confirm_neighbours().unwrap() > 0);
+        assert!(path.read().confirm_neighbours().unwrap() > 0);
         stream.set_read_timeout(Some(STEP_MAX)).unwrap();
         stream.read_exact(&mut [0; 4]).expect("it is found");
         assert!(shown().contains("02:00:00:00:99:01"), "{}", shown());
+    }
+}
+
+#[test]
+fn only_neighbours_that_packets_go_to_are_confirmed() {
+    if !is_possible() {
+        return;
+    }
+    let net = Net::new(1500);
+    // Beside the one that programs are attached to: those toward members and their routers, and one that nothing goes by.
+    for (number, device) in [(3, "toward"), (4, "router"), (5, "beside"), (6, "six")] {
+        net.adc.ip(&format!("link add {device} type veth peer name {device}1"));
+        for half in [device.to_owned(), format!("{device}1")] {
+            net.adc.ip(&format!("link set {half} up"));
+        }
+        net.adc.ip(&format!("addr add 10.0.{number}.1/24 dev {device}"));
+        net.adc.ip(&format!("-6 addr add fd00:{number}::1/64 dev {device} nodad"));
+    }
+    net.adc.ip("route add 10.0.9.0/24 nexthop via 10.0.3.9 nexthop via 10.0.4.9");
+    net.adc.ip("-6 route add fd00:9::/64 via fd00:6::9");
+    let rest = || {
+        for (device, address) in [
+            ("a0", "10.0.1.9"),
+            ("toward", "10.0.3.9"),
+            ("router", "10.0.4.9"),
+            ("beside", "10.0.5.9"),
+            ("six", "fd00:6::9"),
+        ] {
+            net.adc.ip(&format!(
+                "neigh replace {address} lladdr 02:00:00:00:99:09 dev {device} nud stale"
+            ));
+        }
+    };
+    let stale = || -> Vec<String> {
+        let shown = net.adc.run("ip neigh show nud stale");
+        let words = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        let all = shown.lines().filter_map(words).filter(|it| !it.starts_with("fe80"));
+        all.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    };
+    let mut path = Path::open();
+    path.attach(&["a0"], Rung::Tcx);
+    let four = one_server(Protocol::Tcp, "192.0.2.1:80", "10.0.3.9", Some(80));
+    let mut both = four.clone();
+    both.members.push(Member::new("10.0.9.1".parse().unwrap(), None));
+    let six = one_server(Protocol::Tcp, "[2001:db8::1]:80", "fd00:9::1", Some(80));
+    let six = VirtualServer { name: "six".into(), ..six };
+    let prefix = Prefix { address: "0.0.0.0".parse().unwrap(), length: 0 };
+    let everything = vec![Destination { prefix, port: None }];
+    let mut forward = VirtualServer::new("forward", Protocol::Any, everything);
+    forward.delivery = Delivery::Route;
+    for (virtual_servers, left) in [
+        (vec![], &["10.0.3.9", "10.0.4.9", "10.0.5.9", "fd00:6::9"][..]),
+        (vec![four], &["10.0.4.9", "10.0.5.9", "fd00:6::9"]),
+        (vec![both.clone()], &["10.0.5.9", "fd00:6::9"]),
+        (vec![both, six], &["10.0.5.9"]),
+        // What goes by the routing table may go anywhere.
+        (vec![forward], &[]),
+    ] {
+        path.get().apply(&Plan { virtual_servers, ..Plan::default() }).unwrap();
+        rest();
+        path.read().confirm_neighbours().unwrap();
+        assert_eq!(stale(), left);
     }
 }
 
