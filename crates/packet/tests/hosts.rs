@@ -302,6 +302,16 @@ fn a_tag_that_only_bears_a_priority_is_none_and_others_hide_nobody() {
     };
     for rung in [Rung::Xdp, Rung::Tcx] {
         path.attach(&["a0", "a1"], rung);
+        // One of 802.1ad is another's, whatever its number; what comes after it was seen after it.
+        let mut provider = frame("10.0.1.3", 0xa000);
+        provider[12..14].copy_from_slice(&0x88a8u16.to_be_bytes());
+        send_frame(&net, "c0", &provider);
+        let before = count(&path, Reason::Denied);
+        send_frame(&net, "c0", &frame("203.0.113.9", 0));
+        until("it is denied", || count(&path, Reason::Denied) == before + 1);
+        let client = Some("10.0.1.3".parse().unwrap());
+        let filter = FlowFilter { client, flows_max: 9, ..FlowFilter::default() };
+        assert_eq!(path.get().flows(&filter).unwrap().len(), 0, "{rung:?}");
         send_frame(&net, "c0", &frame("10.0.1.2", 0xa000));
         let mut buffer = [0; 64];
         let (length, from) = member.recv_from(&mut buffer).expect("the datagram");
