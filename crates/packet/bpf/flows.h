@@ -348,6 +348,8 @@ INLINE int pick(const struct packet *packet, const struct plan *plan, const stru
 		if (server->sources) {
 			__u32 number = (__u32)hash % 4096 + (is_numbered ? attempt / 4 : attempt);
 
+			if (member->source)
+				number = member->source - 1;
 			if (!translate_source(&scratch->forward, server, index, number, plan->settings->cpus, attempt,
 					      is_numbered))
 				return SOURCE_PORTS_EXHAUSTED;

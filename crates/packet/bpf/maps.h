@@ -107,7 +107,7 @@ struct member {
 	__u32 server;
 	__be16 port; /* 0: the client's */
 	__u8 state;
-	__u8 zero;
+	__u8 source; /* which of its server's `sources` it sees, from 1 on; 0: any */
 };
 
 struct totals {

@@ -264,6 +264,8 @@ pub struct Member {
     pub server: u32,
     pub port: u16,
     pub state: u8,
+    /// Which source address of its virtual server it sees, from 1 on; 0: any.
+    pub source: u8,
 }
 
 impl Member {
@@ -273,7 +275,7 @@ impl Member {
             .put(&address_bytes(self.address))
             .put(&self.server.to_ne_bytes())
             .put(&self.port.to_be_bytes())
-            .put(&[self.state, 0])
+            .put(&[self.state, self.source])
             .end()
     }
 
@@ -284,6 +286,7 @@ impl Member {
             server: u32::from_ne_bytes(at(bytes, 24)),
             port: u16::from_be_bytes(at(bytes, 28)),
             state: bytes[30],
+            source: bytes[31],
         }
     }
 }

@@ -127,6 +127,51 @@ fn sources_are_translated() {
 }
 
 #[test]
+fn a_member_sees_its_own_of_the_source_addresses() {
+    if !is_possible() {
+        return;
+    }
+    let mut one = server("one", Protocol::Any, "192.0.2.1:*");
+    let addresses = ["10.0.2.1", "10.0.2.2", "10.0.2.3"];
+    let source = |address: &&str| SourceAddress {
+        address: address.parse().unwrap(),
+        port_first: 20_000,
+        port_last: 20_099,
+    };
+    one.source = Source::Addresses(addresses.iter().map(source).collect());
+    for (member, own) in
+        [("10.0.2.10", Some("10.0.2.2")), ("10.0.2.11", Some("10.0.2.3")), ("10.0.2.12", None)]
+    {
+        let mut member = Member::new(member.parse().unwrap(), None);
+        member.source = own.map(|own| own.parse().unwrap());
+        one.members.push(member);
+    }
+    on_both(&plan(vec![one]), |bed| {
+        bed.neighbours(&["10.0.2.11", "10.0.2.12"]);
+        let mut seen = std::collections::BTreeSet::new();
+        for port in 1..=90 {
+            for packet in [
+                Packet::udp("198.51.100.7", port, "192.0.2.1", 81),
+                Packet::new(
+                    "198.51.100.7",
+                    "192.0.2.1",
+                    Carried::Icmp { kind: 8, code: 0, word: u32::from(port) << 16 },
+                ),
+                Packet::new(&format!("198.51.100.{port}"), "192.0.2.1", Carried::Other(47)),
+            ] {
+                let (verdict, out) = bed.run("in0", &packet.bytes());
+                // What has no ports has its address alone, and one flow.
+                if verdict == bed.redirect() {
+                    seen.insert((out[33], out[29]));
+                }
+            }
+        }
+        let expected = [(10, 2), (11, 3), (12, 1), (12, 2), (12, 3)];
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected, "{:?}", bed.counted());
+    });
+}
+
+#[test]
 fn ports_run_out_and_are_counted() {
     if !is_possible() {
         return;
