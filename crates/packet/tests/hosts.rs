@@ -17,11 +17,20 @@ fn too_big_is_told() {
     if !is_possible() {
         return;
     }
-    // Whole checksums, or such that a device makes.
-    for (rung, client_sums) in [(Rung::Xdp, "off"), (Rung::Tcx, "off"), (Rung::Tcx, "on")] {
+    // Whole checksums, or such that a device makes; by a device that sends for XDP, or one that does not: what it passes on is
+    // answered one rung lower.
+    for (rung, client_sums, sends) in [
+        (Rung::Xdp, "off", true),
+        (Rung::Xdp, "off", false),
+        (Rung::Tcx, "off", true),
+        (Rung::Tcx, "on", true),
+    ] {
         let net = Net::new(1500);
         net.client.run(&format!("ethtool -K c0 tx {client_sums}"));
         net.adc.run("ethtool -K a0 tx off");
+        if !sends {
+            net.client.run("ethtool -K c0 gro off");
+        }
         // The way to the members is narrower than both ends know.
         net.adc.ip("route replace 10.0.2.0/24 dev a1 mtu lock 1300");
         net.adc.ip("-6 route del fd00:2::/64 dev a1");
@@ -39,14 +48,45 @@ fn too_big_is_told() {
             ..one_server(Protocol::Udp, "192.0.2.1:53", "10.0.2.10", Some(53))
         };
         path.get().apply(&Plan { virtual_servers: vec![v4, v6, udp], ..Plan::default() }).unwrap();
-        path.attach(&["a0", "a1"], rung);
+        let attached = path.attach(&["a0", "a1"], rung);
+        assert_eq!(attached[0].sends_for_xdp, rung == Rung::Xdp && sends);
         for address in ["192.0.2.1:80", "[2001:db8::1]:80"] {
             let before = count(&path, Reason::TooBigAnswered);
             let (mut stream, _) = net.served(address);
             echo(&mut stream, 200_000);
-            assert!(count(&path, Reason::TooBigAnswered) > before, "{rung:?} {address}");
+            assert!(count(&path, Reason::TooBigAnswered) > before, "{rung:?} {sends} {address}");
         }
         sender_makes_fragments(&net, &path);
+    }
+}
+
+/// A listener of this host behind a device that does not send for XDP: the kernel answers SYNs by itself.
+#[test]
+fn cookies_need_a_device_that_sends_for_xdp() {
+    if !is_possible() {
+        return;
+    }
+    let net = Net::new(1500);
+    net.adc.set(&["net.ipv4.tcp_syncookies=2"]);
+    let listener = net.adc.within(|| std::net::TcpListener::bind("[::]:80").unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"here");
+        }
+    });
+    let listens = ["10.0.1.1:80", "[fd00:1::1]:80"];
+    let syn_cookies = listens.iter().map(|address| address.parse().unwrap()).collect();
+    let mut path = Path::open();
+    path.get().apply(&Plan { syn_cookies, ..Plan::default() }).unwrap();
+    for sends in [false, true] {
+        net.client.run(&format!("ethtool -K c0 gro {}", if sends { "on" } else { "off" }));
+        assert_eq!(path.attach(&["a0", "a1"], Rung::Xdp)[0].sends_for_xdp, sends);
+        for address in listens {
+            let before = count(&path, Reason::SynCookie);
+            let mut stream = net.connect(address).unwrap();
+            stream.read_exact(&mut [0; 4]).unwrap();
+            assert_eq!(count(&path, Reason::SynCookie) > before, sends, "{address}");
+        }
     }
 }
 
