@@ -277,6 +277,66 @@ fn fragments_follow_their_first() {
     });
 }
 
+/// Whose header is too short is not read as ports.
+#[test]
+fn icmp_errors_about_no_packet_are_left_alone() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(48));
+    on_both(&plan(vec![one]), |bed| {
+        let syn = Packet::tcp("198.51.100.7", 0x4000, "192.0.2.1", 80, SYN);
+        assert_eq!(bed.run("in0", &syn.bytes()).0, bed.redirect());
+        let icmp = Carried::Icmp { kind: 3, code: 3, word: 0 };
+        let mut error = Packet::new("10.9.9.9", "198.51.100.7", icmp);
+        error.hardware = TO_MEMBER;
+        error.hardware.rotate_left(6);
+        error.payload = Packet { target: "10.0.2.10".parse().unwrap(), ..syn }.datagram();
+        // Its first four bytes are the client's port and the member's.
+        error.payload[..4].copy_from_slice(&[0x40, 0, 0, 48]);
+        bed.is_stopped("out0", &error.bytes(), Reason::IcmpWithoutFlow);
+    });
+}
+
+/// One that makes fragments has to hear of those that are too big.
+#[test]
+fn icmp_errors_about_fragments_are_translated_inside() {
+    if !is_possible() {
+        return;
+    }
+    let plan = plan(vec![
+        with_member(server("v4", Protocol::Udp, "192.0.2.1:53"), "10.0.2.10", Some(5353)),
+        with_member(server("v6", Protocol::Udp, "[2001:db8::1]:53"), "fd00:2::10", Some(5353)),
+    ]);
+    on_both(&plan, |bed| {
+        for (packet, member, router) in [
+            (Packet::udp("198.51.100.7", 4001, "192.0.2.1", 53), "10.0.2.10", "10.9.9.9"),
+            (Packet::udp("2001:db8:9::7", 4001, "2001:db8::1", 53), "fd00:2::10", "fd00:9::9"),
+        ] {
+            let packet = Packet { payload: (0..100).collect(), df: false, ..packet };
+            let target = member.parse().unwrap();
+            let mut sent = Packet { hardware: TO_MEMBER, ttl: 63, target, ..packet.clone() };
+            sent.ports().1 = 5353;
+            bed.becomes("in0", &packet.fragments(48)[0], &sent.fragments(48)[0]);
+            let is_v4 = packet.source.is_ipv4();
+            let (kind, code) = if is_v4 { (3, 4) } else { (2, 0) };
+            let about =
+                |packet: &Packet, number: usize| packet.fragments(48)[number][14..].to_vec();
+            let mut error = Packet::new(router, router, Carried::Icmp { kind, code, word: 1280 });
+            error.target = packet.source;
+            error.payload = about(&sent, 0);
+            let mut out = Packet { hardware: TO_CLIENT, ttl: 63, ..error.clone() };
+            out.payload = about(&Packet { ttl: 63, ..packet.clone() }, 0);
+            bed.becomes("out0", &error.bytes(), &out.bytes());
+            // Which flow another fragment is of is not said.
+            error.hardware = TO_MEMBER;
+            error.hardware.rotate_left(6);
+            error.payload = about(&sent, 1);
+            bed.is_stopped("out0", &error.bytes(), Reason::IcmpWithoutFlow);
+        }
+    });
+}
+
 #[test]
 fn icmp_errors_are_translated_inside() {
     if !is_possible() {
