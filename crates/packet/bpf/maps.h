@@ -162,13 +162,13 @@ struct fragment_key {
 	struct address source;
 	struct address target;
 	__be32 id;
-	__u32 protocol;
+	__u32 protocol; /* 0 for IPv6: what later fragments name may stand before it (RFC 8200, 4.5) */
 };
 
 struct fragment_value {
 	__be16 source_port;
 	__be16 target_port;
-	__u32 zero;
+	__u32 protocol;
 };
 
 struct persistence_key {

@@ -277,6 +277,35 @@ fn fragments_follow_their_first() {
     });
 }
 
+/// What follows the header that says so is of the first fragment alone; the others repeat what it names (RFC 8200, 4.5).
+#[test]
+fn fragments_of_ipv6_follow_a_first_with_more_headers() {
+    if !is_possible() {
+        return;
+    }
+    let plan = plan(vec![with_member(
+        server("v6", Protocol::Udp, "[2001:db8::1]:53"),
+        "fd00:2::10",
+        Some(5353),
+    )]);
+    // Options that say nothing, before the datagram.
+    let with_options = |inner: &Packet| {
+        let mut packet = Packet { carried: Carried::Other(60), df: false, id: 78, ..inner.clone() };
+        packet.payload = [&[17, 0, 1, 4, 0, 0, 0, 0], &inner.segment()[..]].concat();
+        packet.fragments(56)
+    };
+    on_both(&plan, |bed| {
+        let mut packet = Packet::udp("2001:db8:9::7", 4001, "2001:db8::1", 53);
+        packet.payload = (0..100).collect();
+        let mut out = Packet { hardware: TO_MEMBER, ttl: 63, ..packet.clone() };
+        out.target = "fd00:2::10".parse().unwrap();
+        out.ports().1 = 5353;
+        for (part, part_out) in with_options(&packet).iter().zip(&with_options(&out)) {
+            bed.becomes("in0", part, part_out);
+        }
+    });
+}
+
 /// Whose header is too short is not read as ports.
 #[test]
 fn icmp_errors_about_no_packet_are_left_alone() {
