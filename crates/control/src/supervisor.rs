@@ -233,6 +233,7 @@ impl Supervisor {
         }
         let mut packets = PacketPlane::new(events.clone());
         packets.settle(&mut snapshot);
+        packets.accept();
         let workers = workers_of(&snapshot);
         let log_target = snapshot.log.access_to.clone();
         let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
@@ -423,9 +424,7 @@ impl Supervisor {
 
     fn refuse(&mut self, reason: impl fmt::Display) -> bool {
         self.retain_names();
-        // As the newest configuration says that was not refused.
-        let next = self.next.as_ref().map(|next| &next.snapshot);
-        self.packets.restore(next.unwrap_or(&self.table.snapshot));
+        self.packets.restore();
         self.observed.reloads.fail();
         let what = format_args!("was not reloaded, the one before stays in force: {reason}");
         self.events.error("configuration", what);

@@ -348,6 +348,8 @@ INLINE int pick(const struct packet *packet, const struct plan *plan, const stru
 		if (server->sources) {
 			__u32 number = (__u32)hash % 4096 + (is_numbered ? attempt / 4 : attempt);
 
+			if (member->source)
+				number = member->source - 1;
 			if (!translate_source(&scratch->forward, server, index, number, plan->settings->cpus, attempt,
 					      is_numbered))
 				return SOURCE_PORTS_EXHAUSTED;
@@ -432,13 +434,14 @@ APART int ports_of_first(struct packet *packet)
 	struct fragment_key key = {.source = packet->key.source,
 				   .target = packet->key.target,
 				   .id = packet->fragment_id,
-				   .protocol = packet->key.protocol};
+				   .protocol = packet->is_v6 ? 0 : packet->key.protocol};
 	struct fragment_value *first = bpf_map_lookup_elem(&fragments, &key);
 
 	if (!first)
 		return false;
 	packet->key.source_port = first->source_port;
 	packet->key.target_port = first->target_port;
+	packet->key.protocol = first->protocol;
 	return true;
 }
 
@@ -447,8 +450,10 @@ APART int remember_first(const struct packet *packet)
 	struct fragment_key key = {.source = packet->key.source,
 				   .target = packet->key.target,
 				   .id = packet->fragment_id,
-				   .protocol = packet->key.protocol};
-	struct fragment_value value = {.source_port = packet->key.source_port, .target_port = packet->key.target_port};
+				   .protocol = packet->is_v6 ? 0 : packet->key.protocol};
+	struct fragment_value value = {.source_port = packet->key.source_port,
+				       .target_port = packet->key.target_port,
+				       .protocol = packet->key.protocol};
 
 	return bpf_map_update_elem(&fragments, &key, &value, BPF_ANY);
 }

@@ -179,8 +179,10 @@ INLINE long send(const struct packet *packet, const struct way *way)
 	return bpf_redirect(way->device, 0);
 }
 
-/* How far from what is expected a FIN may stand: segments before it may have been lost on their way here. */
-#define FIN_DISTANCE_MAX 65536
+/* Segments so near to the last one are in line: those between may have been lost on their way here. */
+#define NEAR_MAX 65536
+/* No window is larger (RFC 7323, 2.3). */
+#define WINDOW_MAX (1 << 30)
 
 /* Whether a reset is one that its receiver takes (RFC 5961, 3.2): anyone can send others. */
 APART int is_expected_reset(const struct packet *packet, const struct flow *flow)
@@ -197,17 +199,64 @@ APART int is_expected_reset(const struct packet *packet, const struct flow *flow
 	return other && other->acknowledged == bpf_htonl(packet->sent);
 }
 
+/*
+ * Whether a segment that is far from the last one is its sender's all the same, after a burst that was lost on its way here, or as
+ * part of one that is sent again. It acknowledges what the other end has sent and it had not, as others do not know it (RFC 5961, 5.2).
+ */
+APART int is_of_sender(const struct packet *packet, const struct flow *flow)
+{
+	__s32 ahead = packet->sent - flow->sent;
+	__u32 acknowledged = bpf_ntohl(packet->acknowledged);
+	struct flow_key key;
+
+	if (ahead > WINDOW_MAX || ahead < -WINDOW_MAX || !(packet->tcp_flags & TCP_ACK) || flow->flags & FLOW_DIRECT)
+		return false;
+	other_key(flow, packet->key.protocol, &key);
+	const struct flow *other = bpf_map_lookup_elem(&flows, &key);
+
+	return other && (__s32)(acknowledged - bpf_ntohl(flow->acknowledged)) >= 0 && (__s32)(other->sent - acknowledged) >= 0;
+}
+
+/*
+ * A new connection between the same ends: its numbers have nothing to do with those of the one before. They hold once a SYN is
+ * answered, for anyone can send one; what has an open connection answers otherwise (RFC 5961, 4.2).
+ */
+APART int begin_numbers(const struct packet *packet, struct flow *flow)
+{
+	struct flow *other = NULL;
+	struct flow_key key;
+
+	if (packet->tcp_flags & TCP_ACK) {
+		if (!(flow->flags & FLOW_DIRECT)) {
+			other_key(flow, packet->key.protocol, &key);
+			other = bpf_map_lookup_elem(&flows, &key);
+		}
+		if (flow->packets && !(other && other->state & STATE_SYN))
+			return 0;
+		if (other) {
+			other->sent = bpf_ntohl(packet->acknowledged);
+			other->state = 0;
+		}
+		flow->acknowledged = packet->acknowledged;
+	} else if (flow->packets && !(flow->flags & FLOW_DIRECT)) {
+		flow->state |= STATE_SYN;
+		return 0;
+	}
+	flow->sent = packet->sent;
+	flow->state = 0;
+	return 0;
+}
+
 /* What TCP says of its connection. A reset ends it unless more comes of its sender; so does a FIN without more data. */
 INLINE void follow(const struct packet *packet, struct flow *flow)
 {
 	__s32 ahead = packet->sent - flow->sent;
 
-	/* A new connection between the same ends: its numbers have nothing to do with those of the one before. */
+	/* It has no numbers. */
+	if (packet->fragment == FRAGMENT_LATER)
+		return;
 	if (packet->tcp_flags & TCP_SYN) {
-		flow->sent = packet->sent;
-		flow->state = 0;
-		if (packet->tcp_flags & TCP_ACK)
-			flow->acknowledged = packet->acknowledged;
+		begin_numbers(packet, flow);
 		return;
 	}
 	if (packet->tcp_flags & TCP_RST) {
@@ -215,7 +264,8 @@ INLINE void follow(const struct packet *packet, struct flow *flow)
 			flow->state |= STATE_RST;
 		return;
 	}
-	if (packet->tcp_flags & TCP_FIN && flow->packets && (ahead > FIN_DISTANCE_MAX || ahead < -FIN_DISTANCE_MAX))
+	/* What is forged says nothing: resets and FINs are held against what is noted here. */
+	if (flow->packets && (ahead > NEAR_MAX || ahead < -NEAR_MAX) && !is_of_sender(packet, flow))
 		return;
 	if (packet->tcp_flags & TCP_ACK)
 		flow->acknowledged = packet->acknowledged;

@@ -18,10 +18,19 @@ APART int parse_inner(const struct packet *packet, struct inner *inner)
 			return ICMP_WITHOUT_FLOW;
 		inner->key.protocol = ip.nexthdr;
 		inner->transport = inner->network + sizeof(ip);
+		if (ip.nexthdr == HEADER_FRAGMENT) {
+			struct extension_header fragment;
+
+			if (load(packet, inner->transport & (OFFSET_MAX - 1), &fragment, sizeof(fragment)) || fragment.type ||
+			    fragment.left & ~7)
+				return ICMP_WITHOUT_FLOW;
+			inner->key.protocol = fragment.next;
+			inner->transport += sizeof(fragment);
+		}
 	} else {
 		struct iphdr ip;
 
-		if (load(packet, inner->network, &ip, sizeof(ip)) || ip.version != 4 ||
+		if (load(packet, inner->network, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl < 5 ||
 		    ip.frag_off & bpf_htons(IPV4_OFFSET))
 			return ICMP_WITHOUT_FLOW;
 		map_v4(&inner->key.source, ip.saddr);

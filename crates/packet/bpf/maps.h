@@ -38,6 +38,7 @@ struct flow_key {
 /* flow.state */
 #define STATE_FIN 1
 #define STATE_RST 2
+#define STATE_SYN 4 /* one came while there was a connection, and nothing after it */
 
 /* One direction of a flow: what its packets become. */
 struct flow {
@@ -106,7 +107,7 @@ struct member {
 	__u32 server;
 	__be16 port; /* 0: the client's */
 	__u8 state;
-	__u8 zero;
+	__u8 source; /* which of its server's `sources` it sees, from 1 on; 0: any */
 };
 
 struct totals {
@@ -161,13 +162,13 @@ struct fragment_key {
 	struct address source;
 	struct address target;
 	__be32 id;
-	__u32 protocol;
+	__u32 protocol; /* 0 for IPv6: what later fragments name may stand before it (RFC 8200, 4.5) */
 };
 
 struct fragment_value {
 	__be16 source_port;
 	__be16 target_port;
-	__u32 zero;
+	__u32 protocol;
 };
 
 struct persistence_key {

@@ -168,8 +168,9 @@ int weirgate_tcx(struct __sk_buff *context)
 		.device = context->ingress_ifindex,
 		.port_device = context->ingress_ifindex,
 	};
-	/* The number 0 only bears a priority. */
-	if (context->vlan_present && !(context->vlan_tci & VLAN_TAG) && bpf_skb_vlan_pop(context))
+	/* The number 0 only bears a priority; 802.1ad is another's, as for XDP. */
+	if (context->vlan_present && context->vlan_proto == bpf_htons(ETH_P_8021Q) && !(context->vlan_tci & VLAN_TAG) &&
+	    bpf_skb_vlan_pop(context))
 		return VERDICT_NEXT;
 	pull_headers(context);
 	/* It belongs to a VLAN's device, which has this program, too. */

@@ -1,6 +1,6 @@
 //! Attaches the programs to interfaces, with links that are pinned, so that they outlive the process if they shall.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use aya::Ebpf;
@@ -360,6 +360,12 @@ pub fn pinned_links(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 impl Links {
+    /// The interfaces that programs are attached to, with those of VLANs. Each has one for tcx.
+    pub fn interfaces(&self) -> BTreeSet<u32> {
+        let index = |path: &PathBuf| path.file_name()?.to_str()?.strip_prefix("tcx-")?.parse().ok();
+        self.held.keys().filter_map(index).collect()
+    }
+
     /// Closes the links; those whose pins are gone are detached by it.
     pub fn close(&mut self) {
         self.held.clear();

@@ -1,6 +1,7 @@
 //! Whether a plan is sound.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use crate::Error;
 use crate::plan::{
@@ -139,6 +140,16 @@ fn member_is_sound(server: &VirtualServer, member: &Member, is_v4: bool) -> Resu
             server.name, member.address
         )));
     }
+    let is_listed = |own: IpAddr| match &server.source {
+        Source::Client => false,
+        Source::Addresses(addresses) => addresses.iter().any(|it| it.address == own),
+    };
+    if member.source.is_some_and(|own| !is_listed(own)) {
+        return Err(wrong(format!(
+            "{}: the source address of its member {} is none of its source addresses",
+            server.name, member.address
+        )));
+    }
     Ok(())
 }
 
@@ -209,6 +220,10 @@ mod tests {
         refused(one(|server| server.members.push(server.members[0])), "twice");
         refused(one(|server| server.members[0].address = "::1".parse().unwrap()), "one family");
         refused(one(|server| server.members[0].port = Some(0)), "is 0");
+        let other = |server: &mut VirtualServer| {
+            server.members[0].source = Some("10.0.0.9".parse().unwrap());
+        };
+        refused(one(other), "none of its source addresses");
         refused(one(|server| server.delivery = Delivery::Route), "no members");
         refused(one(|server| server.delivery = Delivery::Pass), "no members");
         refused(one(|server| server.ttl = Ttl::Set(0)), "TTL");

@@ -114,6 +114,7 @@ pub const FLOW_REVERSE: u16 = 1;
 /// Bits of [`FlowEntry::state`].
 pub const STATE_FIN: u8 = 1;
 pub const STATE_RST: u8 = 2;
+pub const STATES_OF_ENDS: u8 = STATE_FIN | STATE_RST;
 
 /// One direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,6 +264,8 @@ pub struct Member {
     pub server: u32,
     pub port: u16,
     pub state: u8,
+    /// Which source address of its virtual server it sees, from 1 on; 0: any.
+    pub source: u8,
 }
 
 impl Member {
@@ -272,7 +275,7 @@ impl Member {
             .put(&address_bytes(self.address))
             .put(&self.server.to_ne_bytes())
             .put(&self.port.to_be_bytes())
-            .put(&[self.state, 0])
+            .put(&[self.state, self.source])
             .end()
     }
 
@@ -283,6 +286,7 @@ impl Member {
             server: u32::from_ne_bytes(at(bytes, 24)),
             port: u16::from_be_bytes(at(bytes, 28)),
             state: bytes[30],
+            source: bytes[31],
         }
     }
 }

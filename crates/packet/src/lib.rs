@@ -30,7 +30,6 @@ mod sweep;
 pub use attach::{Seen, index_of, look};
 pub use check::check;
 pub use error::Error;
-pub use netlink::confirm_neighbours;
 pub use path::{
     FLOWS_MAX, Options, PacketPath, RungsAllowed, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now,
 };

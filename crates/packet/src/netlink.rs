@@ -1,5 +1,8 @@
-//! The few questions to the kernel that have no file: what a device can do, and which neighbours have rested. `man 7 netlink`.
+//! The few questions to the kernel that have no file: what a device can do, where packets go, and which neighbours have rested.
+//! `man 7 netlink`, `man 7 rtnetlink`.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -39,6 +42,17 @@ const NTF_USE: u8 = 1;
 const NUD_STALE: u16 = 4;
 /// `struct ndmsg`.
 const NEIGHBOUR_BYTES: usize = 12;
+
+const RTM_GETROUTE: u16 = 26;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_MULTIPATH: u16 = 9;
+/// All ways of the route, not one of them.
+const RTM_F_FIB_MATCH: u32 = 0x2000;
+/// `struct rtmsg`.
+const ROUTE_BYTES: usize = 12;
+/// `struct rtnexthop`.
+const NEXT_HOP_BYTES: usize = 8;
 
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -89,14 +103,55 @@ pub fn sends_for_xdp(index: u32) -> Result<bool, Error> {
     Ok(features().map_err(fail)? & NETDEV_XDP_ACT_NDO_XMIT != 0)
 }
 
-/// Has the kernel confirm neighbours that have rested. It does so for packets of its own; of those that programs send it knows
-/// nothing, and a neighbour with another hardware address would be lost for good. Gives how many.
-pub fn confirm_neighbours() -> Result<usize, Error> {
+/// The devices by which the kernel reaches these addresses.
+pub fn devices_toward(addresses: &BTreeSet<IpAddr>) -> Result<BTreeSet<u32>, Error> {
+    let fail = |error: Errno| kernel("asking for routes", error.to_string());
+    let socket = Socket::open(None).map_err(fail)?;
+    let mut devices = BTreeSet::new();
+    for address in addresses {
+        let (family, octets) = match address {
+            IpAddr::V4(address) => (AddressFamily::INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (AddressFamily::INET6, address.octets().to_vec()),
+        };
+        let mut body = vec![0; ROUTE_BYTES];
+        body[0] = family.as_raw() as u8;
+        body[1] = octets.len() as u8 * 8;
+        body[8..].copy_from_slice(&RTM_F_FIB_MATCH.to_ne_bytes());
+        put_attribute(&mut body, RTA_DST, &octets);
+        // An error: there is no way.
+        for route in socket.ask(RTM_GETROUTE, 0, &body).unwrap_or_default() {
+            devices.extend(devices_of(route.get(ROUTE_BYTES..).unwrap_or_default()));
+        }
+    }
+    Ok(devices)
+}
+
+/// The devices that the attributes of a route name.
+fn devices_of(attributes: &[u8]) -> Vec<u32> {
+    let index = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
+    let mut devices: Vec<u32> =
+        attribute(attributes, RTA_OIF).and_then(index).into_iter().collect();
+    let mut hops = attribute(attributes, RTA_MULTIPATH).unwrap_or_default();
+    while hops.len() >= NEXT_HOP_BYTES {
+        devices.extend(index(&hops[4..NEXT_HOP_BYTES]));
+        let length = usize::from(u16::from_ne_bytes([hops[0], hops[1]])).next_multiple_of(4);
+        hops = hops.get(length.max(NEXT_HOP_BYTES)..).unwrap_or_default();
+    }
+    devices
+}
+
+/// Has the kernel confirm neighbours behind these devices that have rested; `None`: behind all. It does so for packets of its own; of
+/// those that programs send it knows nothing, and a neighbour with another hardware address would be lost for good. Gives how many.
+pub fn confirm_neighbours(devices: Option<&BTreeSet<u32>>) -> Result<usize, Error> {
     let fail = |error: Errno| kernel("having neighbours confirmed", error.to_string());
     let socket = Socket::open(None).map_err(fail)?;
     let all = socket.ask(RTM_GETNEIGH, NLM_F_DUMP, &[0; NEIGHBOUR_BYTES]).map_err(fail)?;
+    let is_wanted = |neighbour: &[u8]| {
+        is_stale(neighbour)
+            && devices.is_none_or(|devices| devices.contains(&device_of_neighbour(neighbour)))
+    };
     let mut confirmed = 0;
-    for neighbour in all.iter().filter(|it| is_stale(it)).take(CONFIRMED_MAX) {
+    for neighbour in all.iter().filter(|it| is_wanted(it)).take(CONFIRMED_MAX) {
         let Some(address) = attribute(&neighbour[NEIGHBOUR_BYTES..], NDA_DST) else { continue };
         let mut body = neighbour[..NEIGHBOUR_BYTES].to_vec();
         body[10] |= NTF_USE;
@@ -109,6 +164,10 @@ pub fn confirm_neighbours() -> Result<usize, Error> {
         }
     }
     Ok(confirmed)
+}
+
+fn device_of_neighbour(neighbour: &[u8]) -> u32 {
+    u32::from_ne_bytes([neighbour[4], neighbour[5], neighbour[6], neighbour[7]])
 }
 
 fn is_stale(neighbour: &[u8]) -> bool {
@@ -203,6 +262,27 @@ mod tests {
         assert_eq!(hardware_of(loopback).unwrap(), Some([0; 6]));
         assert!(!sends_for_xdp(loopback).unwrap());
         assert!(hardware_of(u32::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn each_way_of_a_route_is_found() {
+        let mut route = Vec::new();
+        put_attribute(&mut route, RTA_OIF, &7u32.to_ne_bytes());
+        assert_eq!(devices_of(&route), [7]);
+        let mut hops = Vec::new();
+        for (device, attributes) in [(8u32, 8), (9, 0)] {
+            hops.extend_from_slice(&(NEXT_HOP_BYTES as u16 + attributes).to_ne_bytes());
+            hops.extend_from_slice(&[0; 2]);
+            hops.extend_from_slice(&device.to_ne_bytes());
+            hops.resize(hops.len() + usize::from(attributes), 1);
+        }
+        let mut route = Vec::new();
+        put_attribute(&mut route, RTA_MULTIPATH, &hops);
+        assert_eq!(devices_of(&route), [8, 9]);
+        assert_eq!(devices_of(&route[..route.len() - 1]), [0; 0]);
+        let loopback = crate::index_of("lo").unwrap();
+        let ways = devices_toward(&BTreeSet::from([IpAddr::from([127, 0, 0, 1])])).unwrap();
+        assert_eq!(ways, BTreeSet::from([loopback]));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::attach::{self, Attacher, Links};
 use crate::error::{Error, kernel};
 use crate::layout::{self, FlowKey};
 use crate::maps::{self, Maps, chain, map_error};
-use crate::plan::{MemberName, MemberState, Plan};
+use crate::netlink;
+use crate::plan::{Delivery, MemberName, MemberState, Plan};
 use crate::roster::{Roster, state_number};
 use crate::sweep::{Progress, Rules, Walk};
 use crate::{
@@ -414,6 +415,20 @@ impl PacketPath {
             Ok(ReasonCount { reason: *reason, packets: cores.iter().sum() })
         };
         (0..).zip(Reason::ALL).map(count).collect()
+    }
+
+    /// Has the kernel confirm neighbours that have rested, behind the interfaces that programs are attached to and those by which
+    /// members are reached. What goes by the routing table may go by any. Gives how many.
+    pub fn confirm_neighbours(&self) -> Result<usize, Error> {
+        let servers = &self.plan.virtual_servers;
+        if servers.iter().any(|server| server.delivery == Delivery::Route) {
+            return netlink::confirm_neighbours(None);
+        }
+        let members = servers.iter().flat_map(|server| &server.members);
+        let addresses = members.map(|member| member.address).collect();
+        let mut devices = netlink::devices_toward(&addresses)?;
+        devices.append(&mut self.links.interfaces());
+        netlink::confirm_neighbours(Some(&devices))
     }
 
     /// Lets go of it for a restart: programs stay attached, maps stay pinned, packets go on.

@@ -171,6 +171,8 @@ pub struct Member {
     pub weight: u16,
     /// Whether it gets flows.
     pub state: MemberState,
+    /// Which of the addresses of [`Source::Addresses`] it sees. `None`: any of them.
+    pub source: Option<IpAddr>,
 }
 
 /// Whether a member gets flows.
@@ -276,6 +278,6 @@ impl VirtualServer {
 impl Member {
     /// One that is up, of weight 1.
     pub fn new(address: IpAddr, port: Option<u16>) -> Self {
-        Self { address, port, weight: 1, state: MemberState::Up }
+        Self { address, port, weight: 1, state: MemberState::Up, source: None }
     }
 }

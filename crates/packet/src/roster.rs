@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use weir_core::keyed_hash::KeyedHash;
 
 use crate::layout;
-use crate::plan::{MEMBERS_MAX, Member, MemberName, VIRTUAL_SERVERS_MAX, VirtualServer};
+use crate::plan::{MEMBERS_MAX, Member, MemberName, Source, VIRTUAL_SERVERS_MAX, VirtualServer};
 
 /// Names are no secret; who has the pinned maps can write them anyway.
 const IDENTITY_KEY: [u8; 16] = *b"weirgate members";
@@ -75,6 +75,15 @@ pub fn member_identity(server: &str, address: IpAddr, port: Option<u16>) -> u64 
     hash(&[b"member", server.as_bytes(), &address, &port.unwrap_or(0).to_be_bytes()])
 }
 
+/// The place of its source address among its virtual server's, from 1 on; 0: it sees any.
+fn source_number(server: &VirtualServer, member: &Member) -> u8 {
+    let (Source::Addresses(addresses), Some(own)) = (&server.source, member.source) else {
+        return 0;
+    };
+    let place = addresses.iter().position(|it| it.address == own);
+    place.and_then(|place| u8::try_from(place + 1).ok()).unwrap_or(0)
+}
+
 impl Roster {
     /// Takes a member over from the map of a former process.
     pub fn adopt(&mut self, number: u32, entry: layout::Member) {
@@ -139,6 +148,7 @@ impl Roster {
             server: server_number,
             port: member.and_then(|member| member.port).unwrap_or(0),
             state: member.map_or(layout::MEMBER_UP, |member| state_number(member.state)),
+            source: member.map_or(0, |member| source_number(server, member)),
         };
         let name = member.map(|member| MemberName {
             virtual_server: server.name.clone(),

@@ -206,7 +206,7 @@ impl Walk<'_> {
             && resting > rules.timeouts.handshake;
         resting > rules.timeouts.idle
             || is_opening
-            || (entry.state != 0 && resting > rules.timeouts.closing)
+            || (entry.state & layout::STATES_OF_ENDS != 0 && resting > rules.timeouts.closing)
     }
 
     fn judge(

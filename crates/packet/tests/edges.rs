@@ -17,16 +17,18 @@ fn segment(mut packet: Packet, sequence: u32, acknowledged: u32) -> Vec<u8> {
     packet.bytes()
 }
 
+/// Of the first flow.
+fn state(bed: &mut Bed) -> weir_packet::FlowState {
+    let filter = weir_packet::FlowFilter { flows_max: 9, ..Default::default() };
+    bed.path.get().flows(&filter).unwrap()[0].state
+}
+
 #[test]
 fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
     if !is_possible() {
         return;
     }
     let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
-    let state = |bed: &mut Bed| {
-        let filter = weir_packet::FlowFilter { flows_max: 9, ..Default::default() };
-        bed.path.get().flows(&filter).unwrap()[0].state
-    };
     on_both(&plan(vec![one]), |bed| {
         use weir_packet::FlowState::{Closing, Open};
         let up = |flags| Packet::tcp("198.51.100.7", 4001, "192.0.2.1", 80, flags);
@@ -106,16 +108,116 @@ fn a_connection_that_takes_an_old_one_s_ports_ends_by_its_own_numbers() {
                 send("in0", segment(up(FIN | ACK), client + 1, member + 1));
                 continue;
             }
-            let filter = weir_packet::FlowFilter { flows_max: 9, ..Default::default() };
             send("out0", segment(down(FIN | ACK), member + 1, client + 1));
             // The client's end was the former connection's.
-            let state = bed.path.get().flows(&filter).unwrap()[0].state;
-            assert_eq!(state, weir_packet::FlowState::Open);
+            assert_eq!(state(bed), weir_packet::FlowState::Open);
             let bytes = segment(up(FIN | ACK), client + 1, member + 2);
             assert_eq!(bed.run("in0", &bytes).0, bed.redirect());
-            let state = bed.path.get().flows(&filter).unwrap()[0].state;
-            assert_eq!(state, weir_packet::FlowState::Closing);
+            assert_eq!(state(bed), weir_packet::FlowState::Closing);
         }
+    });
+}
+
+/// Both ends of an open connection: the client's next number is 1,001, and the member's 5,301.
+const OPENED: [(&str, u8, u32, u32); 4] = [
+    ("in0", SYN, 1_000, 0),
+    ("out0", SYN | ACK, 5_000, 1_001),
+    ("in0", ACK, 1_001, 5_001),
+    ("out0", ACK, 5_301, 1_001),
+];
+
+/// Segments of [`OPENED`], and of what follows: from where, its flags, its number and what it acknowledges.
+#[track_caller]
+fn send(bed: &mut Bed, segments: &[(&str, u8, u32, u32)]) {
+    for (device, flags, sequence, acknowledged) in segments {
+        let packet = match *device {
+            "in0" => Packet::tcp("198.51.100.7", 4001, "192.0.2.1", 80, *flags),
+            _ => Packet::tcp("10.0.2.10", 80, "198.51.100.7", 4001, *flags),
+        };
+        let bytes = segment(packet, *sequence, *acknowledged);
+        assert_eq!(bed.run(device, &bytes).0, bed.redirect(), "{:?}", bed.counted());
+    }
+}
+
+/// A burst that was lost on its way here takes the numbers far from those seen last. What is acknowledged tells it from what is forged.
+#[test]
+fn an_end_after_a_lost_burst_is_seen() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        send(bed, &OPENED);
+        send(bed, &[("out0", FIN | ACK, 5_301, 1_001), ("in0", FIN | ACK, 201_001, 5_101)]);
+        assert_eq!(state(bed), weir_packet::FlowState::Closing);
+        // What was lost is sent again.
+        send(bed, &[("in0", ACK, 1_001, 5_302)]);
+        assert_eq!(state(bed), weir_packet::FlowState::Closing);
+    });
+}
+
+#[test]
+fn forged_numbers_lead_the_way_for_no_end() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        send(bed, &OPENED);
+        for (flags, far) in [(RST, 0x2000_0000), (FIN | ACK, 0x3000_0000)] {
+            // What was acknowledged before, and what nobody has sent.
+            for acknowledged in [0, 5_000, 5_302] {
+                send(bed, &[("in0", ACK, far, acknowledged), ("in0", flags, far, acknowledged)]);
+                send(bed, &[("out0", ACK, far, far), ("out0", flags, far, far)]);
+                send(bed, &[("in0", RST, far, 0)]);
+                assert_eq!(state(bed), weir_packet::FlowState::Open, "{flags} {acknowledged}");
+            }
+        }
+        // So far away is no window.
+        send(bed, &[("in0", FIN | ACK, 0x5000_0000, 5_301), ("out0", FIN | ACK, 5_301, 1_001)]);
+        assert_eq!(state(bed), weir_packet::FlowState::Open);
+    });
+}
+
+#[test]
+fn a_forged_syn_leads_the_way_for_no_reset() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        send(bed, &OPENED);
+        // With what its receiver says of it (RFC 5961, 4.2).
+        send(bed, &[("in0", SYN, 0x2000_0000, 0), ("out0", ACK, 5_301, 1_001)]);
+        send(bed, &[("in0", RST, 0x2000_0001, 0)]);
+        assert_eq!(state(bed), weir_packet::FlowState::Open);
+    });
+}
+
+#[test]
+fn later_fragments_say_nothing_of_a_connection() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
+    on_both(&plan(vec![one]), |bed| {
+        let tcp = |sequence: u32, flags| {
+            let mut packet = Packet::tcp("198.51.100.7", 4001, "192.0.2.1", 80, flags);
+            if let Carried::Tcp { sequence: its, .. } = &mut packet.carried {
+                *its = sequence;
+            }
+            packet
+        };
+        let mut large = tcp(0xffff_f001, ACK);
+        large.payload = vec![1; 900];
+        let [first, later] = large.fragments(600);
+        for bytes in [segment(tcp(0, SYN), 0xffff_f000, 0), first, later] {
+            assert_eq!(bed.run("in0", &bytes).0, bed.redirect(), "{:?}", bed.counted());
+        }
+        // Where the first fragment ends.
+        let reset = segment(tcp(0, RST), 0xffff_f001 + 580, 0);
+        assert_eq!(bed.run("in0", &reset).0, bed.redirect());
+        assert_eq!(state(bed), weir_packet::FlowState::Closing);
     });
 }
 

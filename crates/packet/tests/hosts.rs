@@ -17,11 +17,20 @@ fn too_big_is_told() {
     if !is_possible() {
         return;
     }
-    // Whole checksums, or such that a device makes.
-    for (rung, client_sums) in [(Rung::Xdp, "off"), (Rung::Tcx, "off"), (Rung::Tcx, "on")] {
+    // Whole checksums, or such that a device makes; by a device that sends for XDP, or one that does not: what it passes on is
+    // answered one rung lower.
+    for (rung, client_sums, sends) in [
+        (Rung::Xdp, "off", true),
+        (Rung::Xdp, "off", false),
+        (Rung::Tcx, "off", true),
+        (Rung::Tcx, "on", true),
+    ] {
         let net = Net::new(1500);
         net.client.run(&format!("ethtool -K c0 tx {client_sums}"));
         net.adc.run("ethtool -K a0 tx off");
+        if !sends {
+            net.client.run("ethtool -K c0 gro off");
+        }
         // The way to the members is narrower than both ends know.
         net.adc.ip("route replace 10.0.2.0/24 dev a1 mtu lock 1300");
         net.adc.ip("-6 route del fd00:2::/64 dev a1");
@@ -39,14 +48,45 @@ fn too_big_is_told() {
             ..one_server(Protocol::Udp, "192.0.2.1:53", "10.0.2.10", Some(53))
         };
         path.get().apply(&Plan { virtual_servers: vec![v4, v6, udp], ..Plan::default() }).unwrap();
-        path.attach(&["a0", "a1"], rung);
+        let attached = path.attach(&["a0", "a1"], rung);
+        assert_eq!(attached[0].sends_for_xdp, rung == Rung::Xdp && sends);
         for address in ["192.0.2.1:80", "[2001:db8::1]:80"] {
             let before = count(&path, Reason::TooBigAnswered);
             let (mut stream, _) = net.served(address);
             echo(&mut stream, 200_000);
-            assert!(count(&path, Reason::TooBigAnswered) > before, "{rung:?} {address}");
+            assert!(count(&path, Reason::TooBigAnswered) > before, "{rung:?} {sends} {address}");
         }
         sender_makes_fragments(&net, &path);
+    }
+}
+
+/// A listener of this host behind a device that does not send for XDP: the kernel answers SYNs by itself.
+#[test]
+fn cookies_need_a_device_that_sends_for_xdp() {
+    if !is_possible() {
+        return;
+    }
+    let net = Net::new(1500);
+    net.adc.set(&["net.ipv4.tcp_syncookies=2"]);
+    let listener = net.adc.within(|| std::net::TcpListener::bind("[::]:80").unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"here");
+        }
+    });
+    let listens = ["10.0.1.1:80", "[fd00:1::1]:80"];
+    let syn_cookies = listens.iter().map(|address| address.parse().unwrap()).collect();
+    let mut path = Path::open();
+    path.get().apply(&Plan { syn_cookies, ..Plan::default() }).unwrap();
+    for sends in [false, true] {
+        net.client.run(&format!("ethtool -K c0 gro {}", if sends { "on" } else { "off" }));
+        assert_eq!(path.attach(&["a0", "a1"], Rung::Xdp)[0].sends_for_xdp, sends);
+        for address in listens {
+            let before = count(&path, Reason::SynCookie);
+            let mut stream = net.connect(address).unwrap();
+            stream.read_exact(&mut [0; 4]).unwrap();
+            assert_eq!(count(&path, Reason::SynCookie) > before, sends, "{address}");
+        }
     }
 }
 
@@ -161,10 +201,72 @@ fn a_member_that_changes_its_hardware_address_is_found_again() {
         stream.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
         stream.write_all(b"lost").unwrap();
         assert!(stream.read_exact(&mut [0; 4]).is_err(), "nobody has found it yet: {}", shown());
-        assert!(weir_packet::confirm_neighbours().unwrap() > 0);
+        assert!(path.read().confirm_neighbours().unwrap() > 0);
         stream.set_read_timeout(Some(STEP_MAX)).unwrap();
         stream.read_exact(&mut [0; 4]).expect("it is found");
         assert!(shown().contains("02:00:00:00:99:01"), "{}", shown());
+    }
+}
+
+#[test]
+fn only_neighbours_that_packets_go_to_are_confirmed() {
+    if !is_possible() {
+        return;
+    }
+    let net = Net::new(1500);
+    // Beside the one that programs are attached to: those toward members and their routers, and one that nothing goes by.
+    for (number, device) in [(3, "toward"), (4, "router"), (5, "beside"), (6, "six")] {
+        net.adc.ip(&format!("link add {device} type veth peer name {device}1"));
+        for half in [device.to_owned(), format!("{device}1")] {
+            net.adc.ip(&format!("link set {half} up"));
+        }
+        net.adc.ip(&format!("addr add 10.0.{number}.1/24 dev {device}"));
+        net.adc.ip(&format!("-6 addr add fd00:{number}::1/64 dev {device} nodad"));
+    }
+    net.adc.ip("route add 10.0.9.0/24 nexthop via 10.0.3.9 nexthop via 10.0.4.9");
+    net.adc.ip("-6 route add fd00:9::/64 via fd00:6::9");
+    let rest = || {
+        for (device, address) in [
+            ("a0", "10.0.1.9"),
+            ("toward", "10.0.3.9"),
+            ("router", "10.0.4.9"),
+            ("beside", "10.0.5.9"),
+            ("six", "fd00:6::9"),
+        ] {
+            net.adc.ip(&format!(
+                "neigh replace {address} lladdr 02:00:00:00:99:09 dev {device} nud stale"
+            ));
+        }
+    };
+    let stale = || -> Vec<String> {
+        let shown = net.adc.run("ip neigh show nud stale");
+        let words = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        let all = shown.lines().filter_map(words).filter(|it| !it.starts_with("fe80"));
+        all.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    };
+    let mut path = Path::open();
+    path.attach(&["a0"], Rung::Tcx);
+    let four = one_server(Protocol::Tcp, "192.0.2.1:80", "10.0.3.9", Some(80));
+    let mut both = four.clone();
+    both.members.push(Member::new("10.0.9.1".parse().unwrap(), None));
+    let six = one_server(Protocol::Tcp, "[2001:db8::1]:80", "fd00:9::1", Some(80));
+    let six = VirtualServer { name: "six".into(), ..six };
+    let prefix = Prefix { address: "0.0.0.0".parse().unwrap(), length: 0 };
+    let everything = vec![Destination { prefix, port: None }];
+    let mut forward = VirtualServer::new("forward", Protocol::Any, everything);
+    forward.delivery = Delivery::Route;
+    for (virtual_servers, left) in [
+        (vec![], &["10.0.3.9", "10.0.4.9", "10.0.5.9", "fd00:6::9"][..]),
+        (vec![four], &["10.0.4.9", "10.0.5.9", "fd00:6::9"]),
+        (vec![both.clone()], &["10.0.5.9", "fd00:6::9"]),
+        (vec![both, six], &["10.0.5.9"]),
+        // What goes by the routing table may go anywhere.
+        (vec![forward], &[]),
+    ] {
+        path.get().apply(&Plan { virtual_servers, ..Plan::default() }).unwrap();
+        rest();
+        path.read().confirm_neighbours().unwrap();
+        assert_eq!(stale(), left);
     }
 }
 
@@ -240,6 +342,16 @@ fn a_tag_that_only_bears_a_priority_is_none_and_others_hide_nobody() {
     };
     for rung in [Rung::Xdp, Rung::Tcx] {
         path.attach(&["a0", "a1"], rung);
+        // One of 802.1ad is another's, whatever its number; what comes after it was seen after it.
+        let mut provider = frame("10.0.1.3", 0xa000);
+        provider[12..14].copy_from_slice(&0x88a8u16.to_be_bytes());
+        send_frame(&net, "c0", &provider);
+        let before = count(&path, Reason::Denied);
+        send_frame(&net, "c0", &frame("203.0.113.9", 0));
+        until("it is denied", || count(&path, Reason::Denied) == before + 1);
+        let client = Some("10.0.1.3".parse().unwrap());
+        let filter = FlowFilter { client, flows_max: 9, ..FlowFilter::default() };
+        assert_eq!(path.get().flows(&filter).unwrap().len(), 0, "{rung:?}");
         send_frame(&net, "c0", &frame("10.0.1.2", 0xa000));
         let mut buffer = [0; 64];
         let (length, from) = member.recv_from(&mut buffer).expect("the datagram");

@@ -127,6 +127,51 @@ fn sources_are_translated() {
 }
 
 #[test]
+fn a_member_sees_its_own_of_the_source_addresses() {
+    if !is_possible() {
+        return;
+    }
+    let mut one = server("one", Protocol::Any, "192.0.2.1:*");
+    let addresses = ["10.0.2.1", "10.0.2.2", "10.0.2.3"];
+    let source = |address: &&str| SourceAddress {
+        address: address.parse().unwrap(),
+        port_first: 20_000,
+        port_last: 20_099,
+    };
+    one.source = Source::Addresses(addresses.iter().map(source).collect());
+    for (member, own) in
+        [("10.0.2.10", Some("10.0.2.2")), ("10.0.2.11", Some("10.0.2.3")), ("10.0.2.12", None)]
+    {
+        let mut member = Member::new(member.parse().unwrap(), None);
+        member.source = own.map(|own| own.parse().unwrap());
+        one.members.push(member);
+    }
+    on_both(&plan(vec![one]), |bed| {
+        bed.neighbours(&["10.0.2.11", "10.0.2.12"]);
+        let mut seen = std::collections::BTreeSet::new();
+        for port in 1..=90 {
+            for packet in [
+                Packet::udp("198.51.100.7", port, "192.0.2.1", 81),
+                Packet::new(
+                    "198.51.100.7",
+                    "192.0.2.1",
+                    Carried::Icmp { kind: 8, code: 0, word: u32::from(port) << 16 },
+                ),
+                Packet::new(&format!("198.51.100.{port}"), "192.0.2.1", Carried::Other(47)),
+            ] {
+                let (verdict, out) = bed.run("in0", &packet.bytes());
+                // What has no ports has its address alone, and one flow.
+                if verdict == bed.redirect() {
+                    seen.insert((out[33], out[29]));
+                }
+            }
+        }
+        let expected = [(10, 2), (11, 3), (12, 1), (12, 2), (12, 3)];
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected, "{:?}", bed.counted());
+    });
+}
+
+#[test]
 fn ports_run_out_and_are_counted() {
     if !is_possible() {
         return;
@@ -228,6 +273,95 @@ fn fragments_follow_their_first() {
             let [first_out, second_out] = whole.fragments(48);
             bed.becomes("in0", &first, &first_out);
             bed.becomes("in0", &second, &second_out);
+        }
+    });
+}
+
+/// What follows the header that says so is of the first fragment alone; the others repeat what it names (RFC 8200, 4.5).
+#[test]
+fn fragments_of_ipv6_follow_a_first_with_more_headers() {
+    if !is_possible() {
+        return;
+    }
+    let plan = plan(vec![with_member(
+        server("v6", Protocol::Udp, "[2001:db8::1]:53"),
+        "fd00:2::10",
+        Some(5353),
+    )]);
+    // Options that say nothing, before the datagram.
+    let with_options = |inner: &Packet| {
+        let mut packet = Packet { carried: Carried::Other(60), df: false, id: 78, ..inner.clone() };
+        packet.payload = [&[17, 0, 1, 4, 0, 0, 0, 0], &inner.segment()[..]].concat();
+        packet.fragments(56)
+    };
+    on_both(&plan, |bed| {
+        let mut packet = Packet::udp("2001:db8:9::7", 4001, "2001:db8::1", 53);
+        packet.payload = (0..100).collect();
+        let mut out = Packet { hardware: TO_MEMBER, ttl: 63, ..packet.clone() };
+        out.target = "fd00:2::10".parse().unwrap();
+        out.ports().1 = 5353;
+        for (part, part_out) in with_options(&packet).iter().zip(&with_options(&out)) {
+            bed.becomes("in0", part, part_out);
+        }
+    });
+}
+
+/// Whose header is too short is not read as ports.
+#[test]
+fn icmp_errors_about_no_packet_are_left_alone() {
+    if !is_possible() {
+        return;
+    }
+    let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(48));
+    on_both(&plan(vec![one]), |bed| {
+        let syn = Packet::tcp("198.51.100.7", 0x4000, "192.0.2.1", 80, SYN);
+        assert_eq!(bed.run("in0", &syn.bytes()).0, bed.redirect());
+        let icmp = Carried::Icmp { kind: 3, code: 3, word: 0 };
+        let mut error = Packet::new("10.9.9.9", "198.51.100.7", icmp);
+        error.hardware = TO_MEMBER;
+        error.hardware.rotate_left(6);
+        error.payload = Packet { target: "10.0.2.10".parse().unwrap(), ..syn }.datagram();
+        // Its first four bytes are the client's port and the member's.
+        error.payload[..4].copy_from_slice(&[0x40, 0, 0, 48]);
+        bed.is_stopped("out0", &error.bytes(), Reason::IcmpWithoutFlow);
+    });
+}
+
+/// One that makes fragments has to hear of those that are too big.
+#[test]
+fn icmp_errors_about_fragments_are_translated_inside() {
+    if !is_possible() {
+        return;
+    }
+    let plan = plan(vec![
+        with_member(server("v4", Protocol::Udp, "192.0.2.1:53"), "10.0.2.10", Some(5353)),
+        with_member(server("v6", Protocol::Udp, "[2001:db8::1]:53"), "fd00:2::10", Some(5353)),
+    ]);
+    on_both(&plan, |bed| {
+        for (packet, member, router) in [
+            (Packet::udp("198.51.100.7", 4001, "192.0.2.1", 53), "10.0.2.10", "10.9.9.9"),
+            (Packet::udp("2001:db8:9::7", 4001, "2001:db8::1", 53), "fd00:2::10", "fd00:9::9"),
+        ] {
+            let packet = Packet { payload: (0..100).collect(), df: false, ..packet };
+            let target = member.parse().unwrap();
+            let mut sent = Packet { hardware: TO_MEMBER, ttl: 63, target, ..packet.clone() };
+            sent.ports().1 = 5353;
+            bed.becomes("in0", &packet.fragments(48)[0], &sent.fragments(48)[0]);
+            let is_v4 = packet.source.is_ipv4();
+            let (kind, code) = if is_v4 { (3, 4) } else { (2, 0) };
+            let about =
+                |packet: &Packet, number: usize| packet.fragments(48)[number][14..].to_vec();
+            let mut error = Packet::new(router, router, Carried::Icmp { kind, code, word: 1280 });
+            error.target = packet.source;
+            error.payload = about(&sent, 0);
+            let mut out = Packet { hardware: TO_CLIENT, ttl: 63, ..error.clone() };
+            out.payload = about(&Packet { ttl: 63, ..packet.clone() }, 0);
+            bed.becomes("out0", &error.bytes(), &out.bytes());
+            // Which flow another fragment is of is not said.
+            error.hardware = TO_MEMBER;
+            error.hardware.rotate_left(6);
+            error.payload = about(&sent, 1);
+            bed.is_stopped("out0", &error.bytes(), Reason::IcmpWithoutFlow);
         }
     });
 }

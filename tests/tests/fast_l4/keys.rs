@@ -28,6 +28,44 @@ fn members_see_addresses_and_ports_of_a_list() {
 }
 
 #[test]
+fn each_member_sees_the_address_of_the_interface_that_it_is_reached_by() {
+    let Some(mut network) = Network::make() else { return };
+    let other = network.namespaces.name("server");
+    network.shell(
+        "adc",
+        &format!(
+            "ip link add more type veth peer name more netns {other}; ip addr add 10.77.3.1/24 dev more; ip link set dev more up"
+        ),
+    );
+    network.shell(
+        "server",
+        "ip addr add 10.77.3.2/24 dev more; ip link set dev more up; ethtool -K more gro on tx off",
+    );
+    network.serve("10.77.3.2:9000");
+    let server = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");
+    let pool = format!("pools: {{ p: {{ members: [ {FIRST}, 10.77.3.2:9000 ] }} }}\n");
+    network.configure("", &format!("{server}{pool}"));
+    network.start();
+    let seen = |network: &Network| -> std::collections::BTreeSet<(String, String)> {
+        let ends = |_| {
+            let mut connection = network.connect("10.77.9.1:80");
+            connection.echo();
+            (connection.member.ip().to_string(), connection.source.ip().to_string())
+        };
+        (0..32).map(ends).collect()
+    };
+    let pair = |member: &str, source: &str| (member.to_owned(), source.to_owned());
+    let own = |source| [pair("10.77.2.2", "10.77.2.1"), pair("10.77.3.2", source)].into();
+    assert_eq!(seen(&network), own("10.77.3.1"));
+    // Whatever the route says by then.
+    network.shell(
+        "adc",
+        "ip addr add 10.77.3.9/24 dev more; ip route replace 10.77.3.0/24 dev more src 10.77.3.9",
+    );
+    eventually("the route is looked up again", STEP_TIMEOUT, || seen(&network) == own("10.77.3.9"));
+}
+
+#[test]
 fn what_was_open_before_goes_on_with_loose_initiation_alone() {
     for (loose, goes_on) in [("true", true), ("false", false)] {
         let Some(mut network) = Network::make() else { return };

@@ -4,7 +4,7 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
 use crate::network::{Network, at};
-use crate::server;
+use crate::{POOL, server};
 
 const WITHOUT: [&str; 4] =
     ["setpriv", "--bounding-set", "-bpf,-sys_admin,-net_admin,-perfmon", "--"];
@@ -89,7 +89,7 @@ fn where_xdp_is_refused_tcx_takes_its_place() {
     network.shell("adc", "ip link add alone type bridge; ip addr add 10.77.5.1/24 dev alone; ip link set dev alone up");
     network.configure(
         ", interfaces: [ clients, servers, alone ]",
-        &format!("{}{}", server("listen: 10.77.9.1:80, pool: p"), crate::POOL),
+        &format!("{}{}", server("listen: 10.77.9.1:80, pool: p"), POOL),
     );
     network.start();
     assert_eq!(network.server("a")["rungs"], "xdp on clients, xdp on servers, tcx on alone");
@@ -120,6 +120,35 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.configure(", deny: [ 10.77.1.3 ]", rest);
     network.reload();
     network.connect("10.77.1.1:80").echo();
+}
+
+/// Whatever becomes of it: of a file with errors nothing is asked of the kernel, and what another has asked for is undone.
+#[test]
+fn a_configuration_that_is_refused_takes_no_interface() {
+    let Some(mut network) = Network::make() else { return };
+    let rest = format!("{}{POOL}", server("listen: 10.77.9.1:80, pool: p"));
+    network.configure("", &rest);
+    network.start();
+    let has_program = |network: &Network| {
+        network.namespaces.output("adc", "ip link show dev late").contains("xdp")
+    };
+    network.shell("adc", "ip link add late type veth peer name late-peer; ip addr add 10.77.5.1/24 dev late; ip link set dev late up");
+    let refused = |network: &Network| network.weir().output().matches("was not reloaded").count();
+    let bound = format!(
+        "virtual_servers:\n  a: {{ type: fast_l4, listen: 10.77.9.1:80, pool: p }}\n  \
+         b: {{ type: tcp, listen: 10.99.9.9:80, pool: p }}\n{POOL}"
+    );
+    for (number, text) in [(1, "virtual_servers: ["), (2, &*bound)] {
+        network.configure("", text);
+        network.weir().signal(rustix::process::Signal::HUP);
+        eventually("it is refused", STEP_TIMEOUT, || refused(&network) == number);
+        assert!(!has_program(&network), "{text}");
+    }
+    network.connect("10.77.9.1:80").echo();
+    // One that is taken has it.
+    network.configure("", &rest);
+    network.reload();
+    assert!(has_program(&network));
 }
 
 #[test]

@@ -54,7 +54,7 @@ section! {
         optional translate_address: bool;
         /// Whether the member's port takes the place of the one that the client asked for.
         default translate_port: bool = true;
-        /// Which address members see. `off`: the client's; their way to clients has to lead through this host. `auto`: an address of this host on the way to the member. Or addresses, with ports if they are given. Ports are those outside `net.ipv4.ip_local_port_range` otherwise.
+        /// Which address members see. `off`: the client's; their way to clients has to lead through this host. `auto`: the address of this host by which the member is reached. Or addresses, with ports if they are given. Ports are those outside `net.ipv4.ip_local_port_range` otherwise.
         default source: PacketSource = PacketSource::Off;
         /// Direct server return: the packet goes to the member unchanged but for its MAC address, and the member answers the client directly. Members are on a network of this host, and have the virtual server's address on a loopback device.
         default dsr: bool = false;

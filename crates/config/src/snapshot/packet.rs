@@ -191,7 +191,7 @@ pub enum Delivery {
 pub enum PacketSource {
     /// The client's.
     Client,
-    /// An address of this host on the way to the member.
+    /// The address of this host by which the member is reached.
     Auto,
     /// One of these.
     Addresses {

@@ -59,6 +59,8 @@ pub struct PacketPlane {
     is_kept_at_exit: bool,
     /// Whether what is in force wants packets; `None`: nothing is in force yet.
     is_wanted: Option<bool>,
+    /// How packets were had before a configuration that is not accepted yet asked for them; `None`: none did.
+    before: Option<Option<Wanted>>,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl PacketPlane {
             told: Vec::new(),
             is_kept_at_exit: false,
             is_wanted: None,
+            before: None,
         }
     }
 
@@ -97,9 +100,19 @@ impl PacketPlane {
         if self.is_wanted.is_none() {
             self.is_kept_at_exit = packets.path.is_kept_at_exit;
         }
+        let had = self.had();
+        self.before.get_or_insert(had);
         if let Err(why) = self.have(packets) {
             let proxies = packets.fall(&why);
             snapshot.virtual_servers.extend(proxies);
+        }
+    }
+
+    /// What was settled stays, whatever comes of later configurations.
+    pub fn accept(&mut self) {
+        // What was begun ahead is for one that is still to be settled.
+        if self.running.is_none() || self.has_packets() {
+            self.before = None;
         }
     }
 
@@ -115,6 +128,7 @@ impl PacketPlane {
         let (done, is_done) = oneshot::channel();
         running.tell(Command::OpenAhead(wanted, done));
         self.running = Some(running);
+        self.before = Some(None);
         Some(is_done)
     }
 
@@ -143,6 +157,7 @@ impl PacketPlane {
         } else if let Some(running) = self.running.take() {
             running.stop(Exit::Detach);
         }
+        self.accept();
         self.tell_ladder(packets);
     }
 
@@ -150,23 +165,23 @@ impl PacketPlane {
         self.running.as_ref().is_some_and(|running| running.had.is_some())
     }
 
-    /// Back to what is in force, after a configuration that came to nothing.
-    pub fn restore(&mut self, snapshot: &Snapshot) {
-        match &snapshot.packets {
-            // Guards that never held, for want of packets, are not had by now either.
-            Some(packets)
-                if !packets.servers.is_empty()
-                    || packets.path.guards() && self.is_wanted != Some(false) =>
-            {
-                if let Err(why) = self.have(packets) {
-                    self.events.error("packet path", format_args!("is not as before: {why}"));
-                }
+    fn had(&self) -> Option<Wanted> {
+        let (wanted, _) = self.running.as_ref()?.had.as_ref()?;
+        Some(wanted.clone())
+    }
+
+    /// Has packets as before a configuration that came to nothing, on the same interfaces. Where that has asked for none, nothing is done.
+    pub fn restore(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        let Some(wanted) = before else {
+            if let Some(running) = self.running.take() {
+                running.stop(Exit::Detach);
             }
-            _ => {
-                if let Some(running) = self.running.take() {
-                    running.stop(Exit::Detach);
-                }
-            }
+            return;
+        };
+        let Some(running) = &mut self.running else { return };
+        if let Err(why) = running.open(wanted) {
+            self.events.error("packet path", format_args!("is not as before: {why}"));
         }
     }
 

@@ -26,7 +26,7 @@ const _: () = assert!(PACKET_DESTINATIONS_MAX == plan::DESTINATIONS_MAX);
 
 /// What this host has to say to a plan.
 pub(super) trait Host {
-    /// The address that packets to this one leave from; `None`: there is no way.
+    /// The address that packets to this one leave from, as its route says; `None`: there is no way.
     fn address_toward(&self, to: IpAddr) -> Option<IpAddr>;
     /// Ports that the system does not give out itself, the lowest and the highest.
     fn free_ports(&self) -> (u16, u16);
@@ -210,14 +210,15 @@ fn source(
         PacketSource::Addresses { addresses, ports } => (addresses.clone(), *ports),
         PacketSource::Auto => {
             let mut addresses = Vec::new();
-            members.retain(|member| match host.address_toward(member.address) {
-                Some(own) => {
-                    if !addresses.contains(&own) {
-                        addresses.push(own);
-                    }
-                    true
+            members.retain_mut(|member| {
+                let Some(own) = host.address_toward(member.address) else { return false };
+                if !addresses.contains(&own) {
+                    addresses.push(own);
                 }
-                None => false,
+                // Of more than have room it sees any.
+                let number = addresses.iter().position(|address| *address == own);
+                member.source = number.filter(|it| *it < plan::SOURCE_ADDRESSES_MAX).map(|_| own);
+                true
             });
             (addresses, None)
         }
@@ -270,7 +271,7 @@ fn members_of(pool: &Pool, live: &TablePool, keeps_port: bool) -> Vec<Member> {
             state => state,
         };
         let port = Some(socket.port()).filter(|port| *port != 0 && !keeps_port);
-        Some(Member { address: socket.ip(), port, weight: member.weight, state })
+        Some(Member { state, weight: member.weight, ..Member::new(socket.ip(), port) })
     };
     let mut seen = HashSet::new();
     both().filter_map(member).filter(|it| seen.insert((it.address, it.port))).collect()

@@ -327,11 +327,12 @@ impl Keeper {
 
     /// Packets that programs send show the kernel nothing of a neighbour that is another by now.
     fn confirm_neighbours(&mut self) {
-        if self.confirmed_at.elapsed() < NEIGHBOURS_INTERVAL || self.open.is_none() {
+        let Some(open) = &self.open else { return };
+        if self.confirmed_at.elapsed() < NEIGHBOURS_INTERVAL {
             return;
         }
         self.confirmed_at = Instant::now();
-        if let Err(error) = weir_packet::confirm_neighbours() {
+        if let Err(error) = open.path.confirm_neighbours() {
             // Once: it would be the same every time.
             if !std::mem::replace(&mut self.told_of_neighbours, true) {
                 let what = format_args!("cannot have its neighbours confirmed: {error}");

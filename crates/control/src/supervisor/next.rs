@@ -183,10 +183,10 @@ impl Supervisor {
         }
         self.packets.settle(&mut snapshot);
         if let Err(error) = self.data_plane.prepare(&snapshot) {
-            let next = self.next.as_ref().map(|next| &next.snapshot);
-            self.packets.restore(next.unwrap_or(&self.table.snapshot));
+            self.packets.restore();
             return Err(error);
         }
+        self.packets.accept();
         let mut before = self.next.take();
         let waited = before.as_mut().and_then(|before| before.config.take());
         if waited.is_some() && config.is_some() {

@@ -29,7 +29,7 @@ pub struct Bed {
     pub path: Path,
     pub rung: Rung,
     /// Gone last.
-    _namespace: Namespace,
+    namespace: Namespace,
 }
 
 impl Bed {
@@ -64,7 +64,16 @@ impl Bed {
         let mut path = Path::open();
         path.attach(&["in0", "out0"], rung);
         path.get().apply(plan).expect("the plan");
-        Self { path, rung, _namespace: namespace }
+        Self { path, rung, namespace }
+    }
+
+    /// More members whose hardware address is known.
+    pub fn neighbours(&self, addresses: &[&str]) {
+        for address in addresses {
+            self.namespace.ip(&format!(
+                "neigh add {address} lladdr 02:00:00:00:05:01 dev out0 nud permanent"
+            ));
+        }
     }
 
     /// Runs a frame; its verdict and what became of it.

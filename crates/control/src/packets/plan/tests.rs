@@ -100,6 +100,12 @@ fn sources() {
     assert_eq!(of("auto"), own(1_024, 32_767));
     assert_eq!(of("10.0.0.254"), own(1_024, 32_767));
     assert_eq!(of("{ addresses: 10.0.0.254, ports: 2000-3999 }"), own(2_000, 3_999));
+    let seen = |source: &str| {
+        let server = format!("pool: p, fast_l4: {{ source: {source} }}");
+        plan(&table(&server, POOL), &Own, false).virtual_servers[0].members[0].source
+    };
+    assert_eq!(seen("auto"), Some(IpAddr::from([10, 0, 0, 254])));
+    assert_eq!(seen("[ 10.0.0.253, 10.0.0.254 ]"), None);
     // Nobody who has no way sees the client's address.
     let server = "pool: p, fast_l4: { source: auto }";
     let table = table(server, "  p: { members: [ 10.9.9.9:80, 10.0.0.2:80 ] }\n");
