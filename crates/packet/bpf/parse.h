@@ -74,6 +74,14 @@ APART int parse_options(struct packet *packet, __u32 length)
 	return at >= length ? OK : UNPARSED;
 }
 
+/* From the IP header on. An skb of several segments may be too long for the header to say (BIG TCP): then it says 0. */
+INLINE __u32 length_of(const struct packet *packet, __u32 told, __u32 header)
+{
+	if (!told && packet->is_skb)
+		return ((struct __sk_buff *)packet->context)->len - packet->network;
+	return told + header;
+}
+
 INLINE int parse_v4(struct packet *packet)
 {
 	void *end = end_of(packet);
@@ -89,7 +97,7 @@ INLINE int parse_v4(struct packet *packet)
 	map_v4(&packet->key.source, ip->saddr);
 	map_v4(&packet->key.target, ip->daddr);
 	packet->key.protocol = ip->protocol;
-	packet->bytes = bpf_ntohs(ip->tot_len);
+	packet->bytes = length_of(packet, bpf_ntohs(ip->tot_len), 0);
 	packet->ttl = ip->ttl;
 	packet->tos = ip->tos;
 	packet->fragment_id = ip->id;
@@ -117,7 +125,7 @@ INLINE int parse_v6(struct packet *packet)
 	/* They stand for IPv4 in keys, and have no place in a packet (RFC 4038, 4.2). */
 	if (is_mapped(&packet->key.source) || is_mapped(&packet->key.target))
 		return UNPARSED;
-	packet->bytes = bpf_ntohs(ip->payload_len) + sizeof(*ip);
+	packet->bytes = length_of(packet, bpf_ntohs(ip->payload_len), sizeof(*ip));
 	packet->ttl = ip->hop_limit;
 	packet->tos = (ip->priority << 4) | (ip->flow_lbl[0] >> 4);
 	__u8 next = ip->nexthdr;

@@ -396,3 +396,28 @@ fn too_big_is_answered_on_both_rungs() {
         bed.is_stopped("in0", &later, Reason::TooBig);
     });
 }
+
+/// The kernel hands over more than a header can say (BIG TCP): 0 is in its place.
+#[test]
+fn what_is_too_long_for_its_header_is_counted_whole() {
+    if !is_possible() {
+        return;
+    }
+    let servers = [("v4", "192.0.2.1:80", "10.0.2.10"), ("v6", "[2001:db8::1]:80", "fd00:2::10")];
+    let servers = servers
+        .map(|(name, at, member)| with_member(server(name, Protocol::Tcp, at), member, Some(80)));
+    let mut bed = Bed::new(Rung::Tcx, &plan(servers.into()));
+    for (number, source, target, length_at) in
+        [(0, "198.51.100.7", "192.0.2.1", 16), (1, "2001:db8:9::7", "2001:db8::1", 18)]
+    {
+        let up =
+            |flags| Packet { hardware: ADC_IN, ..Packet::tcp(source, 4_001, target, 80, flags) };
+        let begins = up(SYN).bytes();
+        assert_eq!(bed.run("in0", &begins).0, TCX_REDIRECT, "{:?}", bed.counted());
+        let mut more = Packet { payload: vec![1; 700], ..up(ACK) }.bytes();
+        more[length_at..length_at + 2].fill(0);
+        assert_eq!(bed.run("in0", &more).0, TCX_REDIRECT, "{:?}", bed.counted());
+        let bytes = bed.path.get().server_totals().unwrap()[number].1.bytes_in;
+        assert_eq!(bytes, (begins.len() + more.len() - 2 * 14) as u64);
+    }
+}

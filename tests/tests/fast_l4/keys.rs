@@ -165,23 +165,7 @@ fn ttl_and_tos_are_as_the_profile_says() {
 #[test]
 fn one_virtual_server_has_both_families() {
     let Some(mut network) = Network::make() else { return };
-    for (role, lines) in [
-        (
-            "client",
-            "ip addr add 2001:db8:1::2/64 dev link nodad; ip route add default via 2001:db8:1::1",
-        ),
-        (
-            "adc",
-            "ip addr add 2001:db8:1::1/64 dev clients nodad; ip addr add 2001:db8:2::1/64 dev servers nodad; \
-             echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
-        ),
-        (
-            "server",
-            "ip addr add 2001:db8:2::2/64 dev link nodad; ip route add default via 2001:db8:2::1",
-        ),
-    ] {
-        network.shell(role, lines);
-    }
+    network.add_ipv6();
     network.serve("[2001:db8:2::2]:9000");
     let server = server(
         "listen: [ 10.77.9.1:80, \"[2001:db8:9::1]:80\" ], pool: p, fast_l4: { source: auto }",

@@ -63,6 +63,27 @@ impl Network {
         Some(network)
     }
 
+    /// Adds addresses of IPv6: 2001:db8:1::2 is the client's, 2001:db8:2::2 the member's.
+    pub fn add_ipv6(&self) {
+        for (role, lines) in [
+            (
+                "client",
+                "ip addr add 2001:db8:1::2/64 dev link nodad; ip route add default via 2001:db8:1::1",
+            ),
+            (
+                "adc",
+                "ip addr add 2001:db8:1::1/64 dev clients nodad; ip addr add 2001:db8:2::1/64 dev servers nodad; \
+                 echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
+            ),
+            (
+                "server",
+                "ip addr add 2001:db8:2::2/64 dev link nodad; ip route add default via 2001:db8:2::1",
+            ),
+        ] {
+            self.shell(role, lines);
+        }
+    }
+
     /// Listens there, and takes nothing.
     pub fn listen(&self, address: &str) -> TcpListener {
         self.listen_within("server", address)
