@@ -141,6 +141,40 @@ fn a_packet_that_is_too_long_for_the_way_is_no_fault_of_the_member() {
     assert!(!bed.process.output().contains("ejected"), "{}", bed.process.output());
 }
 
+/// Beside IPv4 between weir and the host of the member: a way on which packets live for one hop.
+const HOPS: &str = "ip addr add fd77:2::1/64 dev servers nodad; \
+                    ip route add 10.77.5.0/24 via 10.77.2.2 hoplimit 1; \
+                    ip route add fd77:5::/64 via fd77:2::2 hoplimit 1";
+
+#[test]
+fn a_packet_that_is_too_long_on_its_way_is_no_fault_of_the_member() {
+    require!("curl");
+    // What its host says of the port is one.
+    for (member, failures) in [("10.77.5.9:9", 0.0), ("[fd77:5::9]:9", 0.0), ("10.77.2.2:9", 1.0)] {
+        let pool = format!("members: [ \"{member}\" ], passive: {{ failures: 1 }}");
+        let Some(bed) = Bed::new(", udp: { datagrams: 9 }", &pool, HOPS) else { return };
+        bed.namespaces.shell(
+            "server",
+            "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding; \
+             echo 0 > /proc/sys/net/ipv6/icmp/ratelimit; \
+             ip addr add fd77:2::2/64 dev link nodad; \
+             ip link add far type veth peer name farther; ip link set dev farther up; ip link set dev far up; \
+             ip addr add fd77:5::1/64 dev far nodad; ip addr add 10.77.5.1/24 dev far",
+        );
+        let client = bed.client();
+        for number in 1..=if failures > 0.0 { 1 } else { 3 } {
+            client.send(b"query").expect("sending");
+            eventually(&format!("{member} is told of, {number}"), STEP_TIMEOUT, || {
+                let lost = bed.metric("weir_datagrams_lost_total", "");
+                lost + bed.metric("weir_member_failures_total", "") >= f64::from(number)
+            });
+        }
+        assert_eq!(bed.metric("weir_member_failures_total", ""), failures, "{member}");
+        assert_eq!(bed.metric("weir_member_ejections_total", ""), failures, "{member}");
+        assert_eq!(bed.metric("weir_virtual_server_connections_open", ""), 1.0 - failures);
+    }
+}
+
 /// A single datagram, of which a router says that it is too long, and trains (UDP_SEGMENT) right behind it; several times. Each has
 /// its number in front. The member has room for what comes of a round.
 const TRAINS: &str = r#"
