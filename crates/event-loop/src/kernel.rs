@@ -236,6 +236,16 @@ impl Descriptor {
         }
     }
 
+    /// See [`sockets::set_datagram_queue`].
+    pub(crate) fn set_datagram_queue(&self, is_read: bool) {
+        match self {
+            // Where it is refused, the queue is as long as it was.
+            Self::Socket(socket) => drop(sockets::set_datagram_queue(socket, is_read)),
+            #[cfg(feature = "simulation")]
+            Self::Memory(_) => {}
+        }
+    }
+
     /// Throws away what is told of datagrams that were sent before.
     pub(crate) fn forget_errors(&self) {
         match self {

@@ -119,11 +119,25 @@ impl<'a> Datagrams<'a> {
         self.io.open_count < self.io.room.accept_below / 2
     }
 
-    /// Throws away what waits at a listener. How many datagrams that were.
-    pub fn discard(&mut self, token: Token) -> u64 {
+    /// Closes a listener of which there are duplicates that nobody reads: what comes to it takes no memory of the kernel. How many
+    /// datagrams waited there.
+    pub fn close_unread(&mut self, token: Token) -> u64 {
+        let count = self.discard(token, false);
+        self.io.close(token);
+        count
+    }
+
+    /// Reads a listener again that was closed so. How many datagrams waited there: for too long to be answered.
+    pub fn reopen(&mut self, token: Token) -> u64 {
+        self.discard(token, true)
+    }
+
+    /// Throws away what waits at a listener, which is read from now on or not. How many datagrams that were.
+    fn discard(&mut self, token: Token, is_read: bool) -> u64 {
         let mut inbox = std::mem::take(&mut self.desk().inbox);
         let mut count = 0;
         if let Some(fd) = self.io.sockets.get(token).and_then(|socket| socket.fd.as_ref()) {
+            fd.set_datagram_queue(is_read);
             for _ in 0..DISCARDED_BATCHES_MAX {
                 let Ok(messages) = fd.receive_trains(&mut inbox, BATCH_MAX) else { break };
                 count += inbox.trains(messages).map(|(_, train)| train.count() as u64).sum::<u64>();
