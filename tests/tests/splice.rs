@@ -283,6 +283,46 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     checker.assert_whole(order.offset() + taken as u64);
 }
 
+/// The member gets what came before the end, and then hears of the break.
+#[test]
+fn a_client_that_breaks_behind_its_end_breaks_at_its_member() {
+    for size in [10, 2 * MIB] {
+        let (told, tells) = std::sync::mpsc::channel();
+        let member = StreamMember::new(move |mut stream| {
+            let order = Order::read(&mut stream)?;
+            thread::sleep(Duration::from_millis(100));
+            let (checker, _, error) = order.receive(&mut stream);
+            assert_eq!(error, None, "the end comes first");
+            checker.assert_whole(order.offset() + order.size);
+            told.send(None).expect("the client waits");
+            let until = Instant::now() + STEP_TIMEOUT;
+            let mut error = None;
+            while error.is_none() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(10));
+                error = stream.take_error()?;
+            }
+            told.send(error.map(|error| error.kind())).expect("the client waits");
+            Ok(())
+        });
+        let mut proxy = Proxy::start(&relay(&[member.address()]));
+        let order = Order { number: 4, size };
+        let mut client = ask(&proxy, order);
+        order.send(client.stream()).expect("sending");
+        client.finish();
+        assert_eq!(tells.recv_timeout(STEP_TIMEOUT).expect("the end"), None);
+        client.reset();
+        let error = tells.recv_timeout(2 * STEP_TIMEOUT).expect("a break");
+        // Behind an end it is called so.
+        assert_eq!(error, Some(ErrorKind::BrokenPipe), "{size} bytes");
+        eventually("the line is there", STEP_TIMEOUT, || {
+            proxy.process().output().contains("\"termination\":\"client_abort\"")
+        });
+        eventually("the member's connection is gone", STEP_TIMEOUT, || {
+            proxy.metric("weir_member_connections_leaving", &[]) == 0.0
+        });
+    }
+}
+
 #[test]
 fn what_broken_connections_leave_reaches_no_other() {
     const ROUNDS: u64 = 12;

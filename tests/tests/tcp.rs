@@ -156,10 +156,10 @@ fn each_half_ends_by_itself() {
     // And the other way about: the member ends first and goes on reading.
     let (heard, hears) = std::sync::mpsc::channel();
     let member = StreamMember::new(move |mut stream| {
-        stream.write_all(b"bye")?;
-        stream.shutdown(Shutdown::Write)?;
+        // The first client is gone, and breaks with the first byte.
+        let _ = stream.write_all(b"bye").and_then(|()| stream.shutdown(Shutdown::Write));
         let mut all = Vec::new();
-        stream.read_to_end(&mut all)?;
+        let _ = stream.read_to_end(&mut all);
         let _ = heard.send(all);
         Ok(())
     });

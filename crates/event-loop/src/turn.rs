@@ -133,7 +133,10 @@ impl EventLoop {
         socket.note(flags);
         // A client that reset its connection is not waited for, though nobody reads from it
         // now. What a member sent before its reset is still to be read.
-        if socket.paused && flags.contains(EventFlags::ERR) && matches!(owner, Owner::Client(_)) {
+        if flags.contains(EventFlags::ERR)
+            && socket.is_not_read()
+            && matches!(owner, Owner::Client(_))
+        {
             let error = socket.fd.as_ref().map(Descriptor::take_error);
             if let Some(Err(error)) = error {
                 return handler.failed(self, owner, error);
