@@ -33,6 +33,7 @@ pub struct Setup {
     access_log: Option<&'static str>,
     name: Option<&'static str>,
     descriptors: Option<usize>,
+    started_by: Vec<String>,
     admin_socket: bool,
     without_pool: bool,
     environment: Vec<String>,
@@ -123,7 +124,7 @@ impl Setup {
 
     /// The words that start it with this configuration; each that is in front replaces itself by the next.
     fn command(&self, file: &str) -> Vec<String> {
-        let mut words = Vec::new();
+        let mut words = self.started_by.clone();
         if let Some(limit) = self.descriptors {
             let prlimit = tools::find("prlimit").expect("prlimit (util-linux)");
             words.push(prlimit.to_string_lossy().into_owned());
@@ -151,6 +152,15 @@ impl Setup {
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// Starts it by a program that is there, with these words behind it: `setpriv`, and what it takes away. It must be `weir`.
+    #[must_use]
+    pub fn started_by(mut self, program: &str, words: &[&str]) -> Self {
+        let program = tools::find(program).unwrap_or_else(|| panic!("{program} is not there"));
+        self.started_by = vec![program.to_string_lossy().into_owned()];
+        self.started_by.extend(words.iter().map(|word| (*word).to_owned()));
         self
     }
 

@@ -1,11 +1,14 @@
-//! SIGTERM drains; a second one, or the deadline, stops.
+//! SIGTERM drains; a second one, or the deadline, stops. Connections that wait at a listener when it closes are served.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use weir_tests::client::Client;
 use weir_tests::member::{Member, Then};
+use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::stream::StreamMember;
 
 /// A member that takes this long.
 fn slow_member(seconds: u64) -> Member {
@@ -82,4 +85,55 @@ fn a_reload_while_draining_is_refused_in_words() {
     });
     proxy.process().signal(Signal::TERM);
     proxy.process().wait(Duration::from_secs(3));
+}
+
+/// More than a worker accepts in several turns.
+const QUEUED: usize = 300;
+
+/// Stops the process, has as many clients connect and ask, and lets it go on after `then`.
+fn queue(
+    proxy: &mut Proxy,
+    to: SocketAddr,
+    request: &str,
+    then: impl FnOnce(&mut Proxy),
+) -> Vec<Client> {
+    proxy.process().signal(Signal::STOP);
+    let clients = (0..QUEUED).map(|_| {
+        let mut client = Client::connect(to);
+        client.send(request);
+        client
+    });
+    let clients = clients.collect();
+    then(proxy);
+    proxy.process().signal(Signal::CONT);
+    clients
+}
+
+#[test]
+fn connections_that_wait_to_be_accepted_are_relayed_when_weir_drains() {
+    let member = StreamMember::line("");
+    let setup = Setup::new(&[member.address()]).virtual_server("type: tcp");
+    let mut proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
+    let to = proxy.address();
+    let drain = |proxy: &mut Proxy| proxy.process().signal(Signal::TERM);
+    for mut client in queue(&mut proxy, to, "hello\n", drain) {
+        assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "hello\n");
+    }
+    assert!(proxy.process().wait(Duration::from_secs(10)).success());
+}
+
+#[test]
+fn connections_that_wait_to_be_accepted_are_served_when_their_listener_goes() {
+    let member = Member::named("done");
+    let setup = Setup::new(&[member.address()]).top("data_plane: { workers: 1 }");
+    let (extra, other) = (Lease::new(), setup.clone());
+    let mut proxy = Proxy::start(&setup.also_listen(extra.address()));
+    let request = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+    let reload = |proxy: &mut Proxy| proxy.reload(&other);
+    for mut client in queue(&mut proxy, extra.address(), request, reload) {
+        assert_eq!(client.response().assert_status(200).text(), "done");
+    }
+    weir_tests::eventually("the listener is closed", Duration::from_secs(5), || {
+        Client::try_connect(extra.address()).is_err()
+    });
 }

@@ -3,13 +3,14 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::SendFlags;
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use weir_tests::client::Client;
 use weir_tests::member::{Member, Then};
 use weir_tests::pattern::{self, Checker};
@@ -282,6 +283,46 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     checker.assert_whole(order.offset() + taken as u64);
 }
 
+/// The member gets what came before the end, and then hears of the break.
+#[test]
+fn a_client_that_breaks_behind_its_end_breaks_at_its_member() {
+    for size in [10, 2 * MIB] {
+        let (told, tells) = std::sync::mpsc::channel();
+        let member = StreamMember::new(move |mut stream| {
+            let order = Order::read(&mut stream)?;
+            thread::sleep(Duration::from_millis(100));
+            let (checker, _, error) = order.receive(&mut stream);
+            assert_eq!(error, None, "the end comes first");
+            checker.assert_whole(order.offset() + order.size);
+            told.send(None).expect("the client waits");
+            let until = Instant::now() + STEP_TIMEOUT;
+            let mut error = None;
+            while error.is_none() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(10));
+                error = stream.take_error()?;
+            }
+            told.send(error.map(|error| error.kind())).expect("the client waits");
+            Ok(())
+        });
+        let mut proxy = Proxy::start(&relay(&[member.address()]));
+        let order = Order { number: 4, size };
+        let mut client = ask(&proxy, order);
+        order.send(client.stream()).expect("sending");
+        client.finish();
+        assert_eq!(tells.recv_timeout(STEP_TIMEOUT).expect("the end"), None);
+        client.reset();
+        let error = tells.recv_timeout(2 * STEP_TIMEOUT).expect("a break");
+        // Behind an end it is called so.
+        assert_eq!(error, Some(ErrorKind::BrokenPipe), "{size} bytes");
+        eventually("the line is there", STEP_TIMEOUT, || {
+            proxy.process().output().contains("\"termination\":\"client_abort\"")
+        });
+        eventually("the member's connection is gone", STEP_TIMEOUT, || {
+            proxy.metric("weir_member_connections_leaving", &[]) == 0.0
+        });
+    }
+}
+
 #[test]
 fn what_broken_connections_leave_reaches_no_other() {
     const ROUNDS: u64 = 12;
@@ -324,6 +365,99 @@ fn more_tunnels_than_pipes_pass_their_own_bytes() {
     assert!(spliced(&proxy) > 0.0);
     drop(clients);
     proxy.wait_for_open_connections("main", 0.0);
+}
+
+/// So many bytes go through, each one as it was, both ways, to several clients at a time.
+#[track_caller]
+fn pass_both_ways(proxy: &Proxy, size: u64) {
+    thread::scope(|scope| {
+        for number in 0..4 {
+            scope.spawn(move || {
+                let order = Order { number, size };
+                let mut client = ask(proxy, order);
+                let mut writing = client.stream().try_clone().expect("a second handle");
+                let writer = thread::spawn(move || {
+                    order.send(&mut writing).expect("sending");
+                    writing.shutdown(Shutdown::Write).expect("the end");
+                });
+                order.expect(client.stream());
+                writer.join().expect("the writer");
+            });
+        }
+    });
+    proxy.wait_for_open_connections("main", 0.0);
+}
+
+/// Pipes that take all the memory which the kernel gives to those of a user without privilege.
+fn pipes_of_all_memory() -> Vec<(OwnedFd, OwnedFd)> {
+    const BYTES: usize = 1 << 20;
+    let soft = std::fs::read_to_string("/proc/sys/fs/pipe-user-pages-soft").expect("the bound");
+    let pages = soft.trim().parse::<usize>().expect("a number of pages");
+    assert!(pages > 0, "there is no bound to be met");
+    let pipe = || {
+        let (read, write) = rustix::pipe::pipe().expect("a pipe");
+        let bytes = rustix::pipe::fcntl_setpipe_size(&write, BYTES).expect("as large as it may be");
+        (bytes, (read, write))
+    };
+    let (mut taken, mut pipes) = (0, Vec::new());
+    while taken <= pages * rustix::param::page_size() {
+        let (bytes, pipe) = pipe();
+        taken += bytes;
+        pipes.push(pipe);
+    }
+    pipes
+}
+
+/// `fs.pipe-user-pages-soft`: a user without privilege who has so much in pipes gets small ones alone.
+#[test]
+fn where_the_kernel_gives_small_pipes_alone_bytes_are_copied() {
+    require!("setpriv");
+    if !rustix::process::geteuid().is_root() {
+        return weir_tests::tools::skip("who is not root has a bound of its own");
+    }
+    let member = StreamMember::new(both_ways);
+    let unprivileged = ["--bounding-set", "-sys_resource,-sys_admin", "--"];
+    let proxy = Proxy::start(&relay(&[member.address()]).started_by("setpriv", &unprivileged));
+    let pipes = pipes_of_all_memory();
+    pass_both_ways(&proxy, 8 * MIB);
+    assert_eq!(spliced(&proxy), 0.0);
+    drop(pipes);
+    eventually("bytes are moved again", STEP_TIMEOUT, || {
+        pass_both_ways(&proxy, 8 * MIB);
+        spliced(&proxy) > 0.0
+    });
+}
+
+/// EMFILE: the limit falls while connections are open.
+#[test]
+fn without_a_descriptor_for_a_pipe_bytes_are_copied() {
+    let member = StreamMember::new(both_ways);
+    let mut proxy = Proxy::start(&relay(&[member.address()]));
+    let pid = Pid::from_raw(proxy.process().pid() as i32).expect("a process");
+    let limit = |current| {
+        let limits = getrlimit(Resource::Nofile);
+        prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(current), ..limits })
+            .expect("another limit")
+    };
+    let order = Order { number: 7, size: 8 * MIB };
+    pass_both_ways(&proxy, 1_000);
+    let mut client = proxy.client();
+    member.wait_for_open(1);
+    let before = limit(3);
+    client.send(order.bytes());
+    let mut writing = client.stream().try_clone().expect("a second handle");
+    let writer = thread::spawn(move || {
+        order.send(&mut writing).expect("sending");
+        writing.shutdown(Shutdown::Write).expect("the end");
+    });
+    order.expect(client.stream());
+    writer.join().expect("the writer");
+    limit(before.current.expect("a limit"));
+    assert_eq!(spliced(&proxy), 0.0);
+    eventually("bytes are moved again", STEP_TIMEOUT, || {
+        pass_both_ways(&proxy, 8 * MIB);
+        spliced(&proxy) > 0.0
+    });
 }
 
 #[test]

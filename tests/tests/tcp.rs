@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -155,10 +156,10 @@ fn each_half_ends_by_itself() {
     // And the other way about: the member ends first and goes on reading.
     let (heard, hears) = std::sync::mpsc::channel();
     let member = StreamMember::new(move |mut stream| {
-        stream.write_all(b"bye")?;
-        stream.shutdown(Shutdown::Write)?;
+        // The first client is gone, and breaks with the first byte.
+        let _ = stream.write_all(b"bye").and_then(|()| stream.shutdown(Shutdown::Write));
         let mut all = Vec::new();
-        stream.read_to_end(&mut all)?;
+        let _ = stream.read_to_end(&mut all);
         let _ = heard.send(all);
         Ok(())
     });
@@ -251,6 +252,46 @@ fn another_member_is_tried_and_nothing_is_lost() {
     }
     assert!(proxy.metric("weir_pool_retries_total", &[]) >= 6.0);
     assert!(proxy.metric("weir_member_failures_total", &["\"connect\""]) >= 6.0);
+    assert_eq!(ended(&proxy, "member_connect"), 0.0);
+}
+
+/// A member whose queue is full: it answers no SYN. With it those who fill the queue.
+fn hung() -> (SocketAddr, Vec<OwnedFd>) {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with};
+    let socket = || {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).expect("a socket")
+    };
+    let listener = socket();
+    bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    listen(&listener, 0).expect("a listener");
+    let mut held = vec![listener];
+    let address = TcpListener::from(held[0].try_clone().expect("a second handle")).local_addr();
+    let address = address.expect("an address");
+    for _ in 0..2 {
+        held.push(socket());
+        let _ = connect(held.last().expect("the last"), &address);
+    }
+    (address, held)
+}
+
+#[test]
+fn a_member_that_does_not_answer_in_time_is_passed_over() {
+    let (member, (hung, _held)) = (StreamMember::line("here "), hung());
+    let setup = relay(&[hung, member.address()]).pool("connect_timeout: 300ms");
+    let mut proxy = Proxy::start(&setup.pool("retries: 1"));
+    for number in 0..4 {
+        let mut client = proxy.client();
+        client.send(format!("said at once {number}\n"));
+        read_exact(&mut client, &format!("here said at once {number}\n"));
+    }
+    let lines = logged(&mut proxy, 1, "\"retries\":1,");
+    // The time is waited for, and not another.
+    for line in lines {
+        let (_, rest) = line.split_once("\"connect_us\":").expect("a time");
+        let waited = rest.split(',').next().and_then(|time| time.parse::<u64>().ok());
+        assert!(waited.is_some_and(|us| (290_000..2_000_000).contains(&us)), "{line}");
+    }
     assert_eq!(ended(&proxy, "member_connect"), 0.0);
 }
 

@@ -430,6 +430,44 @@ fn the_port_of_a_removed_virtual_server_is_free_when_its_sessions_are_over() {
     assert!(proxy.process().output().matches("idle_timeout").count() >= clients.len());
 }
 
+/// Bytes of memory that datagrams to this port take which nobody has read.
+fn unread_bytes(port: u16) -> usize {
+    let sockets = std::fs::read_to_string("/proc/net/udp").expect("the sockets of UDP");
+    let of_port = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let of_port = of_port.filter(|words| words[1].ends_with(&format!(":{port:04X}")));
+    let unread = of_port.filter_map(|words| words[4].split_once(':'));
+    unread.map(|(_, bytes)| usize::from_str_radix(bytes, 16).expect("a number")).sum()
+}
+
+/// A reload takes one port of two away, and the virtual server has a session at the other.
+#[test]
+fn what_comes_to_a_port_that_was_removed_takes_no_memory() {
+    const COUNT: usize = 200;
+    let (member, kept, gone) = (DatagramMember::echo("a"), UdpLease::new(), UdpLease::new());
+    let listening = |listen: &str| {
+        let server = format!("dgrams: {{ listen: [ {listen} ], type: udp, pool: dgrams }}");
+        let pool = format!("dgrams: {{ members: [ {} ] }}", member.address());
+        let setup = Setup::new(&[]).member("127.0.0.1:9").top(WORKERS);
+        setup.also_virtual_server(&server).also_pool(&pool)
+    };
+    let both = listening(&format!("{}, {}", kept.address(), gone.address()));
+    let mut proxy = Proxy::start(&both);
+    let client = DatagramClient::of(kept.address());
+    assert_eq!(client.ask("1"), "a 1");
+    proxy.reload_and_wait(&listening(&kept.address().to_string()));
+    let strangers: Vec<_> = (0..COUNT).map(|_| DatagramClient::of(gone.address())).collect();
+    let long = "x".repeat(1_400);
+    strangers.iter().for_each(|stranger| stranger.send(&long));
+    assert!(unread_bytes(gone.address().port()) < 64 * 1024);
+    assert_eq!(client.ask("2"), "a 2");
+    // It comes back, with as much room as before.
+    proxy.reload_and_wait(&both);
+    let client = DatagramClient::of(gone.address());
+    assert_eq!(client.ask("3"), "a 3");
+    proxy.process().while_stopped(|| (0..COUNT).for_each(|_| client.send("4")));
+    (0..COUNT).for_each(|_| assert_eq!(client.receive(), b"a 4"));
+}
+
 #[test]
 fn what_is_sent_to_all_hosts_begins_no_session() {
     let (member, port) = (DatagramMember::echo("a"), UdpLease::new());

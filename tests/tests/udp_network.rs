@@ -141,6 +141,97 @@ fn a_packet_that_is_too_long_for_the_way_is_no_fault_of_the_member() {
     assert!(!bed.process.output().contains("ejected"), "{}", bed.process.output());
 }
 
+/// Beside IPv4 between weir and the host of the member: a way on which packets live for one hop.
+const HOPS: &str = "ip addr add fd77:2::1/64 dev servers nodad; \
+                    ip route add 10.77.5.0/24 via 10.77.2.2 hoplimit 1; \
+                    ip route add fd77:5::/64 via fd77:2::2 hoplimit 1";
+
+#[test]
+fn a_packet_that_is_too_long_on_its_way_is_no_fault_of_the_member() {
+    require!("curl");
+    // What its host says of the port is one.
+    for (member, failures) in [("10.77.5.9:9", 0.0), ("[fd77:5::9]:9", 0.0), ("10.77.2.2:9", 1.0)] {
+        let pool = format!("members: [ \"{member}\" ], passive: {{ failures: 1 }}");
+        let Some(bed) = Bed::new(", udp: { datagrams: 9 }", &pool, HOPS) else { return };
+        bed.namespaces.shell(
+            "server",
+            "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding; \
+             echo 0 > /proc/sys/net/ipv6/icmp/ratelimit; \
+             ip addr add fd77:2::2/64 dev link nodad; \
+             ip link add far type veth peer name farther; ip link set dev farther up; ip link set dev far up; \
+             ip addr add fd77:5::1/64 dev far nodad; ip addr add 10.77.5.1/24 dev far",
+        );
+        let client = bed.client();
+        for number in 1..=if failures > 0.0 { 1 } else { 3 } {
+            client.send(b"query").expect("sending");
+            eventually(&format!("{member} is told of, {number}"), STEP_TIMEOUT, || {
+                let lost = bed.metric("weir_datagrams_lost_total", "");
+                lost + bed.metric("weir_member_failures_total", "") >= f64::from(number)
+            });
+        }
+        assert_eq!(bed.metric("weir_member_failures_total", ""), failures, "{member}");
+        assert_eq!(bed.metric("weir_member_ejections_total", ""), failures, "{member}");
+        assert_eq!(bed.metric("weir_virtual_server_connections_open", ""), 1.0 - failures);
+    }
+}
+
+/// A single datagram, of which a router says that it is too long, and trains (UDP_SEGMENT) right behind it; several times. Each has
+/// its number in front. The member has room for what comes of a round.
+const TRAINS: &str = r#"
+import socket, time
+to = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+to.connect(("10.77.1.1", 5353))
+number = 0
+for _ in range(5):
+    for count in (1, 20, 50):
+        train = b"".join(b"%04d" % (number + at) + bytes(996) for at in range(count))
+        to.sendmsg([train], [(socket.IPPROTO_UDP, 103, (1000).to_bytes(2, "little"))] if count > 1 else [])
+        number += count
+    time.sleep(0.2)
+"#;
+
+/// The numbers of what comes, until nothing does for a while.
+fn numbers_at(member: &UdpSocket) -> Vec<u32> {
+    let (mut numbers, mut buffer) = (Vec::new(), [0; 2_048]);
+    // Until the first has come.
+    member.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+    while let Ok(length) = member.recv(&mut buffer) {
+        assert_eq!(length, 1_000);
+        let number = std::str::from_utf8(&buffer[..4]).expect("digits");
+        numbers.push(number.parse().expect("a number"));
+        member.set_read_timeout(Some(Duration::from_secs(1))).expect("a timeout");
+    }
+    numbers
+}
+
+#[test]
+fn trains_that_are_too_long_for_the_way_arrive_once() {
+    require!("curl", "python3");
+    let pool = format!("members: [ \"{NARROW}\" ], passive: {{ failures: 1 }}");
+    // Of the first way the kernel learns from a router, of the second it knows.
+    for prepare in [":", "ip route add 10.77.3.9/32 via 10.77.2.2 mtu 600"] {
+        let Some(bed) = Bed::new("", &pool, prepare) else { return };
+        let client = bed.namespaces.name("client");
+        bed.namespaces.shell("server", &format!("ip link set beyond netns {client}"));
+        bed.namespaces.shell(
+            "client",
+            "ip link set beyond address 02:00:00:00:00:09 up; ip addr add 10.77.3.9/24 dev beyond",
+        );
+        let member = bed.namespaces.within("client", || UdpSocket::bind(NARROW).expect("a member"));
+        let reader = std::thread::spawn(move || numbers_at(&member));
+        bed.namespaces.shell("client", &format!("python3 -c '{TRAINS}'"));
+        let mut numbers = reader.join().expect("the member");
+        numbers.sort_unstable();
+        let count = numbers.len();
+        numbers.dedup();
+        assert_eq!(numbers.len(), count, "each comes once");
+        // Of those that go by themselves, some are sent before it is known how much the way takes.
+        let alone = |number: &u32| number.is_multiple_of(71);
+        assert_eq!(numbers.iter().filter(|number| !alone(number)).count(), 350, "{numbers:?}");
+        assert_eq!(bed.metric("weir_member_failures_total", ""), 0.0);
+    }
+}
+
 /// The lines of the block of shell behind a heading of `docs/layer-4.md`.
 fn commands_of(heading: &str) -> String {
     let text = include_str!("../../docs/layer-4.md");

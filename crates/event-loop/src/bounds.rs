@@ -17,5 +17,7 @@ pub const FILL_BYTES_MAX: usize = 512 * 1024;
 pub const PIPE_BYTES_MIN: usize = 64 * 1024;
 /// Connections accepted from one listener in a row.
 pub const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
+/// Connections accepted from a listener that is about to close: the kernel resets those that wait behind them.
+pub const ACCEPTS_BEFORE_CLOSE_MAX: u32 = 1_024;
 /// How long accepting rests when the process has no descriptor left.
 pub const ACCEPT_REST_MS: u64 = 100;

@@ -236,6 +236,16 @@ impl Descriptor {
         }
     }
 
+    /// See [`sockets::set_datagram_queue`].
+    pub(crate) fn set_datagram_queue(&self, is_read: bool) {
+        match self {
+            // Where it is refused, the queue is as long as it was.
+            Self::Socket(socket) => drop(sockets::set_datagram_queue(socket, is_read)),
+            #[cfg(feature = "simulation")]
+            Self::Memory(_) => {}
+        }
+    }
+
     /// Throws away what is told of datagrams that were sent before.
     pub(crate) fn forget_errors(&self) {
         match self {
@@ -254,14 +264,17 @@ impl Descriptor {
         }
     }
 
-    /// Sends to whom the socket is connected to.
+    /// Sends to whom the socket is connected to, at once: the whole of what is no more than the kernel takes, or nothing.
     pub(crate) fn send_train(&self, train: Train<'_>) -> Result<(), Errno> {
         match self {
             Self::Socket(socket) if train.count() == 1 => {
                 net::send(socket, train.bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
                 Ok(())
             }
-            Self::Socket(socket) => datagrams::send_long(socket.as_fd(), train),
+            Self::Socket(socket) => {
+                datagrams::send(socket.as_fd(), &[Outgoing::to_member(train)], true)?;
+                Ok(())
+            }
             #[cfg(feature = "simulation")]
             Self::Memory(end) => train.iter().try_for_each(|bytes| end.send_datagram(bytes)),
         }

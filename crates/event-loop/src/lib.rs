@@ -46,3 +46,4 @@ pub use kernel::Descriptor;
 pub use socket::Reading;
 pub use sockets::{Endpoint, ListenOptions, Source};
 pub use token::{Owner, OwnerKey, Token};
+pub use turn::accept_before_close;

@@ -119,6 +119,12 @@ impl Socket {
         self.read_bytes_max as usize == READ_BUFFER_BYTES
     }
 
+    /// Whether nobody reads from it: it is stopped, or has ended.
+    pub fn is_not_read(&self) -> bool {
+        self.paused
+            || self.state == State::Open && self.straight.as_ref().is_some_and(|it| it.has_ended())
+    }
+
     /// Whether it is read in slices.
     pub fn is_read_in_slices(&self) -> bool {
         (self.read_bytes_max as usize) < READ_BUFFER_BYTES

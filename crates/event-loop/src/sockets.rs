@@ -118,7 +118,7 @@ pub fn defer_accept(listener: &impl AsFd, seconds: u32) -> Result<(), Errno> {
 fn listen_udp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd> {
     let socket = datagram_socket(address)?;
     sockopt::set_socket_reuseport(&socket, true)?;
-    sockopt::set_socket_recv_buffer_size(&socket, DATAGRAM_QUEUE_BYTES)?;
+    set_datagram_queue(&socket, true)?;
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
@@ -135,6 +135,12 @@ fn listen_udp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd
     }
     net::bind(&socket, &address)?;
     Ok(socket)
+}
+
+/// How much of what comes to a listener of datagrams the kernel keeps: much, or, where nobody reads it, next to nothing.
+pub fn set_datagram_queue(listener: &impl AsFd, is_read: bool) -> Result<(), Errno> {
+    let bytes = if is_read { DATAGRAM_QUEUE_BYTES } else { 0 };
+    sockopt::set_socket_recv_buffer_size(listener, bytes)
 }
 
 /// A socket for datagrams to `address` and from there; its port is drawn by the kernel.

@@ -51,6 +51,11 @@ impl Straight {
         Self { sink, pace: Pace::Copied }
     }
 
+    /// Whether its peer has ended, and was told of: it is read no more.
+    pub fn has_ended(&self) -> bool {
+        self.pace == Pace::Ended
+    }
+
     /// Chooses how the next bytes go, when so many have come at once.
     fn note(&mut self, bytes: usize, bulk: Bulk) {
         self.pace = match self.pace {
@@ -85,7 +90,7 @@ pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
         let is_read = |it: &&mut Socket| it.state == State::Open && !it.paused && it.readable;
         let Some(socket) = io.sockets.get(token).filter(is_read) else { break };
         let owner = socket.owner;
-        if socket.straight.as_ref().is_some_and(|it| it.pace == Pace::Ended) {
+        if socket.straight.as_ref().is_some_and(|it| it.has_ended()) {
             // The kernel tells of the end when it comes, which may be after it was read.
             socket.readable = false;
             break;
@@ -191,7 +196,8 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
     step
 }
 
-/// Nothing comes behind the peer's end, not even its reset.
+/// Nothing is read behind the peer's end, not even its reset. An event tells of a client's; a member's shows when more is
+/// sent to it.
 fn end(socket: &mut Socket) {
     if let Some(straight) = &mut socket.straight {
         straight.pace = Pace::Ended;

@@ -6,7 +6,10 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::bounds::{ACCEPT_REST_MS, ACCEPTS_IN_A_ROW_MAX, READ_BUFFER_BYTES, READS_IN_A_ROW_MAX};
+use crate::bounds::{
+    ACCEPT_REST_MS, ACCEPTS_BEFORE_CLOSE_MAX, ACCEPTS_IN_A_ROW_MAX, READ_BUFFER_BYTES,
+    READS_IN_A_ROW_MAX,
+};
 use crate::clock;
 use crate::datagrams::{self, Datagrams};
 use crate::event_loop::EventLoop;
@@ -130,7 +133,10 @@ impl EventLoop {
         socket.note(flags);
         // A client that reset its connection is not waited for, though nobody reads from it
         // now. What a member sent before its reset is still to be read.
-        if socket.paused && flags.contains(EventFlags::ERR) && matches!(owner, Owner::Client(_)) {
+        if flags.contains(EventFlags::ERR)
+            && socket.is_not_read()
+            && matches!(owner, Owner::Client(_))
+        {
             let error = socket.fd.as_ref().map(Descriptor::take_error);
             if let Some(Err(error)) = error {
                 return handler.failed(self, owner, error);
@@ -449,6 +455,22 @@ impl EventLoop {
             }
         }
         self.due_tokens = tokens;
+    }
+}
+
+/// Accepts those who wait at a listener that is about to close: the kernel would reset them.
+pub fn accept_before_close(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
+    let Some(Owner::Listener(listener)) = io.sockets.get(token).map(|socket| socket.owner) else {
+        return;
+    };
+    for _ in 0..ACCEPTS_BEFORE_CLOSE_MAX {
+        let has_room = io.open_count < io.room.accept_below;
+        let Some(fd) = io.descriptor(token).filter(|_| has_room) else { return };
+        match fd.accept() {
+            Ok((stream, peer)) => handler.accepted(io, listener, stream, peer),
+            Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+            Err(_) => return,
+        }
     }
 }
 

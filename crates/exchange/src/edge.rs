@@ -186,6 +186,8 @@ pub enum Release {
         /// The client has ended.
         is_told: bool,
     },
+    /// The same, once the member has taken what the client had sent before it ended, and then broke.
+    ResetWhenTaken,
 }
 
 /// Whose turn it is.

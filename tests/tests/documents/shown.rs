@@ -1,30 +1,113 @@
-//! What a document says is shown by a test has that test.
+//! What the document of layer 4 promises to those who know it from elsewhere is shown by tests: each row of its tables has one.
 
-use weir_tests::repository::{expect_none, read, root};
+use std::collections::BTreeSet;
 
-const COLUMN: &str = "| shown by |";
+use weir_tests::repository::{expect_none, files, read};
+
+const DOCUMENT: &str = "docs/layer-4.md";
+/// The first cells of the head of the table whose last column says what is here; and which tests show it, row by row.
+const CONNECTIONS: &str = "| HAProxy `mode tcp` |";
+/// The end of the head of the table that names its tests itself.
+const PACKETS: &str = "| shown by |";
+
+/// The tests of each row about connections, which are the concern of nobody who reads the document.
+const SHOWN: &[(&str, &[&str])] = &[
+    ("`type: tcp`", &["bytes_pass_both_ways_at_once", "each_half_ends_by_itself"]),
+    ("`tcp.idle_timeout`", &["an_idle_connection_ends_and_a_busy_one_does_not"]),
+    (
+        "`connect_timeout`, `retries` of the pool",
+        &[
+            "a_member_that_does_not_answer_in_time_is_passed_over",
+            "another_member_is_tried_and_nothing_is_lost",
+        ],
+    ),
+    ("`tcp.hello_timeout`", &["who_is_slow_with_the_hello_is_closed"]),
+    ("`by_server_name`", &["names_lead_to_pools_and_nothing_is_changed"]),
+    ("`pool` beside it", &["what_is_no_client_hello_goes_to_the_pool_for_the_rest"]),
+    (
+        "`limits.connections`, `connections_max`",
+        &["limits_on_connections", "connections_wait_for_a_member_that_is_full"],
+    ),
+    ("`queue`", &["connections_wait_for_a_member_that_is_full"]),
+    (
+        "`client_address.proxy_protocol`, `proxy_protocol` of the pool",
+        &["the_proxy_protocol_both_ways"],
+    ),
+    (
+        "`tls` of the virtual server, of the pool",
+        &["tls_ends_here_for_any_protocol", "large_streams_through_tls_on_both_sides"],
+    ),
+    (
+        "`balance: source_address`, `persistence: { type: source_address }`",
+        &["clients_are_kept_at_their_members"],
+    ),
+    ("`listen: 10.0.0.1:8000-8100`", &["a_thousand_ports_are_listened_on"]),
+    (
+        "a member without a port",
+        &["members_without_a_port_get_the_port_of_a_range_that_the_client_chose"],
+    ),
+    ("`free_bind: true`", &["an_address_that_the_host_lacks_is_listened_on_if_asked_for"]),
+    (
+        "`defer_accept`",
+        &["a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time"],
+    ),
+    (
+        "`source` of the pool",
+        &["connections_come_from_several_addresses_in_turn_and_from_their_ports"],
+    ),
+    ("`source: client`", &["members_see_the_clients_own_address"]),
+    ("by itself, where much flows", &["bytes_both_ways_at_once_are_moved_as_they_are"]),
+    (
+        "`monitors: [ { type: tcp, … } ]`",
+        &[
+            "without_a_member_the_client_is_reset_and_that_is_told",
+            "a_plain_conversation_on_another_port_decides",
+        ],
+    ),
+];
+
+/// The cells of the rows of the table whose head is meant.
+fn rows(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<Vec<&str>> {
+    let rows = text.lines().skip_while(|line| !is_meant(line)).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
+}
+
+/// The names of all scenarios.
+fn tests() -> BTreeSet<String> {
+    let scenarios = files("rs").into_iter().filter(|path| path.starts_with("tests/tests/"));
+    let mut names = BTreeSet::new();
+    for text in scenarios.map(|path| read(&path)) {
+        let functions = text.split("#[test]\nfn ").skip(1).filter_map(|rest| rest.split_once("()"));
+        names.extend(functions.map(|(name, _)| name.to_owned()));
+    }
+    names
+}
 
 #[test]
-fn tests_that_documents_name_are_there() {
-    let tests: String = ["keys", "ladder", "lifetime", "load", "main", "network"]
-        .iter()
-        .map(|name| read(&format!("tests/tests/fast_l4/{name}.rs")))
-        .collect();
-    let text = read("docs/layer-4.md");
-    let mut rows = text.lines().skip_while(|line| !line.ends_with(COLUMN)).skip(2);
+fn layer_4_has_a_test_of_each_row() {
+    let (text, tests) = (read(DOCUMENT), tests());
     let mut findings = Vec::new();
-    let mut count = 0;
-    for row in rows.by_ref().take_while(|line| line.starts_with('|')) {
-        let cell = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
-        let names: Vec<&str> = super::quoted(cell).map(|(_, name)| name).collect();
-        let is_there = |name: &&str| {
-            root().join(name).is_file() || tests.contains(&format!("#[test]\nfn {name}()"))
-        };
-        count += names.len();
-        if names.is_empty() || !names.iter().all(is_there) {
-            findings.push(format!("docs/layer-4.md: no test shows: {row}"));
+    let mut look = |row: &str, shown: &[&str]| {
+        let is_shown = !shown.is_empty() && shown.iter().all(|name| tests.contains(*name));
+        if !is_shown {
+            findings.push(format!("{DOCUMENT}: no test shows: {row}, or {shown:?} are not there"));
         }
+    };
+    let connections = rows(&text, |line| line.starts_with(CONNECTIONS));
+    let here: Vec<&str> = connections.iter().filter_map(|cells| cells.last().copied()).collect();
+    for row in &here {
+        look(row, SHOWN.iter().find(|(known, _)| known == row).map_or(&[], |(_, shown)| shown));
     }
-    assert!(count > 10, "the table is read");
+    let packets = rows(&text, |line| line.ends_with(PACKETS));
+    for cells in &packets {
+        let last = cells.last().copied().unwrap_or_default();
+        let shown: Vec<&str> = super::quoted(last).map(|(_, name)| name).collect();
+        look(&cells.join(" | "), &shown);
+    }
+    for (row, _) in SHOWN.iter().filter(|(row, _)| !here.contains(row)) {
+        findings.push(format!("{DOCUMENT}: there is no row {row} any more"));
+    }
+    assert!(here.len() > 10 && packets.len() > 10, "both tables are read");
     expect_none(&findings);
 }

@@ -124,6 +124,42 @@ fn segments_are_as_large_as_mss_max() {
     drop(connection);
 }
 
+/// Sends back what comes by a protocol that has no name, once.
+const UNNAMED: &str = r#"
+import socket
+own = socket.socket(socket.AF_INET, socket.SOCK_RAW, 253)
+own.bind(("10.77.2.2", 0))
+print("ready", flush=True)
+packet, sender = own.recvfrom(100)
+own.sendto(packet[20:], sender)
+"#;
+
+/// Sends such a packet to the virtual address, and says from where an answer came.
+const ASKING: &str = r#"
+import socket
+own = socket.socket(socket.AF_INET, socket.SOCK_RAW, 253)
+own.settimeout(5)
+own.sendto(b"anything", ("10.77.9.1", 0))
+packet, sender = own.recvfrom(100)
+print(packet[20:].decode(), sender[0])
+"#;
+
+#[test]
+fn every_protocol_goes_to_a_member() {
+    if !tools::present("python3") {
+        return;
+    }
+    let Some(mut network) = Network::make() else { return };
+    let server = server("listen: \"10.77.9.1:*\", protocol: any, pool: p");
+    network.configure("", &format!("{server}pools: {{ p: {{ members: [ 10.77.2.2 ] }} }}\n"));
+    network.start();
+    network.connect("10.77.9.1:9000").echo();
+    let member = network.start_in("server", &["python3", "-c", UNNAMED]);
+    eventually("the member is there", STEP_TIMEOUT, || member.output().contains("ready"));
+    let answer = network.namespaces.output("client", &format!("python3 -c '{ASKING}'"));
+    assert_eq!(answer, "anything 10.77.9.1\n");
+}
+
 /// Tells TTL and TOS of the first datagram, and sends it back.
 const TOLD: &str = r#"
 import socket

@@ -143,6 +143,20 @@ fn flows_that_rest_are_ended_and_told() {
 }
 
 #[test]
+fn flows_that_rest_end_without_a_word_where_nobody_is_to_be_told() {
+    let Some(mut network) = Network::make() else { return };
+    let keys =
+        "listen: 10.77.9.1:80, pool: p, fast_l4: { idle_timeout: 1s, reset_on_timeout: false }";
+    network.configure("", &format!("{}{POOL}", server(keys)));
+    network.start();
+    let mut connection = network.connect("10.77.9.1:80");
+    eventually("the flow is ended", STEP_TIMEOUT, || network.flows(&[]).is_empty());
+    connection.wait_at_most(std::time::Duration::from_millis(500));
+    let error = connection.try_echo().expect_err("there is no way any more");
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "the client was told");
+}
+
+#[test]
 fn flows_that_are_to_be_kept_outlast_an_end_before_the_first_probes_are_in() {
     let Some(mut network) = Network::make() else { return };
     let server = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");

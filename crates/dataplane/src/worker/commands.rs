@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use weir_config::snapshot::Address;
-use weir_event_loop::{Descriptor, EventLoop, Owner};
+use weir_event_loop::{Descriptor, EventLoop, Owner, Token, accept_before_close};
 use weir_exchange::arena::{ClientKey, ListenerKey};
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::shared::live::LiveTable;
@@ -82,6 +82,7 @@ impl Worker {
         added: Vec<Address>,
         removed: &[Address],
     ) {
+        accept_last(self, io, removed);
         let next = LocalTable::new(&live, Some(&self.world.table), self.world.id);
         for member in self.world.table.members_gone_in(&next) {
             member.retired.set(true);
@@ -218,6 +219,7 @@ impl Worker {
             .iter()
             .map(|(_, listener)| listener.address.listen().clone())
             .collect();
+        accept_last(self, io, &addresses);
         self.desk(io).remove_listeners(&addresses);
         self.world.drain_until_ms = Some(io.now_ms() + timeout_ms);
         self.close_idle_clients(io);
@@ -268,6 +270,16 @@ impl Worker {
                 _ => self.desk(io).close_client(key),
             }
         }
+    }
+}
+
+/// Takes on those who wait at listeners that are about to be removed, as clients like any other.
+fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[Address]) {
+    let listeners = worker.world.listeners.iter().map(|(_, listener)| listener);
+    let going = listeners.filter(|listener| removed.contains(listener.address.listen()));
+    let tokens: Vec<Token> = going.map(|listener| listener.token).collect();
+    for token in tokens {
+        accept_before_close(io, worker, token);
     }
 }
 

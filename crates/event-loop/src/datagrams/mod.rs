@@ -8,9 +8,9 @@
 mod inbox;
 mod messages;
 mod outbox;
+mod sending;
 
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -26,6 +26,7 @@ use crate::token::{Owner, Token};
 pub(crate) use inbox::Inbox;
 pub(crate) use messages::{UDP_GRO, forget_errors, receive, send, took_too_long};
 pub(crate) use outbox::{Outbox, Outgoing};
+use sending::{is_unreachable, send_train};
 
 /// Messages that are read of a listener at once, or sent to one.
 pub(crate) const BATCH_MAX: usize = 32;
@@ -79,21 +80,17 @@ impl<'a> Datagrams<'a> {
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
 
-    /// Sends to the member of a socket, at once. What the kernel does not take is lost and counted. An error says that the
-    /// member cannot be reached ([`is_unreachable`]): it is of something sent before, and says nothing of this train, which may
-    /// be sent once more.
+    /// Sends to the member of a socket, at once, and each datagram once. What the kernel does not take is lost and counted. An
+    /// error says that the member cannot be reached ([`is_unreachable`]), and nothing more was sent then.
     pub fn send(&mut self, token: Token, train: Train<'_>) -> Result<(), Errno> {
         let Some(socket) = self.io.sockets.get(token) else { return Err(Errno::BADF) };
         let Some(fd) = &socket.fd else { return Err(Errno::BADF) };
-        let lost = match fd.send_train(train) {
-            Ok(()) => return Ok(()),
-            Err(Errno::MSGSIZE) => send_again(fd, train)?,
-            Err(Errno::HOSTUNREACH) if fd.took_too_long() => send_again(fd, train)?,
-            Err(error) if is_unreachable(error) => return Err(error),
-            Err(_) => train.count() as u64,
-        };
-        self.desk().lost += lost;
-        Ok(())
+        let mut lost = 0;
+        let sent = send_train(&mut &*fd, train, &mut lost);
+        if lost > 0 {
+            self.desk().lost += lost;
+        }
+        sent
     }
 
     /// Nobody has this socket until [`Self::wake`], or until this time, when it is closed. Whatever comes meanwhile closes it,
@@ -122,11 +119,25 @@ impl<'a> Datagrams<'a> {
         self.io.open_count < self.io.room.accept_below / 2
     }
 
-    /// Throws away what waits at a listener. How many datagrams that were.
-    pub fn discard(&mut self, token: Token) -> u64 {
+    /// Closes a listener of which there are duplicates that nobody reads: what comes to it takes no memory of the kernel. How many
+    /// datagrams waited there.
+    pub fn close_unread(&mut self, token: Token) -> u64 {
+        let count = self.discard(token, false);
+        self.io.close(token);
+        count
+    }
+
+    /// Reads a listener again that was closed so. How many datagrams waited there: for too long to be answered.
+    pub fn reopen(&mut self, token: Token) -> u64 {
+        self.discard(token, true)
+    }
+
+    /// Throws away what waits at a listener, which is read from now on or not. How many datagrams that were.
+    fn discard(&mut self, token: Token, is_read: bool) -> u64 {
         let mut inbox = std::mem::take(&mut self.desk().inbox);
         let mut count = 0;
         if let Some(fd) = self.io.sockets.get(token).and_then(|socket| socket.fd.as_ref()) {
+            fd.set_datagram_queue(is_read);
             for _ in 0..DISCARDED_BATCHES_MAX {
                 let Ok(messages) = fd.receive_trains(&mut inbox, BATCH_MAX) else { break };
                 count += inbox.trains(messages).map(|(_, train)| train.count() as u64).sum::<u64>();
@@ -192,51 +203,6 @@ impl<'a> Datagrams<'a> {
             Box::new(Desk { inbox: Inbox::new(), outbox: Outbox::default(), lost: 0 })
         })
     }
-}
-
-/// Whether an error is the member's: its host or a router says that it is not there or takes nothing (ICMP), or this host knows
-/// no way to it. Others are of a single datagram (MSGSIZE), or of this host: a full queue, a firewall, an interface that is down.
-fn is_unreachable(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::CONNREFUSED
-            | Errno::HOSTUNREACH
-            | Errno::NETUNREACH
-            | Errno::HOSTDOWN
-            | Errno::NONET
-            | Errno::ACCESS
-            | Errno::NOPROTOOPT
-    )
-}
-
-/// Something was too long, or on its way for too long. If a router has said so, it was sent before, and the kernel knows by now
-/// how much a packet may have: then this train goes. How many datagrams were lost.
-fn send_again(fd: &Descriptor, train: Train<'_>) -> Result<u64, Errno> {
-    fd.forget_errors();
-    match fd.send_train(train) {
-        Ok(()) => Ok(1),
-        Err(error) if is_unreachable(error) => Err(error),
-        Err(_) => {
-            fd.forget_errors();
-            Ok(train.count() as u64)
-        }
-    }
-}
-
-/// Sends a train of several datagrams on a connected socket: at once, or, where the way does not take that, each by itself.
-pub(crate) fn send_long(fd: BorrowedFd<'_>, train: Train<'_>) -> Result<(), Errno> {
-    for part in train.parts() {
-        match send(fd, &[Outgoing::to_member(part)], true) {
-            Ok(_) => {}
-            Err(Errno::INVAL | Errno::MSGSIZE | Errno::IO) if part.count() > 1 => {
-                for bytes in part.iter() {
-                    send(fd, &[Outgoing::to_member(Train::one(bytes))], true)?;
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Sends all of a batch, whatever becomes of some of it. How many datagrams were lost.

@@ -312,6 +312,9 @@ impl Tunnel {
 
     /// Ends because its client is gone; the client connection is the caller's to close.
     pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination) {
+        if self.origin == Origin::Relay && self.has_client_ended {
+            at.release(&mut self.ends, Release::ResetWhenTaken);
+        }
         self.drop_member(at);
         self.end(at, termination, After::Nothing);
     }

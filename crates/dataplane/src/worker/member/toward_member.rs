@@ -263,6 +263,7 @@ impl Desk<'_> {
                 }
                 self.close_member(key);
             }
+            Release::ResetWhenTaken => reset_when_taken(self, key),
         }
         false
     }
@@ -273,5 +274,15 @@ impl Desk<'_> {
         let connection = ends.attempt.connection.and_then(|key| self.world.members.get(key));
         let is_shared = ends.attempt.member_stream.is_some();
         connection.is_none_or(|it| is_shared || !self.io.has_unread(it.token))
+    }
+}
+
+/// Resets a member connection when the member has taken what it was sent.
+fn reset_when_taken(desk: &mut Desk<'_>, key: ConnectionKey) {
+    let Some(connection) = desk.world.members.get(key) else { return };
+    let timeout_ms = connection.pool.settings().response_timeout_ms;
+    if let Some(token) = desk.forget_member(key) {
+        desk.world.counted.member_connections_leaving.add(1);
+        desk.io.reset_when_taken(token, timeout_ms);
     }
 }

@@ -99,7 +99,7 @@ impl Listeners {
         let is_closed = self.closed.extract_if(.., |(closed, _)| *closed == address).count() > 0;
         if is_closed {
             // Who has sent that waits for no answer any more.
-            server.counters.datagrams_refused.add(Datagrams::of(io).discard(token));
+            server.counters.datagrams_refused.add(Datagrams::of(io).reopen(token));
         }
         let server = Rc::clone(server);
         self.all.insert(Listener { token, address, server, leave_by_ms: None, sessions: 0 });
@@ -132,9 +132,15 @@ impl Listeners {
 
     fn close(&mut self, io: &mut EventLoop, key: ListenerKey) {
         if let Some(listener) = self.all.remove(key) {
-            io.close(listener.token);
-            let until_ms = listener.leave_by_ms.map(|at_ms| at_ms.saturating_add(UNREAD_MS_MAX));
-            self.closed.extend(until_ms.map(|until_ms| (listener.address, until_ms)));
+            match listener.leave_by_ms {
+                None => io.close(listener.token),
+                Some(leave_by_ms) => {
+                    let unread = Datagrams::of(io).close_unread(listener.token);
+                    listener.server.counters.datagrams_refused.add(unread);
+                    let until_ms = leave_by_ms.saturating_add(UNREAD_MS_MAX);
+                    self.closed.push((listener.address, until_ms));
+                }
+            }
         }
         self.leaving.retain(|(leaving, _)| *leaving != key);
     }

@@ -1,0 +1,166 @@
+//! Trains on their way to a member: each datagram is sent once, whatever the kernel says meanwhile.
+//!
+//! An error of a send is either of something that was sent before (ICMP), or of what is to be sent. The kernel has then sent
+//! nothing of it: it looks whether a train fits the way before it divides it. So what was refused may be sent once more, and nothing
+//! else is.
+
+use rustix::io::Errno;
+use weir_core::datagram::Train;
+
+use crate::kernel::Descriptor;
+
+/// How often one datagram is tried that the kernel refuses for what may be told of another.
+const TRIES_MAX: u32 = 3;
+
+/// What a train is sent by.
+pub(super) trait Wire {
+    /// Sends as many datagrams as the kernel takes at once: all of them, or none.
+    fn send(&mut self, part: Train<'_>) -> Result<(), Errno>;
+    /// Throws away what is told of datagrams that were sent before.
+    fn forget_errors(&mut self);
+    /// The same, and whether it was only that one took too long.
+    fn took_too_long(&mut self) -> bool;
+}
+
+impl Wire for &Descriptor {
+    fn send(&mut self, part: Train<'_>) -> Result<(), Errno> {
+        self.send_train(part)
+    }
+
+    fn forget_errors(&mut self) {
+        Descriptor::forget_errors(self);
+    }
+
+    fn took_too_long(&mut self) -> bool {
+        Descriptor::took_too_long(self)
+    }
+}
+
+/// Sends a train on a connected socket, and adds to `lost` what is told to be lost. An error: the member cannot be reached.
+pub(super) fn send_train(
+    wire: &mut impl Wire,
+    train: Train<'_>,
+    lost: &mut u64,
+) -> Result<(), Errno> {
+    for part in train.parts() {
+        if part.count() == 1 {
+            send_one(wire, part, lost)?;
+            continue;
+        }
+        match wire.send(part) {
+            Ok(()) => {}
+            Err(error) if is_unreachable(error) && !is_late(wire, error) => return Err(error),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => *lost += part.count() as u64,
+            // It may be too long for the way as a whole, and each datagram is not.
+            Err(_) => part.iter().try_for_each(|bytes| send_one(wire, Train::one(bytes), lost))?,
+        }
+    }
+    Ok(())
+}
+
+/// Sends a single datagram.
+fn send_one(wire: &mut impl Wire, datagram: Train<'_>, lost: &mut u64) -> Result<(), Errno> {
+    for tried in 0..TRIES_MAX {
+        match wire.send(datagram) {
+            Ok(()) => {
+                // What the errors have told of is lost.
+                *lost += u64::from(tried);
+                return Ok(());
+            }
+            // If a router has said so, it was of another, and the kernel knows by now how much a packet may have.
+            Err(Errno::MSGSIZE) => wire.forget_errors(),
+            Err(Errno::INTR) => {}
+            Err(error) if is_late(wire, error) => {}
+            Err(error) if is_unreachable(error) => return Err(error),
+            Err(_) => break,
+        }
+    }
+    *lost += 1;
+    Ok(())
+}
+
+fn is_late(wire: &mut impl Wire, error: Errno) -> bool {
+    error == Errno::HOSTUNREACH && wire.took_too_long()
+}
+
+/// Whether an error is the member's: its host or a router says that it is not there or takes nothing (ICMP), or this host knows
+/// no way to it. Others are of a single datagram (MSGSIZE), or of this host: a full queue, a firewall, an interface that is down.
+pub(super) fn is_unreachable(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::CONNREFUSED
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::ACCESS
+            | Errno::NOPROTOOPT
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of as many sends the errors are all there are.
+    const TOLD_MAX: u32 = 7;
+    const WAY_BYTES: usize = 600;
+
+    /// A kernel that tells of earlier datagrams whenever it is asked to.
+    struct Telling {
+        /// What each of the next sends is told, a digit of three: nothing, that something was too long, or too late.
+        told: u32,
+        is_late: bool,
+        /// The first byte of each datagram that was sent.
+        sent: Vec<u8>,
+    }
+
+    impl Wire for Telling {
+        fn send(&mut self, part: Train<'_>) -> Result<(), Errno> {
+            let told = self.told % 3;
+            self.told /= 3;
+            self.is_late = told == 2;
+            match told {
+                1 => return Err(Errno::MSGSIZE),
+                2 => return Err(Errno::HOSTUNREACH),
+                _ => {}
+            }
+            if part.count() > 1 && part.size > WAY_BYTES {
+                return Err(Errno::MSGSIZE);
+            }
+            self.sent.extend(part.iter().map(|bytes| bytes[0]));
+            Ok(())
+        }
+
+        fn forget_errors(&mut self) {}
+
+        fn took_too_long(&mut self) -> bool {
+            self.is_late
+        }
+    }
+
+    /// Whether a datagram would be refused so often that it is given up.
+    fn gives_up(mut told: u32) -> bool {
+        let mut row = 0;
+        while told > 0 && row < TRIES_MAX {
+            row = if told.is_multiple_of(3) { 0 } else { row + 1 };
+            told /= 3;
+        }
+        row == TRIES_MAX
+    }
+
+    #[test]
+    fn each_datagram_is_sent_once_whatever_is_told_meanwhile() {
+        // One datagram; some that fit the way as a train, and some that do not; more than one train.
+        for (count, size) in [(1, 10), (5, 10), (5, 1_000), (66, 10), (66, 1_000)] {
+            let bytes: Vec<u8> = (0..count).flat_map(|number| vec![number; size]).collect();
+            let train = Train { bytes: &bytes, size };
+            for told in (0..3_u32.pow(TOLD_MAX)).filter(|told| !gives_up(*told)) {
+                let (mut wire, mut lost) = (Telling { told, is_late: false, sent: Vec::new() }, 0);
+                assert_eq!(send_train(&mut wire, train, &mut lost), Ok(()));
+                let all: Vec<u8> = (0..count).collect();
+                assert_eq!(wire.sent, all, "{count} of {size} bytes, told {told}");
+            }
+        }
+    }
+}
