@@ -85,6 +85,25 @@ INLINE long make_room(const struct packet *packet, __u32 kept, __u32 length, __u
 	       bpf_xdp_adjust_head(packet->context, -(int)room);
 }
 
+/* Errors are limited (RFC 4443, 2.4 f; RFC 1812, 4.3.2.8): so many nanoseconds each, and so many of them at once, for each core. */
+#define ANSWER_NS 1000000ULL
+#define ANSWERS_AT_ONCE 200
+
+INLINE bool may_answer(__u64 now_ns)
+{
+	__u32 zero = 0;
+	__u64 *used = bpf_map_lookup_elem(&answered, &zero);
+
+	if (!used)
+		return false;
+	if (*used < now_ns)
+		*used = now_ns;
+	if (*used - now_ns >= ANSWERS_AT_ONCE * ANSWER_NS)
+		return false;
+	*used += ANSWER_NS;
+	return true;
+}
+
 /*
  * "Fragmentation needed" (RFC 792, 1191) or "packet too big" (RFC 4443), from the address that was asked for. A sender that allows
  * for fragments gets it as well: no program makes fragments, and it can.

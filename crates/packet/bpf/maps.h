@@ -249,6 +249,8 @@ MAP(member_totals, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct totals, MEMBERS_MAX,
 MAP(server_totals, BPF_MAP_TYPE_ARRAY, __u32, struct totals, VIRTUAL_SERVERS_MAX, 0);
 MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, REASONS, 0);
 MAP(next_port, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u32, 1, 0);
+/* The time that answers of this core have used up. */
+MAP(answered, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, 1, 0);
 
 /* One more than there are slots: the verifier rounds the bound of an offset up. */
 struct ring {

@@ -46,6 +46,8 @@ INLINE long too_big(const struct packet *packet, __u32 mtu)
 	/* The second program answers where this one cannot. */
 	if (!packet->is_skb && !can_send(packet->port_device))
 		return end_with(packet, OTHER_DEVICE);
+	if (!may_answer(packet->now_ns))
+		return end_with(packet, TOO_BIG);
 	int reason = answer_too_big(packet, mtu);
 
 	if (reason != OK)

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The version of this layout: maps that were pinned with another one are not taken over.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// `VIRTUAL_SERVERS_MAX`.
 pub const SERVERS: u32 = crate::plan::VIRTUAL_SERVERS_MAX as u32;

@@ -38,6 +38,7 @@ pub const PINNED: &[&str] = &[
     "server_totals",
     "reasons",
     "next_port",
+    "answered",
     "rings",
 ];
 

@@ -394,6 +394,19 @@ fn too_big_is_answered_on_both_rungs() {
         let [first, later] = big.fragments(1_000);
         assert_eq!(bed.run("in0", &first).0, bed.redirect());
         bed.is_stopped("in0", &later, Reason::TooBig);
+        // Who sends nothing else is not told each time.
+        let mut many = Packet::udp("198.51.100.7", 4_001, "192.0.2.1", 80);
+        many.payload = vec![3; 1_400];
+        let (answered, began) = (bed.count(Reason::TooBigAnswered), std::time::Instant::now());
+        for _ in 0..5_000 {
+            bed.run("in0", &many.bytes());
+        }
+        let answered = bed.count(Reason::TooBigAnswered) - answered;
+        let cores = std::thread::available_parallelism().unwrap().get() as u64;
+        let due = began.elapsed().as_millis() as u64;
+        assert!(answered >= 100, "{answered}");
+        assert!(answered <= cores * (200 + due + 10), "{answered} in {due} ms");
+        assert!(bed.count(Reason::TooBig) > 1, "{:?}", bed.counted());
     });
 }
 

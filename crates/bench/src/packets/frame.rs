@@ -68,7 +68,15 @@ fn checksum(header: &[u8]) -> u16 {
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 const XDP_TX: i32 = 3;
+const TIME_HELPER: i32 = 5;
 const RANDOM_HELPER: i32 = 7;
+
+/// Looks at the clock between two packets, at most.
+const LOOKS_MAX: i32 = 800;
+/// How long a look takes at least.
+const LOOK_NS: u32 = 5;
+/// Longer waits between two packets there are not.
+pub const INTERVAL_NS_MAX: u32 = LOOKS_MAX as u32 * LOOK_NS;
 
 const fn op(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
     Instruction { code, registers: from << 4 | to, offset, immediate }
@@ -87,11 +95,27 @@ const fn load_32(to: u8, from: u8, offset: i16) -> Instruction {
 }
 const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
-/// Makes a frame this one, gives it one of so many flows, a power of two, by chance, and sends it.
+/// Waits until so much time has gone since the program began.
+fn wait(interval_ns: u32) -> [Instruction; 8] {
+    debug_assert!(interval_ns <= INTERVAL_NS_MAX);
+    [
+        op(0x85, 0, 0, 0, TIME_HELPER),
+        copy(8, 0),
+        set(9, 0),
+        // The looks at the clock.
+        op(0x07, 9, 0, 0, 1),
+        op(0x85, 0, 0, 0, TIME_HELPER),
+        op(0x1f, 0, 8, 0, 0),
+        op(0x35, 0, 0, 1, interval_ns as i32),
+        op(0xa5, 9, 0, -5, LOOKS_MAX),
+    ]
+}
+
+/// Makes a frame this one, gives it one of so many flows, a power of two, by chance, and sends it: after an interval, or at once.
 ///
 /// The headers are written each time: the kernel uses the memory of a frame again as it comes back, which is with the
 /// addresses that those who passed it on have put there.
-pub fn sender(flows: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
+pub fn sender(flows: u32, interval_ns: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
     debug_assert!(flows.is_power_of_two() && flows <= FLOWS_MAX);
     let words = frame[..WRITTEN_UNTIL].chunks_exact(WORD_BYTES).enumerate();
     let headers = words.map(|(place, word)| {
@@ -112,8 +136,11 @@ pub fn sender(flows: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
         set(0, XDP_TX),
         EXIT,
     ]);
-    let mut program = vec![
-        copy(6, 1),
+    let mut program = vec![copy(6, 1)];
+    if interval_ns > 0 {
+        program.extend(wait(interval_ns));
+    }
+    program.extend([
         op(0x85, 0, 0, 0, RANDOM_HELPER),
         copy(7, 0),
         and(7, (flows - 1) as i32),
@@ -124,7 +151,7 @@ pub fn sender(flows: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
         op(0x07, 4, 0, 0, WRITTEN_UNTIL as i32),
         // Too short: dropped, behind all that is written.
         op(0x2d, 4, 3, written.len() as i16, 0),
-    ];
+    ]);
     program.extend(written);
     program.extend([set(0, XDP_DROP), EXIT]);
     program

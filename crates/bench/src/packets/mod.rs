@@ -14,13 +14,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 pub use bpf::Attached;
 use bpf::Program;
-pub use frame::{FRAME_BYTES, Mac, frame};
+pub use frame::{FRAME_BYTES, INTERVAL_NS_MAX, Mac, frame};
 
 use crate::pinning::pin_thread;
 
 /// Frames of one call, some tenth of a second of them, after which the sender looks whether it shall end. Before a call
 /// returns, the kernel waits for all cores (RCU), which takes 30 ms: with few frames the sender would do little else.
-const FRAMES_PER_CALL: u32 = 1 << 18;
+const FRAMES_PER_CALL: u32 = 1 << 17;
 /// Frames that a call hands over at once.
 const BATCH: u32 = 64;
 
@@ -31,6 +31,8 @@ pub struct Sending {
     pub frame: [u8; FRAME_BYTES],
     /// Flows, a power of two up to a million.
     pub flows: u32,
+    /// Time between two packets, up to [`INTERVAL_NS_MAX`]; 0: as fast as they can be made.
+    pub interval_ns: u32,
     /// Number of the device that they leave by.
     pub device: u32,
     /// Core of the thread.
@@ -55,7 +57,8 @@ impl Sender {
         let work = move || {
             enter()?;
             pin_thread(&[sending.core], 0).map_err(|error| error.source)?;
-            let program = Program::load(&frame::sender(sending.flows, &sending.frame))?;
+            let program =
+                Program::load(&frame::sender(sending.flows, sending.interval_ns, &sending.frame))?;
             while !told.load(Relaxed) {
                 program.send(sending.device, &sending.frame, FRAMES_PER_CALL, BATCH)?;
             }

@@ -80,7 +80,7 @@ fn estimate(report: &Report, test: &TestReport) -> Option<String> {
         "l4-packets" => {
             let ns = own(Figure::CpuPerPacket)?;
             Some(format!(
-                "Estimate for a core behind a physical device: 1,000,000,000 ns / {} ns = {} million packets/s. A device \
+                "Estimate for a core behind a physical device, with few flows: 1,000,000,000 ns / {} ns = {} million packets/s. A device \
                  hands packets over in other ways than the virtual link of this run: not a measurement.",
                 text::number(ns),
                 text::number(1_000.0 / ns),

@@ -101,6 +101,7 @@ const ONE_AND_MANY: &[f64] = &[1.0, 64.0];
 const TWO_CASES: &[f64] = &[0.0, 1.0];
 const THREE_CASES: &[f64] = &[0.0, 1.0, 2.0];
 const FOUR_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
+const FIVE_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0];
 const FIVE_SIZES: &[f64] = &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0];
 const ALL_SHAPES: &[f64] =
     &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0];
@@ -144,7 +145,7 @@ const FULL: &[Budget] = &[
     budget("l4-512k", SINGLE, 3, (300, 5_000), SCALED),
     budget("udp-queries", TWO_CASES, 3, (300, 2_000), ALONE),
     extra("fast-l4", THREE_CASES, 3, (300, 2_500)),
-    extra("l4-packets", THREE_CASES, 3, (300, 2_000)),
+    extra("l4-packets", FIVE_CASES, 3, (300, 2_000)),
     budget("ssl-tps", FOUR_CASES, 3, (300, 2_000), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 3, (300, 2_000), ALONE),
     budget("ssl-bulk", SINGLE, 3, (300, 2_000), ALONE),
@@ -185,7 +186,7 @@ const QUICK: &[Budget] = &[
     extra("l4-512k", SINGLE, 3, (100, 1_000)),
     extra("udp-queries", TWO_CASES, 3, (100, 500)),
     extra("fast-l4", THREE_CASES, 3, (100, 500)),
-    extra("l4-packets", THREE_CASES, 3, (100, 500)),
+    extra("l4-packets", FIVE_CASES, 3, (100, 500)),
     budget("ssl-tps", SINGLE, 3, (100, 300), ALONE),
     extra("ssl-tps-resumed", TWO_CASES, 3, (100, 500)),
     budget("ssl-bulk", SINGLE, 3, (100, 300), ALONE),
@@ -226,7 +227,7 @@ const SMOKE: &[Budget] = &[
     budget("l4-512k", SINGLE, 1, (20, 300), SCALED),
     budget("udp-queries", TWO_CASES, 1, (20, 100), ALONE),
     extra("fast-l4", THREE_CASES, 1, (20, 100)),
-    extra("l4-packets", THREE_CASES, 1, (20, 100)),
+    extra("l4-packets", FIVE_CASES, 1, (20, 100)),
     budget("ssl-tps", &[0.0, 3.0], 1, (20, 100), ALONE),
     budget("ssl-tps-resumed", TWO_CASES, 1, (20, 100), ALONE),
     budget("ssl-bulk", SINGLE, 1, (20, 100), ALONE),

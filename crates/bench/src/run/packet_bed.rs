@@ -114,14 +114,14 @@ impl<'a> PacketBed<'a> {
     }
 
     /// What is sent for it.
-    pub fn sending(&self, path: Path4, flows: u32) -> Sending {
+    pub fn sending(&self, path: Path4, flows: u32, interval_ns: u32) -> Sending {
         let destination = match path {
             Path4::Forwarding => Role::Origin.first_address(),
             Path4::Nftables | Path4::WeirXdp | Path4::WeirTcx => Role::Product.first_address(),
         };
         let frame = packets::frame((self.from, self.to), SOURCE, (destination, PORT));
         let core = self.bed.cores.load.last().copied().unwrap_or_default();
-        Sending { frame, flows, device: self.device, core }
+        Sending { frame, flows, interval_ns, device: self.device, core }
     }
 
     /// Starts passing them on.

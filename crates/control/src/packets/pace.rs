@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How often a sweep begins, if the one before is over.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// For each second of work it rests so many.
-const REST: u32 = 19;
+const REST: u32 = 39;
 /// The same where the table is filled to [`SCARCE_SHARE`].
 const REST_WHERE_SCARCE: u32 = 2;
 /// Room is short from here on.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{plain_scene, workload};
 use crate::catalogue::{IP_FORWARD, NFTABLES, PACKET_CASES};
 use crate::load::{Observer as _, Outcome, Window};
-use crate::packets::{FRAME_BYTES, Sender};
+use crate::packets::{FRAME_BYTES, INTERVAL_NS_MAX, Sender};
 use crate::record::{Product, TestRecord};
 use crate::run::extent::{Budget, Extent};
 use crate::run::meter::Meter;
@@ -40,9 +40,13 @@ pub fn packet_products() -> Vec<Product> {
 }
 
 /// Flows, and where weir's program stands, in the order of [`PACKET_CASES`].
-const CASES: [(u32, Path4); 3] =
-    [(1 << 16, Path4::WeirXdp), (1 << 20, Path4::WeirXdp), (1 << 16, Path4::WeirTcx)];
-const _: () = assert!(CASES.len() == PACKET_CASES.len());
+const CASES: [(u32, Path4); PACKET_CASES.len()] = [
+    (1 << 10, Path4::WeirXdp),
+    (1 << 16, Path4::WeirXdp),
+    (1 << 20, Path4::WeirXdp),
+    (1 << 10, Path4::WeirTcx),
+    (1 << 16, Path4::WeirTcx),
+];
 
 fn paths(weir: Path4) -> [(&'static str, Path4); 3] {
     [(WEIR, weir), (NFTABLES, Path4::Nftables), (IP_FORWARD, Path4::Forwarding)]
@@ -52,6 +56,10 @@ fn paths(weir: Path4) -> [(&'static str, Path4); 3] {
 const WARMING_PACKETS_PER_FLOW: u64 = 4;
 /// What that may take.
 const WARMING_MAX: Duration = Duration::from_secs(20);
+/// Between two packets of the measurement: a rate that all keep. Of what finds no room the memory comes back to the sender, and both
+/// cores then wait for each other.
+const INTERVAL_NS: u32 = 4_000;
+const _: () = assert!(INTERVAL_NS <= INTERVAL_NS_MAX);
 const LOOK: Duration = Duration::from_millis(10);
 /// Room in the kernel's table beyond the flows of a test.
 const CONNTRACK_SPARE: u64 = 16_384;
@@ -157,10 +165,16 @@ fn through(
     resting_share: f64,
 ) -> Result<Sample, Failure> {
     let unable = Failure::Unable;
-    let enter = session.bed.entering(Role::Client);
-    let sender = Sender::start(bed.sending(path, flows), enter)
-        .map_err(|error| unable(format!("packets cannot be sent: {error}")))?;
-    warm_up(session, bed, &sender, flows, workload)?;
+    let cannot = |error| unable(format!("packets cannot be sent: {error}"));
+    let send = |interval_ns| {
+        let enter = session.bed.entering(Role::Client);
+        Sender::start(bed.sending(path, flows, interval_ns), enter).map_err(cannot)
+    };
+    let warming = send(0)?;
+    warm_up(session, bed, &warming, flows, workload)?;
+    warming.end().map_err(cannot)?;
+    let sender = send(INTERVAL_NS)?;
+    std::thread::sleep(workload.warm_up);
     let processes = (bed.worker(), session.origin.id());
     let mut meter = Meter::new(&session.bed.cores, processes, &session.energy);
     let (before, began) = (bed.arrived().map_err(unable)?, Instant::now());
@@ -172,7 +186,7 @@ fn through(
     let sent_until_the_end = sender.is_sending();
     let ended = sender.end();
     session.check_interrupt()?;
-    let sender_s = ended.map_err(|error| unable(format!("packets cannot be sent: {error}")))?;
+    let sender_s = ended.map_err(cannot)?;
     if arrived == 0 || !sent_until_the_end {
         return Err(unable("not one packet arrived at the servers".into()));
     }
