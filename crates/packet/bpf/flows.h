@@ -209,10 +209,10 @@ INLINE void persist(const struct packet *packet, __u32 server, __u64 until_ns, _
 INLINE bool translate_source(struct flow *forward, const struct server *server, __u32 server_index, __u32 number,
 			     __u32 cpus, __u32 attempt, bool has_ports)
 {
-	__u32 zero = 0, count = server->sources;
+	__u32 count = server->sources, place_of_member = forward->member % PORT_COUNTERS;
 	struct source_key key = {.server = server_index, .number = count ? number % count : 0};
 	struct source_value *source = bpf_map_lookup_elem(&sources, &key);
-	__u32 *counter = bpf_map_lookup_elem(&next_port, &zero);
+	__u32 *counter = bpf_map_lookup_elem(&next_port, &place_of_member);
 
 	if (!source || !counter)
 		return false;

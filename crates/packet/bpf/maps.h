@@ -248,7 +248,9 @@ MAP(member_totals, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct totals, MEMBERS_MAX,
 /* What members that are gone have counted, per virtual server. */
 MAP(server_totals, BPF_MAP_TYPE_ARRAY, __u32, struct totals, VIRTUAL_SERVERS_MAX, 0);
 MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, REASONS, 0);
-MAP(next_port, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u32, 1, 0);
+/* Ports are taken in turn for each member by itself: one that has closed a connection remembers it for a minute. */
+#define PORT_COUNTERS 4096
+MAP(next_port, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u32, PORT_COUNTERS, 0);
 /* The time that answers of this core have used up. */
 MAP(answered, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, 1, 0);
 

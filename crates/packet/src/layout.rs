@@ -135,6 +135,12 @@ pub struct FlowEntry {
 }
 
 impl FlowEntry {
+    /// Whether it is of the same flow, and not of a later one under the same key.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.created_ns, self.member, self.flags) == (other.created_ns, other.member, other.flags)
+            && (self.source_port, self.target_port) == (other.source_port, other.target_port)
+    }
+
     pub fn decode(bytes: &[u8]) -> Self {
         let word = |offset| u64::from_ne_bytes(at(bytes, offset));
         Self {

@@ -26,6 +26,7 @@ mod report;
 mod reset;
 mod roster;
 mod sweep;
+mod take;
 
 pub use attach::{Seen, index_of, look};
 pub use check::check;

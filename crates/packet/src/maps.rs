@@ -12,6 +12,7 @@ use crate::batch::{self, Batch, Place};
 use crate::error::{Error, kernel};
 use crate::layout;
 use crate::path::Options;
+use crate::take;
 
 /// The programs and maps, compiled by `bpf/build`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/packet.bpf.o");
@@ -130,11 +131,15 @@ pub fn map_error(doing: &str) -> impl Fn(MapError) -> Error {
 
 /// Whether a key was not there.
 pub fn is_absent(error: &MapError) -> bool {
-    match error {
-        MapError::KeyNotFound => true,
-        MapError::SyscallError(error) => error.io_error.raw_os_error() == Some(libc::ENOENT),
-        _ => false,
-    }
+    is_errno(error, libc::ENOENT) || matches!(error, MapError::KeyNotFound)
+}
+
+fn is_present(error: &MapError) -> bool {
+    is_errno(error, libc::EEXIST)
+}
+
+fn is_errno(error: &MapError, number: i32) -> bool {
+    matches!(error, MapError::SyscallError(error) if error.io_error.raw_os_error() == Some(number))
 }
 
 impl Maps {
@@ -233,19 +238,37 @@ impl Maps {
         }
     }
 
-    /// Removes an entry of a table of flows. Whether it was there.
-    pub fn remove_flow(&mut self, table: Table, key: &layout::FlowKey) -> Result<bool, Error> {
+    /// Removes an entry of a table of flows if it is still that one. Whether it was: packets may begin another under its key at any
+    /// time, which stays.
+    pub fn remove_flow(
+        &mut self,
+        table: Table,
+        key: &layout::FlowKey,
+        is_it: impl FnOnce(&layout::FlowEntry) -> bool,
+    ) -> Result<bool, Error> {
+        let key = key.encode();
+        let taken = take::take(self.descriptor(table), &key)
+            .map_err(|error| kernel("ending a flow", error.to_string()))?;
+        let Some(bytes) = taken else { return Ok(false) };
+        if is_it(&layout::FlowEntry::decode(&bytes)) {
+            return Ok(true);
+        }
         let map = match table {
             Table::Flows => &mut self.flows,
             Table::Direct => &mut self.direct,
         };
-        match map.remove(&key.encode()) {
-            Ok(()) => Ok(true),
-            Err(error) if is_absent(&error) => Ok(false),
-            Err(error) => Err(map_error("ending a flow")(error)),
+        // One that has begun in the meantime is the one.
+        if let Err(error) = map.insert(key, bytes, BPF_NOEXIST)
+            && !is_present(&error)
+        {
+            return Err(map_error("keeping a flow")(error));
         }
+        Ok(false)
     }
 }
+
+/// Of an update: only if the key has no entry.
+const BPF_NOEXIST: u64 = 1;
 
 /// A bucket never has so many.
 const BATCH_ENTRIES_LIMIT: u32 = 1 << 20;

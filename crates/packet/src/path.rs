@@ -288,6 +288,11 @@ impl PacketPath {
         Ok(sweep)
     }
 
+    /// The next sweep is one from the beginning.
+    pub fn sweep_anew(&mut self) {
+        self.progress.begin_anew();
+    }
+
     /// Numbers of members that have left and have no flows any more are free again; what they counted goes to their virtual server.
     fn forget_members(&mut self) -> Result<(), Error> {
         let mut gone = Vec::new();
@@ -483,3 +488,6 @@ const XDP_CONTEXT_BYTES: usize = 24;
 
 /// `struct __sk_buff`.
 const SKB_CONTEXT_BYTES: usize = 192;
+
+#[cfg(test)]
+mod tests;

@@ -69,6 +69,8 @@ pub struct Sweep {
     pub ended: Vec<Ended>,
     /// Entries of the flow table that it looked at.
     pub entries: u64,
+    /// Flows that it looked at and left alone.
+    pub flows: u64,
     /// It came to the end of the table; the next one begins anew.
     pub whole: bool,
 }

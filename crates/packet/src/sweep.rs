@@ -65,6 +65,14 @@ pub struct Progress {
     pub flows: HashMap<u32, u64>,
 }
 
+impl Progress {
+    /// Goes back to the beginning.
+    pub fn begin_anew(&mut self) {
+        self.at = None;
+        self.counting.clear();
+    }
+}
+
 /// Both directions of a flow.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
@@ -132,10 +140,12 @@ impl Walk<'_> {
             let batch = self.maps.read_flows(Table::Flows, progress.at, BATCH_ENTRIES)?;
             for (key, entry) in entries(&batch) {
                 sweep.entries += 1;
-                if !entry.is_reverse() {
-                    *progress.counting.entry(entry.member).or_default() += 1;
-                }
+                let before = sweep.ended.len();
                 self.judge(key, entry, &mut sweep.ended)?;
+                if !entry.is_reverse() && sweep.ended.len() == before {
+                    *progress.counting.entry(entry.member).or_default() += 1;
+                    sweep.flows += 1;
+                }
             }
             progress.at = batch.next;
             if batch.next.is_none() {
@@ -209,21 +219,21 @@ impl Walk<'_> {
             || (entry.state & layout::STATES_OF_ENDS != 0 && resting > rules.timeouts.closing)
     }
 
-    fn judge(
+    pub fn judge(
         &mut self,
         key: FlowKey,
         entry: FlowEntry,
         ended: &mut Vec<Ended>,
     ) -> Result<(), Error> {
         let rules = self.rules(&entry);
-        let unserved = self.is_unserved(&entry);
-        if unserved.is_none() && !self.is_suspect(key.protocol, &entry, &rules) {
+        if self.is_unserved(&entry).is_none() && !self.is_suspect(key.protocol, &entry, &rules) {
             return Ok(());
         }
-        let Some(pair) = self.pair(key, entry)? else { return Ok(()) };
-        if let Some(why) = unserved {
+        let Some(pair) = self.pair(key)? else { return Ok(()) };
+        if let Some(why) = self.is_unserved(&pair.forward) {
             return self.end(&pair, why, ended);
         }
+        let rules = self.rules(&pair.forward);
         let state = pair.state();
         let (timeout, why) = match state {
             FlowState::Closing => (rules.timeouts.closing, EndedFor::Closed),
@@ -233,8 +243,9 @@ impl Walk<'_> {
         if self.resting(pair.seen_ns()) > timeout { self.end(&pair, why, ended) } else { Ok(()) }
     }
 
-    /// Both directions; `None` when one is gone, and the other with it.
-    fn pair(&mut self, key: FlowKey, entry: FlowEntry) -> Result<Option<Pair>, Error> {
+    /// Both directions as they are by now; `None` when one is gone, and the other with it.
+    fn pair(&mut self, key: FlowKey) -> Result<Option<Pair>, Error> {
+        let Some(entry) = self.maps.flow(Table::Flows, &key)? else { return Ok(None) };
         let other_key = entry.other_key(key.protocol);
         let other = self.maps.flow(Table::Flows, &other_key)?;
         let pair = |key, forward, reverse| Pair {
@@ -253,7 +264,7 @@ impl Walk<'_> {
             // Of a flow that is just being made, or unmade, one half may be there alone.
             _ => {
                 if self.resting(entry.created_ns) > ORPHAN_AGE {
-                    self.maps.remove_flow(Table::Flows, &key)?;
+                    self.maps.remove_flow(Table::Flows, &key, |it| it.is_same(&entry))?;
                 }
                 Ok(None)
             }
@@ -261,14 +272,19 @@ impl Walk<'_> {
     }
 
     fn end(&mut self, pair: &Pair, why: EndedFor, ended: &mut Vec<Ended>) -> Result<(), Error> {
-        // The forward half first: a packet that comes between begins a flow anew, and its reverse is not ours then.
-        let was_there = self.maps.remove_flow(pair.table, &pair.key)?;
-        if pair.table == Table::Flows {
-            self.maps.remove_flow(Table::Flows, &pair.forward.other_key(pair.key.protocol))?;
+        let forward = &pair.forward;
+        // Packets may have come since it was judged.
+        let rests = matches!(why, EndedFor::Idle | EndedFor::Closed);
+        let is_it =
+            |it: &FlowEntry| it.is_same(forward) && !(rests && it.seen_ns != forward.seen_ns);
+        if !self.maps.remove_flow(pair.table, &pair.key, is_it)? {
+            return Ok(());
         }
-        if was_there {
-            ended.push(self.ended(pair, why));
+        if let Some(reverse) = &pair.reverse {
+            let key = forward.other_key(pair.key.protocol);
+            self.maps.remove_flow(Table::Flows, &key, |it| it.is_same(reverse))?;
         }
+        ended.push(self.ended(pair, why));
         Ok(())
     }
 

@@ -434,3 +434,37 @@ fn what_is_too_long_for_its_header_is_counted_whole() {
         assert_eq!(bytes, (begins.len() + more.len() - 2 * 14) as u64);
     }
 }
+
+/// A member remembers a connection that it has closed for a minute (TIME-WAIT), and may refuse a new one from its port.
+#[test]
+fn a_port_rests_while_others_of_the_same_member_are_free() {
+    if !is_possible() {
+        return;
+    }
+    let servers = [("one", "192.0.2.1:80", "10.0.2.10"), ("two", "192.0.2.2:80", "10.0.2.11")];
+    let servers = servers.map(|(name, at, member)| {
+        let mut server = with_member(server(name, Protocol::Tcp, at), member, Some(80));
+        server.source = source_addresses("10.0.2.1", 20_000, 20_099);
+        server
+    });
+    let mut bed = Bed::new(Rung::Tcx, &plan(servers.into()));
+    // Each core takes ports in turn.
+    let mut only_one = rustix::thread::CpuSet::new();
+    only_one.set(rustix::thread::sched_getcpu());
+    rustix::thread::sched_setaffinity(None, &only_one).expect("one core");
+    let mut of_first = Vec::new();
+    for number in 0..80 {
+        let target = if number % 4 == 0 { "192.0.2.1" } else { "192.0.2.2" };
+        let syn = Packet::tcp("198.51.100.7", 4_000 + number, target, 80, SYN);
+        let (verdict, out) = bed.run("in0", &Packet { hardware: ADC_IN, ..syn }.bytes());
+        // The neighbour of the second is not known, and nothing else is asked of it.
+        if number % 4 == 0 {
+            assert_eq!(verdict, TCX_REDIRECT, "{:?}", bed.counted());
+            of_first.push(ports_of(&out).0);
+        }
+    }
+    let first = of_first[0];
+    let in_turn: Vec<u16> =
+        (0..20).map(|number| 20_000 + (first - 20_000 + number) % 100).collect();
+    assert_eq!(of_first, in_turn);
+}

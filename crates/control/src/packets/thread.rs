@@ -13,7 +13,7 @@ use weir_config::snapshot::packet::Delivery;
 use weir_exchange::shared::live::LiveTable;
 use weir_packet::plan::Plan;
 use weir_packet::{
-    Attachment, Ended, Error, Flow, FlowFilter, Options, PacketPath, Resetter, RungsAllowed,
+    Attachment, Ended, Error, Flow, FlowFilter, Options, PacketPath, Resetter, RungsAllowed, Sweep,
 };
 
 use super::host::ThisHost;
@@ -30,8 +30,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// How often what there is is told, at least.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// One for each direction.
-const ENTRIES_PER_FLOW: u64 = 2;
+/// To end a flow takes as long as to look at so many entries.
+const ENTRIES_PER_END: f64 = 10.0;
 
 /// How often addresses of this host are looked up anew.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
@@ -117,9 +117,8 @@ pub(super) struct Keeper {
     epochs: u64,
     pace: Pace,
     told_at: Instant,
-    /// Of the sweep that is under way: entries that were looked at, and flows that were ended.
-    entries: u64,
-    ended: u64,
+    /// Flows of the sweep that is under way.
+    counted: u64,
     /// Flows that end with weir at the last whole sweep; `None`: there was none yet.
     flows: Option<u64>,
     planned_at: Instant,
@@ -141,8 +140,7 @@ impl Keeper {
             epochs: 0,
             pace: Pace::new(now),
             told_at: now,
-            entries: 0,
-            ended: 0,
+            counted: 0,
             flows: None,
             planned_at: now,
             confirmed_at: now,
@@ -200,6 +198,9 @@ impl Keeper {
                 // Those that are there now are counted before it is said that there are none.
                 self.flows = None;
                 self.pace.begin_anew(Instant::now());
+                if let Some(open) = &mut self.open {
+                    open.path.sweep_anew();
+                }
             }
             Command::Stop(_) => {}
         }
@@ -268,6 +269,10 @@ impl Keeper {
         };
         match done {
             Ok(()) => {
+                if self.plan.as_ref() != Some(&next) {
+                    // Members may be down, and virtual servers gone.
+                    self.pace.hasten(Instant::now());
+                }
                 self.plan = Some(next);
                 self.report.generation = table.generation;
             }
@@ -345,35 +350,30 @@ impl Keeper {
     fn sweep(&mut self) {
         let began = Instant::now();
         if self.pace.begin_part(began) {
-            self.entries = 0;
-            self.ended = 0;
+            self.counted = 0;
         }
         let Some(open) = &mut self.open else { return };
-        let is_last = match open.path.sweep(weir_packet::now()) {
+        let (is_last, looking_share) = match open.path.sweep(weir_packet::now()) {
             Ok(sweep) => {
-                self.entries += sweep.entries;
-                self.ended += sweep.ended.len() as u64;
+                self.counted += sweep.flows;
                 if sweep.whole {
-                    let flows = self.entries / ENTRIES_PER_FLOW;
-                    self.report.flows = flows.saturating_sub(self.ended);
+                    self.report.flows = self.counted;
                     self.flows = Some(open.path.flows_to_members());
                 }
                 self.account(&sweep.ended);
-                sweep.whole
+                (sweep.whole, looking_share(&sweep))
             }
             Err(error) => {
                 self.fail("cannot look at its flows", &error);
-                true
+                (true, 1.0)
             }
         };
-        self.end_part(began, is_last);
-    }
-
-    fn end_part(&mut self, began: Instant, is_last: bool) {
-        let flows = self.report.flows.max(self.entries / ENTRIES_PER_FLOW);
-        let used_share = flows as f64 / f64::from(self.report.flows_max.max(1));
+        let used = self.report.flows.max(self.counted);
+        let used_share = used as f64 / f64::from(self.report.flows_max.max(1));
         let now = Instant::now();
-        self.pace.end_part(now, now - began, is_last, used_share);
+        // What ends flows is no work that can be put off: there would be more and more of them.
+        let looked = (now - began).mul_f64(looking_share);
+        self.pace.end_part(now, looked, is_last, used_share);
         if is_last || now - self.told_at >= TELL_INTERVAL {
             self.tell();
         }
@@ -461,6 +461,12 @@ impl Keeper {
         }
         drop(lock);
     }
+}
+
+/// The share of its time that a sweep has spent on looking.
+fn looking_share(sweep: &Sweep) -> f64 {
+    let (looked, ended) = (sweep.entries as f64, sweep.ended.len() as f64);
+    looked / (looked + ended * ENTRIES_PER_END).max(1.0)
 }
 
 /// Why there is nothing to list.

@@ -1,0 +1,58 @@
+//! Takes an entry out of a hash map: it is read and removed in one step. `unsafe`: aya has no safe call for
+//! BPF_MAP_LOOKUP_AND_DELETE_ELEM.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of `enum bpf_cmd`.
+const MAP_LOOKUP_AND_DELETE_ELEM: libc::c_int = 21;
+
+/// The part of `union bpf_attr` for calls on single entries.
+#[repr(C)]
+struct Attributes {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Takes the entry of a key; `None`: there is none. Sizes are those that the map was made with.
+pub fn take<const KEY: usize, const VALUE: usize>(
+    map: BorrowedFd<'_>,
+    key: &[u8; KEY],
+) -> io::Result<Option<[u8; VALUE]>> {
+    let mut value = [0; VALUE];
+    let mut attributes = Attributes {
+        map: map.as_raw_fd() as u32,
+        padding: 0,
+        key: key.as_ptr() as u64,
+        value: value.as_mut_ptr() as u64,
+        flags: 0,
+    };
+    // SAFETY: the attributes, the key and the value outlive the call; the kernel reads a key and writes a value of the map's sizes.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            MAP_LOOKUP_AND_DELETE_ELEM,
+            std::ptr::from_mut(&mut attributes),
+            size_of::<Attributes>() as u32,
+        )
+    };
+    if result == 0 {
+        return Ok(Some(value));
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ENOENT) { Ok(None) } else { Err(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_as_the_kernel_has_them() {
+        assert_eq!(size_of::<Attributes>(), 32);
+        assert_eq!(std::mem::offset_of!(Attributes, key), 8);
+    }
+}
