@@ -3,7 +3,7 @@
 //! A figure of another machine is no yardstick; it says what was shown. What ours means for a core behind a physical
 //! device is an estimate, and its arithmetic is told with it.
 
-use crate::catalogue::{FAST_SHAPES, Figure};
+use crate::catalogue::Figure;
 
 use super::model::{Report, TestReport};
 use super::text;
@@ -11,6 +11,9 @@ use super::text;
 /// Gigabits per second that F5 published for BIG-IP VE in 2018, and the virtual cores that it took.
 const F5_2018_GBIT_PER_S: f64 = 108.0;
 const F5_2018_CORES: f64 = 24.0;
+/// Data of a segment at an MTU of 1,500, and the packets that each takes with its acknowledgement, which is of two.
+const SEGMENT_BYTES: f64 = 1_448.0;
+const PACKETS_PER_SEGMENT: f64 = 1.5;
 /// Million packets per second of one core: Katran, and IPVS on the same kernel, as the XDP paper has them.
 const KATRAN_MPPS: f64 = 5.2;
 const IPVS_MPPS: f64 = 1.2;
@@ -45,12 +48,11 @@ fn published(test: &str) -> Option<String> {
 
 /// What a full core would carry by weir's CPU per gigabyte or per packet.
 fn estimate(report: &Report, test: &TestReport) -> Option<String> {
-    let own_at = |wanted: Figure, setting: usize| {
+    let own = |wanted: Figure| {
         let figure = test.figures.iter().find(|figure| figure.figure == wanted)?;
-        let cell = figure.cells.get(setting)?;
+        let cell = figure.cells.first()?;
         cell.values[report.weir?].map(|value| value.median).filter(|value| *value > 0.0)
     };
-    let own = |wanted| own_at(wanted, 0);
     let network = &report.run.bed.kind;
     match test.test.name {
         "l4-512k" | "l4-throughput" => {
@@ -64,26 +66,19 @@ fn estimate(report: &Report, test: &TestReport) -> Option<String> {
                 text::number(8_000.0 / ms_per_gb),
             ))
         }
-        "fast-l4" => {
-            let shape = FAST_SHAPES.last()?;
-            let us = own_at(Figure::AddedCpuPerRequest, FAST_SHAPES.len() - 1)?;
-            let bits = shape.bytes * 8;
-            Some(format!(
-                "Estimate for a core behind a physical device: weir takes {} µs of CPU for a connection of 512 KB; \
-                 {bits} bit / {} µs = {} Gbit/s. The virtual links of this run hand over up to 64 KB at once, and have no \
-                 driver and no interrupts of a device: not a measurement.",
-                text::number(us),
-                text::number(us),
-                text::number(bits as f64 / us / 1e3),
-            ))
-        }
         "l4-packets" => {
             let ns = own(Figure::CpuPerPacket)?;
+            let segments_per_s = 1e9 / ns / PACKETS_PER_SEGMENT;
             Some(format!(
-                "Estimate for a core behind a physical device, with few flows: 1,000,000,000 ns / {} ns = {} million packets/s. A device \
-                 hands packets over in other ways than the virtual link of this run: not a measurement.",
+                "Estimate for a core behind a physical device, with few flows: 1,000,000,000 ns / {} ns = {} million packets/s. \
+                 Segments of {SEGMENT_BYTES:.0} bytes, with an acknowledgement for every second of them: {} million / {PACKETS_PER_SEGMENT} × {SEGMENT_BYTES:.0} × \
+                 8 bit = {} Gbit/s, beside the {F5_2018_GBIT_PER_S:.0} / {F5_2018_CORES:.0} = {:.1} Gbit/s per virtual core of BIG-IP VE 13.1 (2018). A device hands \
+                 packets over in other ways than the virtual link of this run: not a measurement.",
                 text::number(ns),
                 text::number(1_000.0 / ns),
+                text::number(1_000.0 / ns),
+                text::number(segments_per_s * SEGMENT_BYTES * 8.0 / 1e9),
+                F5_2018_GBIT_PER_S / F5_2018_CORES,
             ))
         }
         _ => None,

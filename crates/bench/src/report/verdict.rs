@@ -343,14 +343,24 @@ impl Verdicts {
             if peers.is_empty() {
                 continue;
             }
-            let reason = report
-                .record(test)
+            let record = report.record(test);
+            let has_answers = |point: &crate::record::Point| {
+                let is_its = point.product == report.product(weir) && point.at == cell.at;
+                is_its && point.load.requests > 0
+            };
+            // Of a difference of two measurements nothing may be left.
+            let unknown = if record.points.iter().any(has_answers) {
+                "what it took is too little to be told"
+            } else {
+                "not one good transaction was recorded"
+            };
+            let reason = record
                 .omissions
                 .iter()
                 .find(|omission| {
                     omission.product == report.product(weir) && omission.covers(cell.at)
                 })
-                .map_or("not one good transaction was recorded", |omission| &omission.reason);
+                .map_or(unknown, |omission| &omission.reason);
             let setting = match text::setting(test.test.axis, cell.at) {
                 setting if setting.is_empty() => "not measured".to_owned(),
                 setting => format!("not measured at {setting}"),
