@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The version of this layout: maps that were pinned with another one are not taken over.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// `VIRTUAL_SERVERS_MAX`.
 pub const SERVERS: u32 = crate::plan::VIRTUAL_SERVERS_MAX as u32;
@@ -425,4 +425,34 @@ pub const VLAN_OF_DEVICE: u32 = 0x8000_0000;
 /// A `struct vlan_key` or `struct vlan_value`.
 pub fn vlan_bytes(device: u32, tag: u32) -> VlanBytes {
     Writer::new().put(&device.to_ne_bytes()).put(&tag.to_ne_bytes()).end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the maps were when the version was last raised.
+    const HEADER: (u32, u64) = (5, 6_662_660_268_459_804_659);
+
+    /// The header without comments and space, by FNV-1a.
+    fn fingerprint() -> u64 {
+        let mut text = include_str!("../bpf/maps.h").to_owned();
+        while let Some((before, rest)) = text.split_once("/*") {
+            text = before.to_owned() + rest.split_once("*/").expect("a comment's end").1;
+        }
+        let bytes = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    /// Maps outlast the program that made them. One that has others must not take them over.
+    #[test]
+    fn other_maps_are_of_another_version() {
+        assert_eq!(
+            (VERSION, fingerprint()),
+            HEADER,
+            "bpf/maps.h is another: raise VERSION unless only a name has changed, and keep both here"
+        );
+    }
 }

@@ -73,9 +73,10 @@ impl std::fmt::Debug for Maps {
 }
 
 /// Which table of flows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Table {
     /// Both directions of each flow.
+    #[default]
     Flows,
     /// The client's half of those that are answered directly.
     Direct,

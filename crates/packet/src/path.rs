@@ -413,6 +413,16 @@ impl PacketPath {
         flows.map(|(_, flows)| flows).sum()
     }
 
+    /// Packets that would have begun a flow, and found no room or no source port.
+    pub fn short_of_room(&self) -> Result<u64, Error> {
+        let short = [Reason::FlowsFull, Reason::SourcePortsExhausted];
+        let counts = Reason::ALL.iter().zip(0..).filter(|(reason, _)| short.contains(reason));
+        let cores = |(_, index): (&Reason, u32)| {
+            self.maps.reasons.get(&index, 0).map_err(map_error("reading reasons"))
+        };
+        counts.map(cores).map(|cores| Ok(cores?.iter().sum::<u64>())).sum()
+    }
+
     /// Packets by the reason for which they were not forwarded; every reason, in order.
     pub fn reasons(&self) -> Result<Vec<ReasonCount>, Error> {
         let count = |(index, reason): (u32, &Reason)| {

@@ -71,6 +71,8 @@ pub struct Sweep {
     pub entries: u64,
     /// Flows that it looked at and left alone.
     pub flows: u64,
+    /// Those of them whose answers come by here, too: [`crate::Options::flows_max`] bounds them.
+    pub followed: u64,
     /// It came to the end of the table; the next one begins anew.
     pub whole: bool,
 }

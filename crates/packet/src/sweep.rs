@@ -59,6 +59,7 @@ pub struct Walk<'a> {
 /// Where sweeps have come to.
 #[derive(Debug, Default)]
 pub struct Progress {
+    table: Table,
     at: Option<Place>,
     counting: HashMap<u32, u64>,
     /// Flows of each member at the last whole sweep.
@@ -68,7 +69,7 @@ pub struct Progress {
 impl Progress {
     /// Goes back to the beginning.
     pub fn begin_anew(&mut self) {
-        self.at = None;
+        (self.table, self.at) = (Table::Flows, None);
         self.counting.clear();
     }
 }
@@ -137,55 +138,51 @@ impl Walk<'_> {
     pub fn sweep(&mut self, progress: &mut Progress, entries_max: u32) -> Result<Sweep, Error> {
         let mut sweep = Sweep::default();
         while sweep.entries < u64::from(entries_max) {
-            let batch = self.maps.read_flows(Table::Flows, progress.at, BATCH_ENTRIES)?;
+            let table = progress.table;
+            let batch = self.maps.read_flows(table, progress.at, BATCH_ENTRIES)?;
             for (key, entry) in entries(&batch) {
                 sweep.entries += 1;
                 let before = sweep.ended.len();
-                self.judge(key, entry, &mut sweep.ended)?;
+                match table {
+                    Table::Flows => self.judge(key, entry, &mut sweep.ended)?,
+                    Table::Direct => self.judge_direct(key, entry, &mut sweep.ended)?,
+                }
                 if !entry.is_reverse() && sweep.ended.len() == before {
                     *progress.counting.entry(entry.member).or_default() += 1;
                     sweep.flows += 1;
+                    sweep.followed += u64::from(table == Table::Flows);
                 }
             }
             progress.at = batch.next;
-            if batch.next.is_none() {
-                self.sweep_direct(&mut progress.counting, &mut sweep.ended)?;
-                progress.flows = std::mem::take(&mut progress.counting);
-                sweep.whole = true;
-                break;
+            match (table, batch.next) {
+                (_, Some(_)) => {}
+                (Table::Flows, None) => progress.table = Table::Direct,
+                (Table::Direct, None) => {
+                    progress.table = Table::Flows;
+                    progress.flows = std::mem::take(&mut progress.counting);
+                    sweep.whole = true;
+                    break;
+                }
             }
         }
         Ok(sweep)
     }
 
     /// Flows that are answered directly are forgotten by age, but not kept to what is gone.
-    fn sweep_direct(
+    fn judge_direct(
         &mut self,
-        counting: &mut HashMap<u32, u64>,
+        key: FlowKey,
+        forward: FlowEntry,
         ended: &mut Vec<Ended>,
     ) -> Result<(), Error> {
-        let mut at = None;
-        loop {
-            let batch = self.maps.read_flows(Table::Direct, at, BATCH_ENTRIES)?;
-            for (key, forward) in entries(&batch) {
-                let pair = Pair { table: Table::Direct, key, forward, reverse: None };
-                let resting = self.resting(forward.seen_ns);
-                let rules = self.rules(&forward);
-                let is_idle = resting
-                    > if pair.state() == FlowState::Closing {
-                        rules.timeouts.closing
-                    } else {
-                        rules.timeouts.idle
-                    };
-                match self.is_unserved(&forward).or(is_idle.then_some(EndedFor::Idle)) {
-                    Some(why) => self.end(&pair, why, ended)?,
-                    None => *counting.entry(forward.member).or_default() += 1,
-                }
-            }
-            at = batch.next;
-            if at.is_none() {
-                return Ok(());
-            }
+        let pair = Pair { table: Table::Direct, key, forward, reverse: None };
+        let timeouts = self.rules(&forward).timeouts;
+        let is_closing = pair.state() == FlowState::Closing;
+        let timeout = if is_closing { timeouts.closing } else { timeouts.idle };
+        let is_idle = self.resting(forward.seen_ns) > timeout;
+        match self.is_unserved(&forward).or(is_idle.then_some(EndedFor::Idle)) {
+            Some(why) => self.end(&pair, why, ended),
+            None => Ok(()),
         }
     }
 

@@ -44,7 +44,8 @@ fn each_member_sees_the_address_of_the_interface_that_it_is_reached_by() {
     network.serve("10.77.3.2:9000");
     let server = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");
     let pool = format!("pools: {{ p: {{ members: [ {FIRST}, 10.77.3.2:9000 ] }} }}\n");
-    network.configure("", &format!("{server}{pool}"));
+    // Room for all that is asked until the route is looked up again.
+    network.configure_flows(65_536, "", &format!("{server}{pool}"));
     network.start();
     let seen = |network: &Network| -> std::collections::BTreeSet<(String, String)> {
         let ends = |_| {

@@ -138,11 +138,16 @@ fn a_configuration_that_is_refused_takes_no_interface() {
         "virtual_servers:\n  a: {{ type: fast_l4, listen: 10.77.9.1:80, pool: p }}\n  \
          b: {{ type: tcp, listen: 10.99.9.9:80, pool: p }}\n{POOL}"
     );
-    for (number, text) in [(1, "virtual_servers: ["), (2, &*bound)] {
-        network.configure("", text);
+    let mut held = network.connect("10.77.9.1:80");
+    // The last asks for other tables.
+    for (number, flows_max, text) in
+        [(1, 4_096, "virtual_servers: ["), (2, 4_096, &*bound), (3, 8_192, &bound)]
+    {
+        network.configure_flows(flows_max, "", text);
         network.weir().signal(rustix::process::Signal::HUP);
         eventually("it is refused", STEP_TIMEOUT, || refused(&network) == number);
         assert!(!has_program(&network), "{text}");
+        held.echo();
     }
     network.connect("10.77.9.1:80").echo();
     // One that is taken has it.

@@ -326,3 +326,26 @@ fn packets_begin_and_end_with_a_reload() {
     eventually("it is detached", STEP_TIMEOUT, || !network.has_pins());
     network.connect("10.77.1.1:80").echo();
 }
+
+/// A configuration that waits for its first probes wants fewer interfaces.
+#[test]
+fn interfaces_stay_until_something_else_is_in_force() {
+    let Some(mut network) = Network::make() else { return };
+    let one = server("listen: 10.77.9.1:80, pool: p");
+    network.configure(", interfaces: [ clients, servers ]", &format!("{one}{POOL}"));
+    network.start();
+    let next = "virtual_servers: { a: { type: fast_l4, listen: 10.77.9.1:80, pool: p }, b: { type: tcp, listen: 10.77.1.1:81, pool: q } }
+pools:
+  p: { members: [ 10.77.2.2:9000 ] }
+  q: { members: [ 10.77.2.99:1 ], monitors: [ { type: tcp, interval: 8s, timeout: 7s } ] }
+";
+    network.configure(", interfaces: [ servers ]", next);
+    network.weir().signal(rustix::process::Signal::HUP);
+    eventually("it waits", STEP_TIMEOUT, || {
+        network.weir().output().contains("waits for the first")
+    });
+    for _ in 0..8 {
+        network.connect("10.77.9.1:80").echo();
+    }
+    eventually("it is in force", STEP_TIMEOUT, || network.server("a")["rungs"] == "xdp on servers");
+}

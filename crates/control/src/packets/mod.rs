@@ -180,8 +180,9 @@ impl PacketPlane {
             return;
         };
         let Some(running) = &mut self.running else { return };
-        if let Err(why) = running.open(wanted) {
-            self.events.error("packet path", format_args!("is not as before: {why}"));
+        match running.open(wanted) {
+            Ok(()) => running.tell(Command::LeaveOthers),
+            Err(why) => self.events.error("packet path", format_args!("is not as before: {why}")),
         }
     }
 

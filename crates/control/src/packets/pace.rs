@@ -1,7 +1,7 @@
 //! When flows are looked at: once a second, for as small a share of a core as may be.
 //!
 //! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: of a million flows, more than half a
-//! second. It goes by parts, so that commands need not wait, and rests after each: a large table takes several seconds, for
+//! second. It goes by parts, so that commands need not wait, and rests after each: of a million flows it takes half a minute, for
 //! which flows end later. Where room gets short, or flows are waited for, it rests less.
 
 use std::time::{Duration, Instant};
@@ -12,6 +12,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const REST: u32 = 39;
 /// The same where the table is filled to [`SCARCE_SHARE`], or it is in a hurry.
 const REST_IN_A_HURRY: u32 = 2;
+/// It rests no longer than this.
+const REST_MAX: Duration = Duration::from_secs(1);
 /// Room is short from here on.
 const SCARCE_SHARE: f64 = 0.75;
 
@@ -65,7 +67,8 @@ impl Pace {
     /// The part that took so long is over, and with the last one the sweep; so much of the table is in use.
     pub fn end_part(&mut self, now: Instant, took: Duration, is_last: bool, used_share: f64) {
         let hurries = self.hurried > 0 || used_share >= SCARCE_SHARE;
-        self.due = now + took * if hurries { REST_IN_A_HURRY } else { REST };
+        let rest = took * if hurries { REST_IN_A_HURRY } else { REST };
+        self.due = now + rest.min(REST_MAX);
         if is_last {
             self.hurried = self.hurried.saturating_sub(1);
             if self.hurried == 0 {

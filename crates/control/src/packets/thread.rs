@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(100);
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// To end a flow takes as long as to look at so many entries.
-const ENTRIES_PER_END: f64 = 10.0;
+const ENTRIES_PER_END: f64 = 20.0;
 
 /// How often addresses of this host are looked up anew.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
@@ -50,6 +50,8 @@ pub(super) enum Command {
     OpenAhead(Wanted, oneshot::Sender<()>),
     /// To do what this table says from now on.
     InForce(Arc<LiveTable>),
+    /// To leave interfaces that are not wanted any more.
+    LeaveOthers,
     /// To list flows.
     Flows(FlowFilter, oneshot::Sender<Result<Vec<Flow>, String>>),
     /// To end flows.
@@ -102,7 +104,10 @@ struct Open {
     options: Options,
     resetter: Resetter,
     lock: Lock,
+    /// Those that it is attached to: also those of what is in force, until something else is.
     interfaces: Interfaces,
+    /// Those that were asked for.
+    wanted: Vec<String>,
 }
 
 /// What the thread has.
@@ -117,8 +122,13 @@ pub(super) struct Keeper {
     epochs: u64,
     pace: Pace,
     told_at: Instant,
-    /// Flows of the sweep that is under way.
+    /// Flows of the sweep that is under way, and those of them that are followed both ways.
     counted: u64,
+    followed: u64,
+    /// Those of the last whole sweep.
+    followed_before: u64,
+    /// Packets that found no room for a flow, when it was looked last.
+    short_of_room: u64,
     /// Flows that end with weir at the last whole sweep; `None`: there was none yet.
     flows: Option<u64>,
     planned_at: Instant,
@@ -141,6 +151,9 @@ impl Keeper {
             pace: Pace::new(now),
             told_at: now,
             counted: 0,
+            followed: 0,
+            followed_before: 0,
+            short_of_room: 0,
             flows: None,
             planned_at: now,
             confirmed_at: now,
@@ -184,8 +197,10 @@ impl Keeper {
             Command::InForce(table) => {
                 self.table = Some(table);
                 self.put_in_force();
+                self.leave_others();
                 self.tell();
             }
+            Command::LeaveOthers => self.leave_others(),
             Command::Flows(filter, answer) => {
                 let _ = answer.send(self.flows(&filter));
             }
@@ -212,23 +227,25 @@ impl Keeper {
             self.close(false);
         }
         if self.open.is_none() {
-            let name = &wanted.options.name;
+            let options = wanted.options;
+            let name = &options.name;
             let before = Lock::take(name)?;
             // First: where it fails nothing has been pinned yet.
             let resetter = Resetter::open().map_err(|error| error.to_string())?;
-            let path = PacketPath::open(&wanted.options).map_err(|error| error.to_string())?;
+            let path = PacketPath::open(&options).map_err(|error| error.to_string())?;
             let lock = match before {
                 Some(lock) => lock,
                 None => Lock::take(name)?.ok_or("no BPF file system is mounted at /sys/fs/bpf")?,
             };
             self.report = Report {
-                name: wanted.options.name.clone(),
+                name: name.clone(),
                 taken_over: path.taken_over(),
-                flows_max: wanted.options.flows_max,
+                flows_max: options.flows_max,
                 ..Report::default()
             };
             let interfaces = Interfaces::default();
-            self.open = Some(Open { path, options: wanted.options, resetter, lock, interfaces });
+            let wanted = Vec::new();
+            self.open = Some(Open { path, options, resetter, lock, interfaces, wanted });
             // The table in force goes on in the tables that are new.
             self.plan = None;
             if self.table.is_some() {
@@ -236,11 +253,19 @@ impl Keeper {
             }
         }
         let Some(open) = &mut self.open else { return Err("it is not open".into()) };
+        let mut names = wanted.interfaces.clone();
+        if self.plan.is_some() {
+            let others = open.interfaces.names.iter().filter(|name| !names.contains(name));
+            names.extend(others.cloned().collect::<Vec<_>>());
+        }
         // Before: one that comes meanwhile is seen.
-        open.interfaces = Interfaces::look(wanted.interfaces, wanted.allowed);
+        open.interfaces = Interfaces::look(names, wanted.allowed);
+        open.wanted = wanted.interfaces;
         match open.path.attach(&open.interfaces.names, wanted.allowed) {
             Ok(attachments) => {
                 self.report.attachments.clone_from(&attachments);
+                let is_wanted = |it: &Attachment| open.wanted.contains(&it.interface);
+                let attachments = attachments.into_iter().filter(is_wanted).collect();
                 // What was taken over waits for interfaces that are to come.
                 Ok(Had { attachments, taken_over: self.report.taken_over })
             }
@@ -251,6 +276,19 @@ impl Keeper {
                 }
                 Err(error.to_string())
             }
+        }
+    }
+
+    /// Lets go of interfaces that nothing in force wants.
+    fn leave_others(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        if open.interfaces.names == open.wanted {
+            return;
+        }
+        open.interfaces = Interfaces::look(open.wanted.clone(), open.interfaces.allowed);
+        match open.path.attach(&open.interfaces.names, open.interfaces.allowed) {
+            Ok(attachments) => self.report.attachments = attachments,
+            Err(error) => self.fail("cannot leave interfaces", &error),
         }
     }
 
@@ -293,8 +331,12 @@ impl Keeper {
             self.put_in_force();
         }
         self.confirm_neighbours();
+        self.look_for_room();
         if self.open.is_some() && self.pace.is_due(Instant::now()) {
             self.sweep();
+        }
+        if self.told_at.elapsed() >= TELL_INTERVAL && self.open.is_some() {
+            self.tell();
         }
         let Some(until) = self.drains_until else { return false };
         let packets = table.snapshot.packets.iter();
@@ -346,35 +388,52 @@ impl Keeper {
         }
     }
 
+    /// Who finds no room shall not wait for the pace.
+    fn look_for_room(&mut self) {
+        let Some(open) = &self.open else { return };
+        // Who cannot read it is told of when all counters are read.
+        let Ok(short) = open.path.short_of_room() else { return };
+        if short > self.short_of_room {
+            self.pace.hasten(Instant::now());
+        }
+        self.short_of_room = short;
+    }
+
     /// Ends flows that have rested, so many at a time that commands do not wait.
     fn sweep(&mut self) {
         let began = Instant::now();
         if self.pace.begin_part(began) {
-            self.counted = 0;
+            (self.counted, self.followed) = (0, 0);
         }
         let Some(open) = &mut self.open else { return };
         let (is_last, looking_share) = match open.path.sweep(weir_packet::now()) {
             Ok(sweep) => {
                 self.counted += sweep.flows;
+                self.followed += sweep.followed;
                 if sweep.whole {
                     self.report.flows = self.counted;
+                    self.followed_before = self.followed;
                     self.flows = Some(open.path.flows_to_members());
                 }
                 self.account(&sweep.ended);
                 (sweep.whole, looking_share(&sweep))
             }
             Err(error) => {
+                open.path.sweep_anew();
                 self.fail("cannot look at its flows", &error);
                 (true, 1.0)
             }
         };
-        let used = self.report.flows.max(self.counted);
+        if self.drains_until.is_some() {
+            self.pace.hasten(Instant::now());
+        }
+        let used = self.followed_before.max(self.followed);
         let used_share = used as f64 / f64::from(self.report.flows_max.max(1));
         let now = Instant::now();
         // What ends flows is no work that can be put off: there would be more and more of them.
         let looked = (now - began).mul_f64(looking_share);
         self.pace.end_part(now, looked, is_last, used_share);
-        if is_last || now - self.told_at >= TELL_INTERVAL {
+        if is_last {
             self.tell();
         }
     }

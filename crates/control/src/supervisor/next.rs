@@ -181,8 +181,12 @@ impl Supervisor {
         if let Some(key_log) = &self.key_log {
             key_log.listen_to(&mut snapshot);
         }
-        self.packets.settle(&mut snapshot);
-        if let Err(error) = self.data_plane.prepare(&snapshot) {
+        // First: other tables of packets would cost flows. And again, with what sockets serve in place of packets.
+        let bound = self.data_plane.prepare(&snapshot).and_then(|()| {
+            self.packets.settle(&mut snapshot);
+            self.data_plane.prepare(&snapshot)
+        });
+        if let Err(error) = bound {
             self.packets.restore();
             return Err(error);
         }

@@ -60,17 +60,21 @@ pub(super) fn send_train(
 
 /// Sends a single datagram.
 fn send_one(wire: &mut impl Wire, datagram: Train<'_>, lost: &mut u64) -> Result<(), Errno> {
-    for tried in 0..TRIES_MAX {
+    let mut told = 0;
+    for _ in 0..TRIES_MAX {
         match wire.send(datagram) {
             Ok(()) => {
                 // What the errors have told of is lost.
-                *lost += u64::from(tried);
+                *lost += told;
                 return Ok(());
             }
             // If a router has said so, it was of another, and the kernel knows by now how much a packet may have.
-            Err(Errno::MSGSIZE) => wire.forget_errors(),
+            Err(Errno::MSGSIZE) => {
+                wire.forget_errors();
+                told += 1;
+            }
             Err(Errno::INTR) => {}
-            Err(error) if is_late(wire, error) => {}
+            Err(error) if is_late(wire, error) => told += 1,
             Err(error) if is_unreachable(error) => return Err(error),
             Err(_) => break,
         }
