@@ -1,12 +1,30 @@
 //! What a transaction costs when clients and servers are joined directly: what is left of the cost of all cores is what
 //! stands between them, wherever the kernel does its work.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::bed::Bed;
+use super::energy;
+use super::load_seam::Loader;
 use super::meter::Meter;
+use super::origin::Origin;
 use super::rotation::{Failure, Sample, Stop};
-use super::session::Session;
 use super::workload::Workload;
+
+/// Those who meet there.
+pub struct Ends<'a> {
+    /// The clients.
+    pub loader: &'a mut dyn Loader,
+    /// The servers.
+    pub origin: &'a mut Origin,
+    /// Where they are.
+    pub bed: &'a Bed,
+    /// What they take is metered with this.
+    pub energy: &'a energy::Meter,
+    /// SIGINT or SIGTERM came.
+    pub interrupted: &'a Arc<AtomicBool>,
+}
 
 /// Busy time of all cores per transaction.
 #[derive(Debug, Clone, Copy)]
@@ -20,11 +38,11 @@ pub struct Direct {
 impl Direct {
     /// Measures it with that load.
     pub fn measure(
-        session: &mut Session<'_>,
+        ends: Ends<'_>,
         workload: &Workload,
         resting_share: f64,
     ) -> Result<Self, Failure> {
-        let Session { bed, energy, loader, origin, interrupted, .. } = session;
+        let Ends { loader, origin, bed, energy, interrupted } = ends;
         let mut meter = Meter::new(&bed.cores, (origin.id(), origin.id()), energy);
         let plan = workload.plan(&origin.members, bed, interrupted);
         let load = loader.load(&plan, &mut meter);

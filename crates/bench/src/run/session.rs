@@ -11,7 +11,7 @@ use super::accounting::{Spent, watch};
 use super::bed::Bed;
 use super::certificates::Certificates;
 use super::cookies;
-use super::direct::Direct;
+use super::direct::{Direct, Ends};
 use super::energy;
 use super::extent::{Budget, Extent, Pace};
 use super::idle;
@@ -567,7 +567,9 @@ impl Stage for Live<'_, '_> {
         if !self.is_beside_direct {
             return self.sample(index, workload, resting_share);
         }
-        let direct = Direct::measure(self.session, workload, resting_share)?;
+        let Session { loader, origin, bed, energy, interrupted, .. } = &mut *self.session;
+        let ends = Ends { loader: &mut **loader, origin, bed, energy, interrupted };
+        let direct = Direct::measure(ends, workload, resting_share)?;
         let mut sample = self.sample(index, workload, resting_share)?;
         direct.stand_beside(&mut sample);
         Ok(sample)
