@@ -18,6 +18,9 @@ use weir_tests::{STEP_TIMEOUT, eventually, require};
 /// Below the ports that the system picks, so that nobody has them by chance.
 const FIRST_PORT: u16 = 8_000;
 
+/// Among the ports that the system picks.
+const SOURCE_PORT: u16 = 40_000;
+
 /// An address of loopback that no other test has, in this process or another.
 fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
@@ -143,25 +146,21 @@ fn a_thousand_ports_are_listened_on() {
     drop(proxy);
 }
 
-/// The first of so many ports in a row that nobody has: the kernel gives none of them to a connection while somebody listens
-/// there, at whatever address.
-fn free_ports(count: u16) -> u16 {
-    let own = std::process::id() as u16 % 1_000;
-    let firsts = (0..1_000).map(|turn| 40_000 + (own + turn * 7) % 1_000 * count);
-    let is_free = |port: u16| TcpListener::bind(("0.0.0.0", port)).is_ok();
-    let mut free = firsts.filter(|first| (*first..*first + count).all(is_free));
-    free.next().expect("ports that nobody has")
-}
-
 #[test]
 fn connections_come_from_several_addresses_in_turn_and_from_their_ports() {
     if !has_port_ranges() {
         return;
     }
+    // Where nobody else binds ports of the ranges: a port that anybody has bound, at whatever address, is given to none.
+    if let Some(namespaces) = Namespaces::make() {
+        namespaces.within("adc", connect_from_several_addresses);
+    }
+}
+
+fn connect_from_several_addresses() {
     let own = [own_address(), own_address()];
     let echo = member();
-    let first = free_ports(10);
-    let (last, next, end) = (first + 7, first + 8, first + 9);
+    let (first, last, next, end) = (SOURCE_PORT, SOURCE_PORT + 7, SOURCE_PORT + 8, SOURCE_PORT + 9);
     let sources =
         format!("source: {{ addresses: [ {}, {} ], ports: {first}-{last} }}", own[0], own[1]);
     let proxy = Proxy::start(&tcp(&[echo]).pool(&sources));

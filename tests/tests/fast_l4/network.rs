@@ -10,6 +10,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub struct Network {
     weir: Option<Process>,
     /// Of the packet path.
     pub name: String,
-    starts: u32,
+    starts: AtomicU32,
 }
 
 impl Network {
@@ -55,8 +56,13 @@ impl Network {
         namespaces.shell("adc", "echo 1 > /proc/sys/net/ipv4/ip_forward");
         namespaces.shell("server", "ip addr add 10.77.2.3/24 dev link; ip link set dev lo up");
         let name = namespaces.name("adc");
-        let network =
-            Self { namespaces, directory: TempDir::new("fast-l4"), weir: None, name, starts: 0 };
+        let network = Self {
+            namespaces,
+            directory: TempDir::new("fast-l4"),
+            weir: None,
+            name,
+            starts: AtomicU32::default(),
+        };
         for member in [FIRST, SECOND] {
             network.serve(member);
         }
@@ -117,12 +123,17 @@ impl Network {
         self.namespaces.shell(role, line);
     }
 
+    fn next_start(&self) -> u32 {
+        self.starts.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Starts a program in a namespace.
     #[track_caller]
     pub fn start_in(&self, role: &str, words: &[&str]) -> Process {
         let nsenter = tools::find("nsenter").expect("nsenter");
         let namespace = format!("--net=/run/netns/{}", self.namespaces.name(role));
-        let log = self.directory.path().join(format!("{role}.log"));
+        // A log of its own: what an earlier one said is no news of this one.
+        let log = self.directory.path().join(format!("{role}-{}.log", self.next_start()));
         Process::start(&nsenter, &[&[namespace.as_str()], words].concat(), &log)
     }
 
@@ -167,8 +178,7 @@ impl Network {
         let mut words = vec![namespace.as_str()];
         words.extend(before);
         words.extend([&*weir, "run", &file]);
-        self.starts += 1;
-        let log = self.directory.path().join(format!("output-{}.log", self.starts));
+        let log = self.directory.path().join(format!("output-{}.log", self.next_start()));
         let mut process = Process::start(&nsenter, &words, &log);
         eventually(&format!("weir says {says}"), STEP_TIMEOUT, || {
             assert!(process.exited().is_none(), "{}", process.output());
