@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+pub use weir_testing::skip;
+
 /// Ends the test early, saying why, where a program is absent.
 ///
 /// `./test` installs all of them; a bare `cargo test` on a machine without them still passes.
@@ -23,14 +25,6 @@ pub fn present(program: &str) -> bool {
         skip(&format!("{program} is not installed"));
     }
     found
-}
-
-/// Prints why the running test is skipped; panics where skipping is not allowed.
-pub fn skip(reason: &str) {
-    let test = std::thread::current();
-    let name = test.name().unwrap_or("?");
-    assert!(std::env::var_os("WEIR_TEST_STRICT").is_none(), "{name} would be skipped: {reason}");
-    eprintln!("SKIPPED {name}: {reason}");
 }
 
 /// Where a program is; folders of administration programs are searched even if PATH lacks them.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use weir_bench::catalogue::{self, Figure, PENDING_PREFIX, is_yardstick};
 use weir_bench::record::{FILE_NAME, Point, Product, Run, TestRecord};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
+use weir_testing::skip;
 
 /// Two beds at the same time would take each other's ports.
 static ONE_BED: Mutex<()> = Mutex::new(());
@@ -41,12 +42,6 @@ fn weir() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let path = test.parent()?.parent()?.join("weir");
     path.is_file().then_some(path)
-}
-
-/// Says why the test ends early; where skipping is not allowed, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("WEIR_TEST_STRICT").is_none(), "would be skipped: {reason}");
-    eprintln!("SKIPPED run_smoke: {reason}");
 }
 
 /// Settings of a run of these words into that folder; `None` where it cannot be made here.

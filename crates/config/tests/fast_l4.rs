@@ -183,6 +183,36 @@ fn there_is_no_more_than_the_tables_hold() {
 }
 
 #[test]
+fn keys_of_tcp_have_no_effect_on_datagrams() {
+    let of = |protocol: &str, keys: &str| {
+        file(
+            &format!("listen: '10.0.0.1:53', protocol: {protocol}, pool: p, fast_l4: {keys}"),
+            POOL,
+        )
+    };
+    let keys =
+        "{ mss_max: 1400, reset_on_timeout: false, idle_timeout: 3s, loose_initiation: true }";
+    let expected = ["loose_initiation", "mss_max", "reset_on_timeout"]
+        .map(|key| format!("`{key}` is about TCP, and has no effect on protocol udp -> remove it"));
+    let text = of("udp", keys);
+    let mut said: Vec<String> = parse("weir.yaml", &text)
+        .diagnostics
+        .iter()
+        .map(|it| format!("{} -> {}", it.message, it.suggestion.as_deref().unwrap_or_default()))
+        .collect();
+    said.sort();
+    assert_eq!(said, expected);
+    check(&of("tcp", keys), Severity::Warning, &[]);
+    // A profile may be another virtual server's as well.
+    let profiles = "profiles: { fast_l4: { slow: { handshake_timeout: 3s, mss_max: 1400 } } }\n";
+    let text = format!("{}{profiles}", of("udp", "slow"));
+    assert_eq!(
+        packets(&text).servers[0].remarks.join("; "),
+        "`handshake_timeout`, `mss_max` of the profile slow are about TCP, without effect on protocol udp"
+    );
+}
+
+#[test]
 fn pools_of_packets() {
     let refused = |pool: &str, expected: &str| {
         let pools = format!("pools: {{ p: {{ {pool} }} }}\n");

@@ -355,16 +355,29 @@ mod tests {
         }
     }
 
+    /// A source with two ports that nobody has bound, at whatever address: others are given to no connection.
+    fn two_ports(address: std::net::IpAddr) -> Option<(Source, u16)> {
+        let is_free = |port: u16| {
+            std::net::TcpListener::bind(("0.0.0.0", port)).is_ok()
+                && std::net::UdpSocket::bind(("0.0.0.0", port)).is_ok()
+        };
+        let offset = std::process::id() as u16 % 1_000;
+        let firsts = (0..1_000).map(|turn| 40_000 + (offset + turn) % 1_000 * 2);
+        let first = firsts.into_iter().find(|first| is_free(*first) && is_free(first + 1)).unwrap();
+        let source = Source { address, ports: Some((first, first + 1)), is_foreign: false };
+        if may_use(source) == Err(Errno::NOPROTOOPT) {
+            weir_testing::skip("this kernel has no IP_LOCAL_PORT_RANGE");
+            return None;
+        }
+        Some((source, first))
+    }
+
     #[test]
     fn a_connection_comes_from_the_ports_of_its_source() {
         let target = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let to = Endpoint::Socket(target.local_addr().unwrap());
         let address = "127.0.0.9".parse().unwrap();
-        let source = Source { address, ports: Some((40_100, 40_101)), is_foreign: false };
-        if may_use(source) == Err(Errno::NOPROTOOPT) {
-            println!("SKIPPED: this kernel has no IP_LOCAL_PORT_RANGE");
-            return;
-        }
+        let Some((source, first)) = two_ports(address) else { return };
         let _both = [connect(to, Some(source)).unwrap(), connect(to, Some(source)).unwrap()];
         let mut ports = [0, 0].map(|_| {
             let (_, peer) = target.accept().unwrap();
@@ -372,7 +385,7 @@ mod tests {
             peer.port()
         });
         ports.sort_unstable();
-        assert_eq!(ports, [40_100, 40_101]);
+        assert_eq!(ports, [first, first + 1]);
         assert_eq!(connect(to, Some(source)).unwrap_err(), Errno::ADDRNOTAVAIL);
     }
 
@@ -381,11 +394,7 @@ mod tests {
         let target = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = target.local_addr().unwrap();
         let address = "127.0.0.11".parse().unwrap();
-        let source = Source { address, ports: Some((40_110, 40_111)), is_foreign: false };
-        if may_use(source) == Err(Errno::NOPROTOOPT) {
-            println!("SKIPPED: this kernel has no IP_LOCAL_PORT_RANGE");
-            return;
-        }
+        let Some((source, _)) = two_ports(address) else { return };
         let connect = || connect_datagrams(to, Some(source));
         let _both = [connect().unwrap(), connect().unwrap()];
         assert_eq!(connect().unwrap_err(), Errno::ADDRNOTAVAIL);

@@ -320,9 +320,7 @@ fn a_tag_that_only_bears_a_priority_is_none_and_others_hide_nobody() {
         return;
     }
     if std::process::Command::new("python3").arg("-V").output().is_err() {
-        assert!(std::env::var_os("WEIR_TEST_STRICT").is_none(), "python3 is not installed");
-        println!("SKIPPED: python3 is not installed");
-        return;
+        return weir_testing::skip("python3 is not installed");
     }
     let net = Net::new(1500);
     let receiver = net.adc.run("cat /sys/class/net/a0/address");

@@ -1,5 +1,5 @@
-//! What the tests of several crates make their cases of: numbers and bodies that a seed determines, decoders, and
-//! HTTP/2 apart from the codec under test.
+//! What the tests of several crates make their cases of: numbers and bodies that a seed determines, decoders,
+//! HTTP/2 apart from the codec under test, and the way in which a test is skipped.
 //!
 //! Nothing but tests and benchmarks depends on it.
 #![forbid(unsafe_code)]
@@ -9,6 +9,8 @@ mod decode;
 pub mod frame;
 pub mod hpack;
 mod random;
+mod skip;
 
 pub use decode::decode;
 pub use random::Random;
+pub use skip::skip;

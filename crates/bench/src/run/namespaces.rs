@@ -270,16 +270,14 @@ mod tests {
         if !rustix::process::geteuid().is_root()
             || super::super::process::find_program("ip").is_none()
         {
-            eprintln!("SKIPPED they_come_and_go: namespaces need root and iproute2");
-            return;
+            return weir_testing::skip("namespaces need root and iproute2");
         }
         let sizes = Sizes { sources: 16, virtual_servers: 24, servers: 72 };
         let namespaces = match Namespaces::make(sizes) {
             Ok(namespaces) => namespaces,
             Err(error) => {
                 // A container may forbid it even to root.
-                eprintln!("SKIPPED they_come_and_go: {error}");
-                return;
+                return weir_testing::skip(&error.to_string());
             }
         };
         let path = Path::new(FOLDER).join(namespaces.name(Role::Client));

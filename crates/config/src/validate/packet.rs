@@ -1,5 +1,6 @@
 //! `packet_path`, and virtual servers of `type: fast_l4`.
 
+mod effects;
 mod fallback;
 mod path;
 mod remarks;
@@ -151,11 +152,11 @@ impl Servers<'_> {
                 TtlOr::Set(number) => Ttl::Set(number.0),
             },
             tos: profile.tos.as_ref().map(|tos| tos.value.0),
-            remarks: Vec::new(),
+            remarks: effects::missing(raw, &profile, protocol, context),
             fallback: crate::snapshot::packet::Fallback::None("".into()),
         };
         if let Some(pool) = pool {
-            server.remarks = remarks::of_pool(&self.pools[pool]);
+            server.remarks.extend(remarks::of_pool(&self.pools[pool]));
         }
         server.fallback = self.fallback(&server, &profile, raw, persistence, context);
         Some(server)

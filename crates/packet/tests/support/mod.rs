@@ -23,10 +23,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub fn is_possible() -> bool {
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let Some(reason) = WHY_NOT.get_or_init(why_not) else { return true };
-    let test = std::thread::current();
-    let name = test.name().unwrap_or("?");
-    assert!(std::env::var_os("WEIR_TEST_STRICT").is_none(), "{name} would be skipped: {reason}");
-    println!("SKIPPED {name}: {reason}");
+    weir_testing::skip(reason);
     false
 }
 

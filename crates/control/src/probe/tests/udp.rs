@@ -130,8 +130,7 @@ async fn a_lack_of_ports_is_not_held_against_the_member() {
     let source =
         weir_event_loop::Source { address, ports: Some((40_120, 40_120)), is_foreign: false };
     if weir_event_loop::sockets::may_use(source).is_err() {
-        println!("SKIPPED: this kernel has no IP_LOCAL_PORT_RANGE");
-        return;
+        return weir_testing::skip("this kernel has no IP_LOCAL_PORT_RANGE");
     }
     let connect = || super::super::udp::connect(to, Some(source));
     let _only = connect().unwrap();
