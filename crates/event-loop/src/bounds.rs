@@ -21,3 +21,14 @@ pub const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
 pub const ACCEPTS_BEFORE_CLOSE_MAX: u32 = 1_024;
 /// How long accepting rests when the process has no descriptor left.
 pub const ACCEPT_REST_MS: u64 = 100;
+
+/// What makes many bytes of some.
+#[derive(Debug, Clone, Copy)]
+pub struct Bulk {
+    /// A read of so many has filled the buffer.
+    pub read_bytes: usize,
+    /// As many are put into a pipe at once.
+    pub fill_bytes_max: usize,
+    /// Fewer at once are few.
+    pub short_bytes: usize,
+}

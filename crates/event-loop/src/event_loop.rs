@@ -7,10 +7,10 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use weir_tls::Sealed;
 
-use crate::bounds::SCRATCH_BYTES;
+use crate::bounds::{Bulk, SCRATCH_BYTES};
 use crate::clock::{self, Clock};
 use crate::datagrams;
-use crate::kernel::{Bulk, Descriptor, Kernel};
+use crate::kernel::{Descriptor, Kernel};
 use crate::output::Spares;
 use crate::pipes::{self, DESCRIPTORS_OF_A_PIPE, Pipes};
 use crate::socket::{Reading, Socket, State};
@@ -498,7 +498,9 @@ impl EventLoop {
         if self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH_BYTES].into_boxed_slice();
         }
-        datagrams::Datagrams::of(self).restore();
+        if let Some(desk) = &mut self.datagrams {
+            desk.restore();
+        }
         self.ready.clear();
         self.due.clear();
     }

@@ -13,7 +13,7 @@ use rustix::net::{self, RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 use rustix::pipe::{self, PipeFlags, SpliceFlags};
 use weir_core::datagram::Train;
 
-use crate::bounds::{FILL_BYTES_MAX, PIPE_BYTES_MIN, PIPE_SIZES, TUNNEL_READ_BYTES};
+use crate::bounds::{Bulk, FILL_BYTES_MAX, PIPE_BYTES_MIN, PIPE_SIZES, TUNNEL_READ_BYTES};
 use crate::datagrams::{self, Inbox, Outgoing};
 #[cfg(feature = "simulation")]
 use crate::memory;
@@ -137,17 +137,6 @@ impl Kernel {
             Self::Memory(network) => network.connect(to).map(Descriptor::Memory),
         }
     }
-}
-
-/// What makes many bytes of some.
-#[derive(Debug, Clone, Copy)]
-pub struct Bulk {
-    /// A read of so many has filled the buffer.
-    pub read_bytes: usize,
-    /// As many are put into a pipe at once.
-    pub fill_bytes_max: usize,
-    /// Fewer at once are few.
-    pub short_bytes: usize,
 }
 
 /// A pipe.

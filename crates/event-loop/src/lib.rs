@@ -15,6 +15,7 @@
 
 mod bounds;
 pub mod clock;
+mod datagram_sockets;
 mod datagrams;
 pub mod descriptors;
 mod event_loop;
@@ -24,6 +25,7 @@ mod leaving;
 #[cfg(feature = "simulation")]
 pub mod memory;
 mod output;
+mod pace;
 mod pipes;
 pub mod random;
 mod secure;
@@ -39,7 +41,7 @@ mod turn;
 mod wait;
 pub mod wall_clock;
 
-pub use datagrams::Datagrams;
+pub use datagram_sockets::Datagrams;
 pub use event_loop::EventLoop;
 pub use handler::Handler;
 pub use kernel::Descriptor;

@@ -10,8 +10,8 @@ use weir_tls::Session;
 use crate::bounds::READ_BUFFER_BYTES;
 use crate::kernel::Descriptor;
 use crate::output::Output;
+use crate::pace::Straight;
 use crate::pipes::{Drain, Pipes};
-use crate::straight::Straight;
 use crate::timers::Entry;
 use crate::token::{Owner, Token};
 

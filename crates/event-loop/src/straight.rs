@@ -6,7 +6,7 @@
 //! | pace | how they go | until |
 //! |---|---|---|
 //! | `Copied` | read and told as any ([`Handler::received`]), and the handler sends them | a read has filled the buffer |
-//! | `Spliced` | moved by a pipe (splice(2)), and the handler is told how many ([`Handler::passed`]) | [`SHORT_FILLS`] moves in a row were short |
+//! | `Spliced` | moved by a pipe (splice(2)), and the handler is told how many ([`Handler::passed`]) | [`SHORT_FILLS`](crate::pace::SHORT_FILLS) moves in a row were short |
 //! | `Ended` | nothing comes behind the peer's end | – |
 //!
 //! A few bytes are copied in fewer calls; of many, each copy costs more than the calls. Without a pipe, and to a socket for
@@ -23,53 +23,10 @@ use rustix::net::RecvFlags;
 use crate::bounds::READS_IN_A_ROW_MAX;
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
-use crate::kernel::Bulk;
+use crate::pace::{Pace, Straight};
 use crate::pipes::{Drain, Fill, Filled};
 use crate::socket::{Read, Reading, Socket, State};
 use crate::token::{Owner, Token};
-
-/// Short moves in a row that make it one to be copied.
-const SHORT_FILLS: u8 = 2;
-
-/// Where the bytes of a socket go, and how.
-#[derive(Debug)]
-pub struct Straight {
-    sink: Token,
-    pace: Pace,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    Copied,
-    Spliced { short_fills: u8 },
-    Ended,
-}
-
-impl Straight {
-    /// To this socket; nothing has come yet.
-    pub fn to(sink: Token) -> Self {
-        Self { sink, pace: Pace::Copied }
-    }
-
-    /// Whether its peer has ended, and was told of: it is read no more.
-    pub fn has_ended(&self) -> bool {
-        self.pace == Pace::Ended
-    }
-
-    /// Chooses how the next bytes go, when so many have come at once.
-    fn note(&mut self, bytes: usize, bulk: Bulk) {
-        self.pace = match self.pace {
-            Pace::Copied if bytes < bulk.read_bytes => Pace::Copied,
-            Pace::Copied => Pace::Spliced { short_fills: 0 },
-            Pace::Spliced { .. } if bytes >= bulk.short_bytes => Pace::Spliced { short_fills: 0 },
-            Pace::Spliced { short_fills } if short_fills + 1 < SHORT_FILLS => {
-                Pace::Spliced { short_fills: short_fills + 1 }
-            }
-            Pace::Spliced { .. } => Pace::Copied,
-            Pace::Ended => Pace::Ended,
-        };
-    }
-}
 
 /// What one step has done.
 enum Step {

@@ -11,7 +11,7 @@ use crate::bounds::{
     READS_IN_A_ROW_MAX,
 };
 use crate::clock;
-use crate::datagrams::{self, Datagrams};
+use crate::datagram_sockets::{self, Datagrams};
 use crate::event_loop::EventLoop;
 use crate::handler::Handler;
 use crate::kernel::Descriptor;
@@ -112,7 +112,7 @@ impl EventLoop {
         match socket.state {
             State::Listening => self.accept(handler, token, owner),
             State::Waking => handler.control(self),
-            State::Datagrams => datagrams::read(self, handler, token),
+            State::Datagrams => datagram_sockets::read(self, handler, token),
             State::Connecting => self.finish_connecting(handler, token, flags),
             _ => self.handle_stream(handler, token, flags),
         }

@@ -13,7 +13,7 @@ use crate::error::{Error, kernel};
 use crate::layout;
 use crate::maps::{Maps, chain, map_error};
 use crate::netlink::{self, Hardware};
-use crate::path::RungsAllowed;
+use crate::options::RungsAllowed;
 use crate::{Attachment, Refused, Rung};
 
 /// Names of the programs in the object.

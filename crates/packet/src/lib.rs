@@ -18,6 +18,7 @@ mod error;
 mod layout;
 mod maps;
 mod netlink;
+mod options;
 mod path;
 mod pins;
 pub mod plan;
@@ -31,9 +32,8 @@ mod take;
 pub use attach::{Seen, index_of, look};
 pub use check::check;
 pub use error::Error;
-pub use path::{
-    FLOWS_MAX, Options, PacketPath, RungsAllowed, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now,
-};
+pub use options::{FLOWS_MAX, Options, RungsAllowed};
+pub use path::{PacketPath, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now};
 pub use pins::detach_leftovers;
 pub use reason::{Reason, Verdict};
 pub use report::{

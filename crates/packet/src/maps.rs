@@ -11,7 +11,7 @@ use aya::{Ebpf, EbpfError, EbpfLoader};
 use crate::batch::{self, Batch, Place};
 use crate::error::{Error, kernel};
 use crate::layout;
-use crate::path::Options;
+use crate::options::Options;
 use crate::take;
 
 /// The programs and maps, compiled by `bpf/build`.

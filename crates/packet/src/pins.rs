@@ -7,7 +7,7 @@ use aya::maps::MapData;
 use crate::attach::pinned_links;
 use crate::error::{Error, kernel};
 use crate::maps::{PINNED, chain, pin_of};
-use crate::path::Options;
+use crate::options::Options;
 
 /// Where BPF file systems are mounted.
 const BPF_FILE_SYSTEM: &str = "/sys/fs/bpf";

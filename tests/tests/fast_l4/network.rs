@@ -27,6 +27,12 @@ pub const SECOND: &str = "10.77.2.3:9000";
 /// Waits for an answer of a connection that may come to nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
+/// Tells the logs of programs apart.
+fn number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 pub fn at(text: &str) -> SocketAddr {
     text.parse().unwrap_or_else(|_| panic!("{text} is no address"))
 }
@@ -38,7 +44,6 @@ pub struct Network {
     weir: Option<Process>,
     /// Of the packet path.
     pub name: String,
-    starts: AtomicU32,
 }
 
 impl Network {
@@ -56,13 +61,7 @@ impl Network {
         namespaces.shell("adc", "echo 1 > /proc/sys/net/ipv4/ip_forward");
         namespaces.shell("server", "ip addr add 10.77.2.3/24 dev link; ip link set dev lo up");
         let name = namespaces.name("adc");
-        let network = Self {
-            namespaces,
-            directory: TempDir::new("fast-l4"),
-            weir: None,
-            name,
-            starts: AtomicU32::default(),
-        };
+        let network = Self { namespaces, directory: TempDir::new("fast-l4"), weir: None, name };
         for member in [FIRST, SECOND] {
             network.serve(member);
         }
@@ -123,17 +122,13 @@ impl Network {
         self.namespaces.shell(role, line);
     }
 
-    fn next_start(&self) -> u32 {
-        self.starts.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// Starts a program in a namespace.
     #[track_caller]
     pub fn start_in(&self, role: &str, words: &[&str]) -> Process {
         let nsenter = tools::find("nsenter").expect("nsenter");
         let namespace = format!("--net=/run/netns/{}", self.namespaces.name(role));
         // A log of its own: what an earlier one said is no news of this one.
-        let log = self.directory.path().join(format!("{role}-{}.log", self.next_start()));
+        let log = self.directory.path().join(format!("{role}-{}.log", number()));
         Process::start(&nsenter, &[&[namespace.as_str()], words].concat(), &log)
     }
 
@@ -178,7 +173,7 @@ impl Network {
         let mut words = vec![namespace.as_str()];
         words.extend(before);
         words.extend([&*weir, "run", &file]);
-        let log = self.directory.path().join(format!("output-{}.log", self.next_start()));
+        let log = self.directory.path().join(format!("output-{}.log", number()));
         let mut process = Process::start(&nsenter, &words, &log);
         eventually(&format!("weir says {says}"), STEP_TIMEOUT, || {
             assert!(process.exited().is_none(), "{}", process.output());

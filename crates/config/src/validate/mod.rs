@@ -9,6 +9,7 @@ mod files;
 mod limit;
 mod listening;
 mod monitor;
+mod monitor_answer;
 mod monitor_datagrams;
 mod names;
 mod packet;
@@ -173,7 +174,7 @@ impl<'a> Profiles<'a> {
         let of_transport = (
             relay::TcpProfiles::new(self.tcp),
             udp::UdpProfiles::new(self.udp),
-            packet::PacketServers::new(self.fast_l4),
+            packet::servers::PacketServers::new(self.fast_l4),
         );
         let of_requests = (self.http, self.compression);
         server::Servers::new(pools, models, members, of_requests, tls, of_transport)

@@ -1,22 +1,17 @@
 //! Monitors: what a probe of each type asks, expects and needs.
 
-use regex::bytes::RegexBuilder;
 use weir_core::monitor::Schedule;
 
+use super::monitor_answer::{body_match, drain_answer};
 use super::monitor_datagrams::{dns, udp};
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Section as _, Spanned};
-use crate::raw::monitor::{self as raw, DrainOn, Expect, MonitorType};
-use crate::scalar::{Duration, SECOND, Text, show_duration};
-use crate::shapes::BodyExpectation;
+use crate::raw::monitor::{self as raw, Expect, MonitorType};
+use crate::scalar::{Duration, SECOND, show_duration};
 use crate::snapshot::{
-    BodyMatch, DrainAnswer, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe,
-    TcpProbe,
+    GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe, TcpProbe,
 };
 use crate::tree::Span;
-
-/// Largest compiled regular expression of a monitor.
-const REGEX_SIZE_BYTES_MAX: usize = 1 << 20;
 
 /// A probe's timeout when the file gives none and the interval is not shorter.
 const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
@@ -195,21 +190,6 @@ fn http(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Opt
     })
 }
 
-pub(super) fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Option<DrainAnswer> {
-    if raw.status.is_none() && raw.body.is_none() {
-        context.error_help(
-            raw.span,
-            "`drain_on` says nothing of the answer",
-            "give `status`, `body` or both",
-        );
-        return None;
-    }
-    Some(DrainAnswer {
-        status: raw.status.as_ref().map(|status| status.value.0.clone()),
-        body: body_match(raw.body.as_ref(), context)?,
-    })
-}
-
 fn tcp(raw: &raw::Monitor, context: &mut Context) -> Option<TcpProbe> {
     let needs_receive = [
         ("send", raw.send.as_ref().map(|key| key.span)),
@@ -279,64 +259,4 @@ fn script(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<Scrip
         return None;
     }
     Some(ScriptProbe { command: command.into() })
-}
-
-/// What a body must have in it, if anything.
-pub(super) fn body_match(
-    body: Option<&Spanned<BodyExpectation>>,
-    context: &mut Context,
-) -> Option<Option<BodyMatch>> {
-    let Some(body) = body else {
-        return Some(None);
-    };
-    Some(match &body.value {
-        BodyExpectation::Substring(Text(text)) => {
-            Some(BodyMatch::Substring(text.as_bytes().into()))
-        }
-        BodyExpectation::Pattern(raw) => match (&raw.regex, &raw.hex) {
-            (Some(regex), None) => Some(BodyMatch::Regex(compile(regex, context)?)),
-            (None, Some(hex)) => Some(BodyMatch::Substring(hex.value.0.as_slice().into())),
-            _ => {
-                let message = "an expected body is a text, `regex` or `hex`";
-                context.error_help(body.span, message, "give one of them");
-                return None;
-            }
-        },
-    })
-}
-
-fn compile(regex: &Spanned<Text>, context: &mut Context) -> Option<regex::bytes::Regex> {
-    let pattern = regex.value.0.as_str();
-    if let Err(error) = regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern) {
-        let (reason, offset_bytes) = match &error {
-            regex_syntax::Error::Parse(error) => {
-                (error.kind().to_string(), error.span().start.offset)
-            }
-            regex_syntax::Error::Translate(error) => {
-                (error.kind().to_string(), error.span().start.offset)
-            }
-            other => (other.to_string(), 0),
-        };
-        let offset = pattern.get(..offset_bytes).map_or(0, |before| before.chars().count());
-        context.error_help(
-            regex.span.within(pattern, offset),
-            format!("the regular expression is not valid: {reason}, at character {}", offset + 1),
-            "a special character that means itself is written with a backslash, in single quotes",
-        );
-        return None;
-    }
-    match RegexBuilder::new(pattern).size_limit(REGEX_SIZE_BYTES_MAX).build() {
-        Ok(regex) => Some(regex),
-        Err(_) => {
-            context.error_help(
-                regex.span,
-                format!(
-                    "the regular expression needs more than {} KiB when compiled",
-                    REGEX_SIZE_BYTES_MAX >> 10
-                ),
-                "lower the counts of its repetitions",
-            );
-            None
-        }
-    }
 }

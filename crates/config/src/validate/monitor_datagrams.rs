@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::monitor::{body_match, drain_answer};
+use super::monitor_answer::{body_match, drain_answer};
 use crate::decode::{Context, Spanned};
 use crate::raw::monitor::{self as raw, DnsRcode, DnsRecord, UdpAnswer};
 use crate::scalar::Text;

@@ -4,20 +4,19 @@ mod effects;
 mod fallback;
 mod path;
 mod remarks;
+pub(super) mod servers;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::listening::PORTS_MAX;
-use super::names::{by_name, find};
 use super::policies::Policies;
 use super::server::Servers;
 use super::{datagrams, relay};
 use crate::address::{Endpoint, SourceAddress};
-use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::decode::{Context, Spanned};
 use crate::destination::{ListenOn, NetworkPorts};
-use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw;
 use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
@@ -32,71 +31,6 @@ const SOURCE_ADDRESSES_MAX: usize = 64;
 
 /// Fewest ports of a range that members see: each core of a host has its share of them.
 const SOURCE_PORTS_MIN: u32 = 1_024;
-
-/// Who takes packets to a destination, and where the file says so.
-type Claims = HashMap<(PacketDestination, PacketProtocol), (String, Span)>;
-
-/// Virtual servers of `type: fast_l4`, and their profiles.
-pub(super) struct PacketServers<'a> {
-    profiles: &'a [NamedItem<FastL4Profile>],
-    by_name: BTreeMap<&'a str, usize>,
-    pub(super) used: HashSet<usize>,
-    claims: Claims,
-    /// `None` for an unsound one.
-    pub(super) servers: Vec<Option<PacketServer>>,
-}
-
-impl<'a> PacketServers<'a> {
-    pub fn new(profiles: &'a [NamedItem<FastL4Profile>]) -> Self {
-        Self {
-            profiles,
-            by_name: by_name(profiles),
-            used: HashSet::new(),
-            claims: Claims::new(),
-            servers: Vec::new(),
-        }
-    }
-
-    fn profile(
-        &mut self,
-        raw: &raw::VirtualServer,
-        context: &mut Context,
-    ) -> Option<FastL4Profile> {
-        match &raw.fast_l4 {
-            None => Some(FastL4Profile::absent()),
-            Some(choice) => match &choice.value {
-                ProfileOr::Inline(inline) => Some(FastL4Profile::clone(inline)),
-                ProfileOr::Name(name) => {
-                    let name = Spanned { value: name.clone(), span: choice.span, given: true };
-                    let index = find("fast_l4 profile", &self.by_name, &name, context)?;
-                    self.used.insert(index);
-                    self.profiles[index].value.clone()
-                }
-            },
-        }
-    }
-
-    /// Claims a destination; one that another has is reported.
-    fn claim(
-        &mut self,
-        owner: &str,
-        destination: PacketDestination,
-        protocol: PacketProtocol,
-        span: Span,
-        context: &mut Context,
-    ) -> bool {
-        if let Some((first, place)) = self.claims.get(&(destination, protocol)) {
-            let message = format!(
-                "`{destination}` with protocol {protocol} is used twice: in line {} by {first}",
-                place.line
-            );
-            context.error_help(span, message, "give each a destination or protocol of its own");
-            return false;
-        }
-        self.claims.insert((destination, protocol), (owner.to_owned(), span));
-        true
-    }
-}
 
 impl Servers<'_> {
     /// One virtual server of `type: fast_l4`; `None` if it is unsound.

@@ -10,7 +10,7 @@ use weir_core::policy::{Action, Body, Policy};
 
 use super::listening::Listeners;
 use super::names::{by_name, find, undefined};
-use super::packet::PacketServers;
+use super::packet::servers::PacketServers;
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;

@@ -98,7 +98,12 @@ impl Edge for Desk<'_> {
         match (side, bytes) {
             (Side::Client, Passing::Bytes(bytes)) => self.send_bytes(ends, bytes),
             (Side::Member, Passing::Bytes(bytes)) => self.ask_bytes(ends, bytes),
-            (_, Passing::Moved(count)) => straight::note(self, ends, side, count),
+            (Side::Client, Passing::Moved(count)) => ends.count_sent(count),
+            (Side::Member, Passing::Moved(_)) => {
+                if let Some(connection) = ends.attempt.connection {
+                    self.count_sent_to_member(connection);
+                }
+            }
         }
     }
 
@@ -120,7 +125,7 @@ impl Edge for Desk<'_> {
     #[inline]
     fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow) {
         match (side, flow) {
-            (_, Flow::Straight) => straight::offer(self, ends, side),
+            (_, Flow::Straight) => straight::offer(self.io, self.world, ends, side),
             (Side::Client, _) => self.set_client_flow(ends, flow),
             (Side::Member, _) => self.set_member_flow(ends, flow),
         }

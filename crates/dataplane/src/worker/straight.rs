@@ -4,12 +4,11 @@ use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::edge::{self, Passing};
 use weir_exchange::parts::ends::Ends;
 
-use crate::worker::desk::Desk;
+use crate::worker::world::World;
 use crate::worker::{Side, Worker};
 
 /// Lets what a side sends go straight to the other, if neither is a stream. The loop sees to it that both are plain.
-pub fn offer(desk: &mut Desk<'_>, ends: &Ends, from: edge::Side) {
-    let world = &*desk.world;
+pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
     let client = world.clients.get(ends.client).filter(|_| ends.stream.is_none());
     let member = ends.attempt.connection.and_then(|key| world.members.get(key));
     let (Some(client), Some(member)) = (client, member.filter(|it| it.http2.is_none())) else {
@@ -19,19 +18,7 @@ pub fn offer(desk: &mut Desk<'_>, ends: &Ends, from: edge::Side) {
         edge::Side::Client => (client.token, member.token),
         edge::Side::Member => (member.token, client.token),
     };
-    desk.io.read_as(source, Reading::Straight(sink));
-}
-
-/// So many bytes went on to a side, or are queued for it.
-pub fn note(desk: &mut Desk<'_>, ends: &mut Ends, to: edge::Side, count: usize) {
-    match to {
-        edge::Side::Client => ends.count_sent(count),
-        edge::Side::Member => {
-            if let Some(connection) = ends.attempt.connection {
-                desk.count_sent_to_member(connection);
-            }
-        }
-    }
+    io.read_as(source, Reading::Straight(sink));
 }
 
 /// So many bytes of a tunnel came from this side, and went straight to the other.

@@ -9,7 +9,7 @@ use rustix::net::RecvFlags;
 use super::Network;
 use super::end::End;
 use super::pipe::Bytes;
-use crate::kernel::Bulk;
+use crate::bounds::Bulk;
 
 /// Once in so many times there is no descriptor or memory for a pipe.
 const NO_PIPE_ONE_IN: usize = 16;

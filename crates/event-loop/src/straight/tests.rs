@@ -10,7 +10,9 @@ use weir_tls::Session;
 use weir_tls::client::{ClientSettings, client_config};
 
 use super::*;
+use crate::bounds::Bulk;
 use crate::kernel::Descriptor;
+use crate::pace::SHORT_FILLS;
 use crate::token::OwnerKey;
 
 const MIB: usize = 1 << 20;

@@ -7,6 +7,7 @@
 use rustix::io::Errno;
 use weir_core::datagram::Train;
 
+use crate::datagrams::Outgoing;
 use crate::kernel::Descriptor;
 
 /// How often one datagram is tried that the kernel refuses for what may be told of another.
@@ -100,6 +101,33 @@ pub(super) fn is_unreachable(error: Errno) -> bool {
             | Errno::ACCESS
             | Errno::NOPROTOOPT
     )
+}
+
+/// Sends all of a batch, whatever becomes of some of it. How many datagrams were lost.
+pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
+    let (mut at, mut lost) = (0, 0);
+    while at < batch.len() {
+        match fd.send_to_clients(&batch[at..]) {
+            Ok(sent) => at += sent.max(1),
+            Err(Errno::INTR) => {}
+            Err(error) => {
+                // The first was not taken. Trains may be too long for this way: its parts are not.
+                lost += lost_of_train(fd, &batch[at], error);
+                at += 1;
+            }
+        }
+    }
+    lost
+}
+
+/// Sends the datagrams of a train that was not taken as a whole. How many were lost.
+fn lost_of_train(fd: &Descriptor, outgoing: &Outgoing<'_>, error: Errno) -> u64 {
+    let train = outgoing.train();
+    if train.count() == 1 || matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) {
+        return train.count() as u64;
+    }
+    let is_lost = |bytes| fd.send_to_clients(&[Outgoing::alone(outgoing, bytes)]).is_err();
+    train.iter().map(|bytes| u64::from(is_lost(bytes))).sum()
 }
 
 #[cfg(test)]

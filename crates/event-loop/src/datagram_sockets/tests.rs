@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::handler::Handler;
 use crate::sockets::{Endpoint, ListenOptions, listen};
 use crate::token::OwnerKey;
 

@@ -1,0 +1,76 @@
+//! What virtual servers of `type: fast_l4` have in common: their profiles, and who takes packets to which destination.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::decode::{Context, NamedItem, Section as _, Spanned};
+use crate::profile::ProfileOr;
+use crate::raw;
+use crate::raw::packet::FastL4Profile;
+use crate::snapshot::packet::{PacketDestination, PacketProtocol, PacketServer};
+use crate::tree::Span;
+use crate::validate::names::{by_name, find};
+
+/// Who takes packets to a destination, and where the file says so.
+type Claims = HashMap<(PacketDestination, PacketProtocol), (String, Span)>;
+
+/// Virtual servers of `type: fast_l4`, and their profiles.
+pub(in crate::validate) struct PacketServers<'a> {
+    profiles: &'a [NamedItem<FastL4Profile>],
+    by_name: BTreeMap<&'a str, usize>,
+    pub used: HashSet<usize>,
+    claims: Claims,
+    /// `None` for an unsound one.
+    pub servers: Vec<Option<PacketServer>>,
+}
+
+impl<'a> PacketServers<'a> {
+    pub fn new(profiles: &'a [NamedItem<FastL4Profile>]) -> Self {
+        Self {
+            profiles,
+            by_name: by_name(profiles),
+            used: HashSet::new(),
+            claims: Claims::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    pub fn profile(
+        &mut self,
+        raw: &raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<FastL4Profile> {
+        match &raw.fast_l4 {
+            None => Some(FastL4Profile::absent()),
+            Some(choice) => match &choice.value {
+                ProfileOr::Inline(inline) => Some(FastL4Profile::clone(inline)),
+                ProfileOr::Name(name) => {
+                    let name = Spanned { value: name.clone(), span: choice.span, given: true };
+                    let index = find("fast_l4 profile", &self.by_name, &name, context)?;
+                    self.used.insert(index);
+                    self.profiles[index].value.clone()
+                }
+            },
+        }
+    }
+
+    /// Claims a destination; one that another has is reported.
+    pub fn claim(
+        &mut self,
+        owner: &str,
+        destination: PacketDestination,
+        protocol: PacketProtocol,
+        span: Span,
+        context: &mut Context,
+    ) -> bool {
+        if let Some((first, place)) = self.claims.get(&(destination, protocol)) {
+            let message = format!(
+                "`{destination}` with protocol {protocol} is used twice: in line {} by {first}",
+                place.line
+            );
+            context.error_help(span, message, "give each a destination or protocol of its own");
+            return false;
+        }
+        self.claims.insert((destination, protocol), (owner.to_owned(), span));
+        true
+    }
+}

@@ -1,0 +1,180 @@
+//! Sockets of datagrams: listeners, each for all its clients, and sockets that are connected to one member each.
+//!
+//! What comes is read in batches (recvmmsg), and several datagrams of one sender come as one train where the kernel has
+//! put them together (GRO). Trains go out as they came (GSO). What goes to clients is gathered for one turn and sent with
+//! one call per listener (sendmmsg). Nothing waits for a full socket: a datagram that the kernel does not take is lost, as it
+//! would be on the way, and counted.
+
+mod reading;
+mod sending;
+
+use std::net::SocketAddr;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use weir_core::datagram::{Flow, Train};
+
+use crate::datagrams::{BATCH_MAX, Desk, Outbox, Outgoing};
+use crate::event_loop::EventLoop;
+use crate::kernel::Descriptor;
+use crate::socket::State;
+use crate::sockets::Source;
+use crate::token::{Owner, Token};
+
+pub(crate) use reading::read;
+use sending::{send_all, send_train};
+
+/// Batches that are thrown away at once: more than a listener has room for.
+const DISCARDED_BATCHES_MAX: usize = 4_096;
+
+/// The datagram sockets of a loop, and what can be asked of them.
+pub struct Datagrams<'a> {
+    io: &'a mut EventLoop,
+}
+
+impl<'a> Datagrams<'a> {
+    /// Those of this loop.
+    pub fn of(io: &'a mut EventLoop) -> Self {
+        Self { io }
+    }
+
+    /// Registers a listener.
+    pub fn listen(&mut self, fd: Descriptor, owner: Owner) -> Result<Token, Errno> {
+        self.desk();
+        // Level-triggered: what is left over after a turn's share comes again without bookkeeping.
+        self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
+    }
+
+    /// A socket for the datagrams of one member, at a port that nobody can foretell.
+    pub fn connect(
+        &mut self,
+        to: SocketAddr,
+        source: Option<Source>,
+        owner: Owner,
+    ) -> Result<Token, Errno> {
+        if self.io.open_count >= self.io.room.accept_below {
+            return Err(Errno::MFILE);
+        }
+        self.desk();
+        let fd = self.io.kernel.connect_datagrams(to, source)?;
+        self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
+    }
+
+    /// Sends to the member of a socket, at once, and each datagram once. What the kernel does not take is lost and counted. An
+    /// error says that the member cannot be reached ([`is_unreachable`]), and nothing more was sent then.
+    pub fn send(&mut self, token: Token, train: Train<'_>) -> Result<(), Errno> {
+        let Some(socket) = self.io.sockets.get(token) else { return Err(Errno::BADF) };
+        let Some(fd) = &socket.fd else { return Err(Errno::BADF) };
+        let mut lost = 0;
+        let sent = send_train(&mut &*fd, train, &mut lost);
+        if lost > 0 {
+            self.desk().lost += lost;
+        }
+        sent
+    }
+
+    /// Nobody has this socket until [`Self::wake`], or until this time, when it is closed. Whatever comes meanwhile closes it,
+    /// too: an answer that comes late, or twice, is not for whoever would have it next.
+    pub fn rest(&mut self, token: Token, until_ms: u64) {
+        if let Some(socket) = self.io.sockets.get(token) {
+            socket.owner = Owner::Nobody;
+            self.io.set_deadline(token, until_ms);
+        }
+    }
+
+    /// Gives a socket that rests to somebody, if it is still there and nothing has come.
+    pub fn wake(&mut self, token: Token, owner: Owner) -> bool {
+        let Some(socket) = self.io.sockets.get(token) else { return false };
+        debug_assert_eq!(socket.owner, Owner::Nobody, "somebody has it");
+        if socket.fd.as_ref().is_none_or(Descriptor::has_datagram) {
+            self.io.close(token);
+            return false;
+        }
+        socket.owner = owner;
+        true
+    }
+
+    /// Whether so many more sockets may be kept for later.
+    pub fn has_room_to_rest(&self) -> bool {
+        self.io.open_count < self.io.room.accept_below / 2
+    }
+
+    /// Closes a listener of which there are duplicates that nobody reads: what comes to it takes no memory of the kernel. How many
+    /// datagrams waited there.
+    pub fn close_unread(&mut self, token: Token) -> u64 {
+        let count = self.discard(token, false);
+        self.io.close(token);
+        count
+    }
+
+    /// Reads a listener again that was closed so. How many datagrams waited there: for too long to be answered.
+    pub fn reopen(&mut self, token: Token) -> u64 {
+        self.discard(token, true)
+    }
+
+    /// Throws away what waits at a listener, which is read from now on or not. How many datagrams that were.
+    fn discard(&mut self, token: Token, is_read: bool) -> u64 {
+        let mut inbox = std::mem::take(&mut self.desk().inbox);
+        let mut count = 0;
+        if let Some(fd) = self.io.sockets.get(token).and_then(|socket| socket.fd.as_ref()) {
+            fd.set_datagram_queue(is_read);
+            for _ in 0..DISCARDED_BATCHES_MAX {
+                let Ok(messages) = fd.receive_trains(&mut inbox, BATCH_MAX) else { break };
+                count += inbox.trains(messages).map(|(_, train)| train.count() as u64).sum::<u64>();
+            }
+        }
+        self.desk().inbox = inbox;
+        count
+    }
+
+    /// Sends to a client, at the end of the turn.
+    pub fn answer(&mut self, listener: Token, flow: Flow, train: Train<'_>) {
+        if self.desk().outbox.push(listener, flow, train) {
+            self.flush();
+        }
+    }
+
+    /// Datagrams that the kernel did not take since this was asked last.
+    pub fn take_lost(&mut self) -> u64 {
+        self.io.datagrams.as_mut().map_or(0, |desk| std::mem::take(&mut desk.lost))
+    }
+
+    /// Sends what is gathered.
+    pub fn flush(&mut self) {
+        let Some(desk) = &mut self.io.datagrams else { return };
+        if desk.outbox.is_empty() {
+            return;
+        }
+        let mut outbox = std::mem::take(&mut desk.outbox);
+        let lost = self.send_batches(&outbox);
+        outbox.clear();
+        if let Some(desk) = &mut self.io.datagrams {
+            desk.outbox = outbox;
+            desk.lost += lost;
+        }
+    }
+
+    /// Sends what is gathered. How many datagrams were lost.
+    fn send_batches(&mut self, outbox: &Outbox) -> u64 {
+        let (mut at, mut lost) = (0, 0);
+        let mut batch = [Outgoing::NOTHING; BATCH_MAX];
+        while let Some((listener, count)) = outbox.batch(at, &mut batch) {
+            let batch = &batch[..count];
+            let socket = self.io.sockets.get(listener);
+            lost += match socket.and_then(|socket| socket.fd.as_ref()) {
+                Some(fd) => send_all(fd, batch),
+                // The listener is gone, and its clients with it.
+                None => batch.iter().map(|it| it.train().count() as u64).sum(),
+            };
+            at += count;
+        }
+        lost
+    }
+
+    fn desk(&mut self) -> &mut Desk {
+        self.io.datagrams.get_or_insert_with(|| Box::new(Desk::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! What comes at sockets of datagrams.
+
+use rustix::io::Errno;
+
+use super::sending::is_unreachable;
+use crate::datagrams::BATCH_MAX;
+use crate::event_loop::EventLoop;
+use crate::handler::Handler;
+use crate::token::{Owner, Token};
+
+/// Messages that are read of a member's socket at once: it serves one client.
+const MEMBER_BATCH_MAX: usize = 8;
+/// Reads of one socket in a row, before others get their turn.
+const READS_IN_A_ROW_MAX: usize = 4;
+
+/// Delivers what has come at a socket, within its share of the turn.
+pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
+    let Some(mut desk) = io.datagrams.take() else { return };
+    // The inbox leaves the loop while the handler looks at it.
+    let mut inbox = std::mem::take(&mut desk.inbox);
+    io.datagrams = Some(desk);
+    let mut lost = 0;
+    for round in 0..READS_IN_A_ROW_MAX {
+        let Some(socket) = io.sockets.get(token) else { break };
+        let owner = socket.owner;
+        if owner == Owner::Nobody {
+            io.close(token);
+            break;
+        }
+        let Some(fd) = &socket.fd else { break };
+        let is_listener = matches!(owner, Owner::DatagramListener(_));
+        let batch_max = if is_listener { BATCH_MAX } else { MEMBER_BATCH_MAX };
+        match fd.receive_trains(&mut inbox, batch_max) {
+            Ok(count) => {
+                for (flow, train) in inbox.trains(count) {
+                    match io.sockets.get(token).map(|socket| socket.owner) {
+                        Some(now) if now == owner => {
+                            handler.datagrams(io, owner, flow, train);
+                        }
+                        // What comes behind the last that a session waits for is nobody's.
+                        Some(_) => io.close(token),
+                        None => {}
+                    }
+                }
+                if count < batch_max {
+                    break;
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                // Woken for nothing: it was for an error that a call before has told.
+                if round == 0 && !is_listener {
+                    fd.forget_errors();
+                }
+                break;
+            }
+            // A listener has no member: the error is of an answer that some client does not take any more.
+            Err(_) if is_listener => {}
+            Err(Errno::HOSTUNREACH) if fd.took_too_long() => lost += 1,
+            Err(error) if is_unreachable(error) => {
+                handler.datagrams_failed(io, owner, error);
+                break;
+            }
+            Err(_) => {
+                lost += 1;
+                fd.forget_errors();
+            }
+        }
+    }
+    if let Some(desk) = &mut io.datagrams {
+        desk.inbox = inbox;
+        desk.lost += lost;
+    }
+}

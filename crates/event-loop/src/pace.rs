@@ -1,0 +1,47 @@
+//! Where the bytes of a tunnel go, and whether they are copied or moved; see [`straight`](crate::straight).
+
+use crate::bounds::Bulk;
+use crate::token::Token;
+
+/// Short moves in a row that make it one to be copied.
+pub const SHORT_FILLS: u8 = 2;
+
+/// Where the bytes of a socket go, and how.
+#[derive(Debug)]
+pub struct Straight {
+    pub sink: Token,
+    pub pace: Pace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    Copied,
+    Spliced { short_fills: u8 },
+    Ended,
+}
+
+impl Straight {
+    /// To this socket; nothing has come yet.
+    pub fn to(sink: Token) -> Self {
+        Self { sink, pace: Pace::Copied }
+    }
+
+    /// Whether its peer has ended, and was told of: it is read no more.
+    pub fn has_ended(&self) -> bool {
+        self.pace == Pace::Ended
+    }
+
+    /// Chooses how the next bytes go, when so many have come at once.
+    pub fn note(&mut self, bytes: usize, bulk: Bulk) {
+        self.pace = match self.pace {
+            Pace::Copied if bytes < bulk.read_bytes => Pace::Copied,
+            Pace::Copied => Pace::Spliced { short_fills: 0 },
+            Pace::Spliced { .. } if bytes >= bulk.short_bytes => Pace::Spliced { short_fills: 0 },
+            Pace::Spliced { short_fills } if short_fills + 1 < SHORT_FILLS => {
+                Pace::Spliced { short_fills: short_fills + 1 }
+            }
+            Pace::Spliced { .. } => Pace::Copied,
+            Pace::Ended => Pace::Ended,
+        };
+    }
+}
