@@ -1,0 +1,9 @@
+//! The web application firewall.
+//!
+//! **Architecture invariant:** no I/O, no clock, no random numbers. Rules, requests and the time that is left are handed in; verdicts come
+//! out.
+#![forbid(unsafe_code)]
+
+pub mod body;
+pub mod injection;
+pub mod transformation;
