@@ -6,4 +6,8 @@
 
 pub mod body;
 pub mod injection;
+pub mod inspection;
+pub mod plan;
+pub mod seclang;
 pub mod transformation;
+mod value;

@@ -1,0 +1,334 @@
+//! A message's parts as variables.
+
+use std::sync::Arc;
+
+use super::report::Limit;
+use super::request::{Request, Response, parts};
+use super::state::{Inspection, Mode, Passing};
+use super::texts::{TextId, Texts};
+use super::values::Values;
+use super::written::Written;
+use crate::body::{self, Body, Processor, Sink};
+use crate::plan::{Bits, View};
+use crate::seclang::Variable;
+
+/// Severity of a request in which nothing was found.
+const NO_SEVERITY: u8 = 255;
+
+/// What holds for a request's inspection.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// What becomes of what rules find.
+    pub mode: Mode,
+    /// How much of arguments and bodies is taken apart.
+    pub limits: body::Limits,
+    /// Most bytes that are looked at, each counted as often as it is.
+    pub work_bytes_max: u64,
+}
+
+impl Options {
+    /// Those of a virtual server that says nothing of them.
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, limits: body::Limits::DEFAULT, work_bytes_max: 1 << 30 }
+    }
+}
+
+/// How the bodies of a message are treated.
+#[derive(Debug, Default)]
+pub(super) struct BodySettings {
+    limits: body::Limits,
+    /// Whether the request's is looked at.
+    pub is_read: bool,
+    /// Whether the response's is.
+    pub is_response_read: bool,
+    /// Whether `REQUEST_BODY` has it, whatever takes it apart.
+    pub is_kept: bool,
+    /// Most bytes that are looked at, if a rule says so.
+    pub bytes_max: Option<u64>,
+    processor: Processor,
+    content_type: Vec<u8>,
+    reading: Option<Body>,
+    kept: Vec<u8>,
+    length: u64,
+}
+
+impl Inspection {
+    /// Takes the head of a request.
+    pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
+        let rules = Arc::clone(&view.rules);
+        let mut written = Written::new(&rules.symbols);
+        for (symbol, value) in &view.initial {
+            written.set(Variable::Tx, *symbol, Some(value.clone()), &rules.symbols);
+        }
+        let mut limits = options.limits;
+        if let Some(count) = rules.settings.arguments_max {
+            limits.arguments_max = u32::try_from(count).unwrap_or(u32::MAX);
+        }
+        if let Some(depth) = rules.settings.json_depth_max {
+            limits.depth_max = u16::try_from(depth).unwrap_or(u16::MAX);
+        }
+        let mut inspection = Self {
+            mode: options.mode,
+            texts: Texts::new(),
+            values: Values::new(),
+            written,
+            hits: Vec::new(),
+            removed: Bits::none(rules.rules.len()),
+            removed_targets: Vec::new(),
+            groups: vec![None; rules.groups.len()],
+            masked: Vec::new(),
+            matches: Vec::new(),
+            highest_severity: NO_SEVERITY,
+            passing: Passing::Nothing,
+            is_on: true,
+            is_audited: true,
+            body: BodySettings { limits, is_read: true, is_response_read: true, ..Default::default() },
+            work_bytes_max: options.work_bytes_max,
+            exceeded: None,
+            would_be: None,
+            view,
+        };
+        inspection.head(request);
+        inspection
+    }
+
+    fn set(&mut self, variable: Variable, bytes: &[u8]) {
+        let text = self.texts.add(bytes);
+        self.values.set(variable, text);
+    }
+
+    fn set_number(&mut self, variable: Variable, number: u64) {
+        self.set(variable, number.to_string().as_bytes());
+    }
+
+    fn add(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
+        let (name, text) = (self.texts.add(name), self.texts.add(value));
+        self.values.add(variable, name, text);
+    }
+
+    fn head(&mut self, request: &Request<'_>) {
+        use Variable as V;
+        let Request { client, server, method, target, protocol, headers, unique_id } = *request;
+        let parts = parts(target);
+        self.set(V::RemoteAddr, client.0.to_string().as_bytes());
+        self.set_number(V::RemotePort, client.1.into());
+        self.set(V::ServerAddr, server.0.to_string().as_bytes());
+        self.set_number(V::ServerPort, server.1.into());
+        self.set(V::RequestMethod, method);
+        self.set(V::RequestProtocol, protocol);
+        self.set(V::RequestLine, &[method, b" ", target, b" ", protocol].concat());
+        self.set(V::RequestUriRaw, target);
+        self.set(V::RequestUri, parts.uri);
+        self.set(V::RequestFilename, parts.path);
+        self.set(V::RequestBasename, parts.basename);
+        self.set(V::QueryString, parts.query);
+        self.set(V::UniqueId, unique_id);
+        for (name, value) in headers {
+            self.add(V::RequestHeaders, name, value);
+            if name.eq_ignore_ascii_case(b"cookie") {
+                for (name, value) in body::cookies(value) {
+                    self.add(V::RequestCookies, name, value);
+                }
+            } else if name.eq_ignore_ascii_case(b"host") {
+                self.set(V::ServerName, host_without_port(value));
+            } else if name.eq_ignore_ascii_case(b"content-type") {
+                self.body.content_type = value.to_vec();
+            }
+        }
+        self.query(parts.query);
+        self.body.processor = Processor::of(&self.body.content_type);
+        self.set(V::ReqbodyProcessor, self.body.processor.name().as_bytes());
+        for variable in NUMBERS_OF_BODIES {
+            self.set(variable, b"0");
+        }
+        self.set_sizes();
+    }
+
+    fn query(&mut self, query: &[u8]) {
+        let separator = self.view.rules.settings.argument_separator;
+        let mut read = body::Query::new();
+        read.read(query, separator, &self.body.limits);
+        for (name, value) in read.arguments() {
+            self.add(Variable::ArgsGet, name, value);
+        }
+        if read.problem().is_some() {
+            self.exceeded.get_or_insert(Limit::Arguments);
+        }
+    }
+
+    /// Sums that change with the body.
+    fn set_sizes(&mut self) {
+        let sum = |values: &Values, texts: &Texts, variable| -> u64 {
+            let all = values.of(variable).iter();
+            all.map(|entry| (texts.get(entry.name).len() + texts.get(entry.text).len()) as u64).sum()
+        };
+        let arguments = sum(&self.values, &self.texts, Variable::ArgsGet)
+            + sum(&self.values, &self.texts, Variable::ArgsPost);
+        self.set_number(Variable::ArgsCombinedSize, arguments);
+        let sizes = self.values.of(Variable::FilesSizes).iter();
+        let files: i64 = sizes.map(|it| crate::value::number_of(self.texts.get(it.text))).sum();
+        self.set_number(Variable::FilesCombinedSize, files.unsigned_abs());
+        self.set_number(Variable::RequestBodyLength, self.body.length);
+    }
+
+    /// What takes the body apart, as a rule says.
+    pub(super) fn choose_processor(&mut self, name: &str) {
+        if let Some(processor) = Processor::from_name(name) {
+            self.body.processor = processor;
+            self.set(Variable::ReqbodyProcessor, processor.name().as_bytes());
+        }
+    }
+
+    /// Whether the rules of the first phase have left the body to be looked at.
+    pub fn reads_body(&self) -> bool {
+        self.body.is_read && self.is_on && self.passing == Passing::Nothing
+    }
+
+    /// Takes bytes of the request's body, behind [`Self::request_headers`].
+    pub fn body(&mut self, bytes: &[u8]) {
+        if !self.reads_body() {
+            return;
+        }
+        self.body.length += bytes.len() as u64;
+        self.texts.count_work(bytes.len());
+        if self.keeps_body() {
+            self.body.kept.extend_from_slice(bytes);
+        }
+        let mut reading = self.body.reading.take().unwrap_or_else(|| {
+            let separator = self.view.rules.settings.argument_separator;
+            Body::new(self.body.processor, &self.body.content_type, separator, self.body.limits)
+        });
+        reading.feed(bytes, &mut Arguments { texts: &mut self.texts, values: &mut self.values });
+        self.body.reading = Some(reading);
+    }
+
+    /// ModSecurity keeps the body of a form, and others only where a rule asks for that.
+    fn keeps_body(&self) -> bool {
+        self.body.is_kept || self.body.processor == Processor::UrlEncoded
+    }
+
+    /// The request's body is over.
+    pub fn end_body(&mut self) {
+        if let Some(mut reading) = self.body.reading.take() {
+            let mut to = Arguments { texts: &mut self.texts, values: &mut self.values };
+            reading.finish(&mut to);
+            self.tell_problems(&reading);
+        }
+        if self.keeps_body() && !self.body.kept.is_empty() {
+            let kept = std::mem::take(&mut self.body.kept);
+            self.set(Variable::RequestBody, &kept);
+        }
+        self.set_sizes();
+    }
+
+    fn tell_problems(&mut self, reading: &Body) {
+        use Variable as V;
+        if let Some(problem) = reading.problem() {
+            for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
+                self.set(variable, b"1");
+            }
+            for variable in [V::ReqbodyErrorMsg, V::ReqbodyProcessorErrorMsg] {
+                self.set(variable, problem.sentence().as_bytes());
+            }
+        }
+        for variable in reading.multipart_errors() {
+            self.set(variable, b"1");
+        }
+        if reading.bad_escapes() > 0 {
+            self.set(V::UrlencodedError, b"1");
+        }
+    }
+
+    /// Takes the head of the response.
+    pub fn response(&mut self, response: &Response<'_>) {
+        use Variable as V;
+        self.set_number(V::ResponseStatus, response.status.into());
+        self.set(V::ResponseProtocol, response.protocol);
+        let line = [response.protocol, b" ", response.status.to_string().as_bytes()].concat();
+        self.set(V::StatusLine, &line);
+        for (name, value) in response.headers {
+            self.add(V::ResponseHeaders, name, value);
+            if name.eq_ignore_ascii_case(b"content-type") {
+                self.set(V::ResponseContentType, value);
+            } else if name.eq_ignore_ascii_case(b"content-length") {
+                self.set(V::ResponseContentLength, value);
+            }
+        }
+    }
+
+    /// Takes the response's body, or as much of it as is looked at.
+    pub fn response_content(&mut self, bytes: &[u8]) {
+        if self.body.is_response_read {
+            self.texts.count_work(bytes.len());
+            self.set(Variable::ResponseBody, bytes);
+        }
+    }
+}
+
+/// What is 0 until a body says otherwise.
+const NUMBERS_OF_BODIES: [Variable; 19] = [
+    Variable::InboundDataError,
+    Variable::MultipartBoundaryQuoted,
+    Variable::MultipartBoundaryWhitespace,
+    Variable::MultipartCrlfLfLines,
+    Variable::MultipartDataAfter,
+    Variable::MultipartDataBefore,
+    Variable::MultipartFileLimitExceeded,
+    Variable::MultipartHeaderFolding,
+    Variable::MultipartInvalidHeaderFolding,
+    Variable::MultipartInvalidPart,
+    Variable::MultipartInvalidQuoting,
+    Variable::MultipartLfLine,
+    Variable::MultipartMissingSemicolon,
+    Variable::MultipartStrictError,
+    Variable::MultipartUnmatchedBoundary,
+    Variable::OutboundDataError,
+    Variable::ReqbodyError,
+    Variable::ReqbodyProcessorError,
+    Variable::UrlencodedError,
+];
+
+fn host_without_port(host: &[u8]) -> &[u8] {
+    let is_port = |port: &[u8]| !port.is_empty() && port.iter().all(u8::is_ascii_digit);
+    match host.iter().rposition(|byte| *byte == b':') {
+        Some(at) if is_port(&host[at + 1..]) => &host[..at],
+        _ => host,
+    }
+}
+
+/// Puts what a body has in it among the values.
+struct Arguments<'a> {
+    texts: &'a mut Texts,
+    values: &'a mut Values,
+}
+
+impl Arguments<'_> {
+    fn add(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
+        let name: TextId = self.texts.add(name);
+        let text = self.texts.add(value);
+        self.values.add(variable, name, text);
+    }
+}
+
+impl Sink for Arguments<'_> {
+    fn argument(&mut self, name: &[u8], value: &[u8]) {
+        self.add(Variable::ArgsPost, name, value);
+    }
+
+    fn file(&mut self, field: &[u8], file_name: &[u8], size_bytes: u64) {
+        self.add(Variable::Files, field, file_name);
+        self.add(Variable::FilesSizes, field, size_bytes.to_string().as_bytes());
+    }
+
+    fn part_header(&mut self, part: &[u8], line: &[u8]) {
+        self.add(Variable::MultipartPartHeaders, part, line);
+    }
+
+    fn xml_text(&mut self, text: &[u8]) {
+        self.add(Variable::Xml, b"/*", text);
+    }
+
+    fn xml_attribute(&mut self, value: &[u8]) {
+        self.add(Variable::Xml, b"//@*", value);
+    }
+}

@@ -1,0 +1,121 @@
+//! Operators at work.
+
+use super::report::Limit;
+use super::state::Inspection;
+use super::texts::TextId;
+use crate::injection;
+use crate::plan::{Comparison, Link};
+use crate::seclang;
+use crate::value::number_of;
+
+/// What an operator says.
+pub(super) enum Outcome {
+    No,
+    Yes,
+    /// With the groups of a pattern.
+    Groups(Vec<Option<std::ops::Range<usize>>>),
+    /// With a text that stands for what was found.
+    Found(Vec<u8>),
+}
+
+impl Outcome {
+    fn of(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+
+    pub fn holds(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+}
+
+/// Most groups that `capture` keeps.
+const GROUPS_MAX: usize = 10;
+
+impl Inspection {
+    /// Compares a value. `rule`: its place, for texts that speak of it.
+    pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
+        let length = self.texts.get(text).len();
+        self.texts.count_work(length);
+        match &link.operator.kind {
+            Comparison::Rx(regex) => rx(regex, self.texts.get(text), link.captures),
+            Comparison::RxTemplate(template) => {
+                let pattern = String::from_utf8_lossy(&self.expanded(rule, template)).into_owned();
+                match seclang::compile_pattern(&pattern) {
+                    Ok(regex) => rx(&regex, self.texts.get(text), link.captures),
+                    Err(_) => {
+                        self.exceeded.get_or_insert(Limit::Pattern);
+                        Outcome::No
+                    }
+                }
+            }
+            Comparison::Pm(words) => match words.find(self.texts.get(text)) {
+                None => Outcome::No,
+                Some(found) => Outcome::Groups(vec![Some(found.range())]),
+            },
+            Comparison::Number(relation, template) => {
+                let wanted = match template.as_bytes() {
+                    Some(bytes) => number_of(bytes),
+                    None => number_of(&self.expanded(rule, template)),
+                };
+                Outcome::of(relation.holds(number_of(self.texts.get(text)), wanted))
+            }
+            Comparison::Text(how, template) => match template.as_bytes() {
+                Some(argument) => Outcome::of(how.holds(self.texts.get(text), argument)),
+                None => {
+                    let argument = self.expanded(rule, template);
+                    Outcome::of(how.holds(self.texts.get(text), &argument))
+                }
+            },
+            Comparison::ByteRange(allowed) => Outcome::of(has_other_bytes(self.texts.get(text), allowed)),
+            Comparison::UrlEncoding => Outcome::of(has_bad_escape(self.texts.get(text))),
+            Comparison::Utf8Encoding => Outcome::of(std::str::from_utf8(self.texts.get(text)).is_err()),
+            Comparison::Addresses(networks) => {
+                let address = std::str::from_utf8(self.texts.get(text)).ok();
+                let address: Option<std::net::IpAddr> = address.and_then(|it| it.trim().parse().ok());
+                Outcome::of(address.is_some_and(|address| {
+                    networks.iter().any(|network| crate::plan::is_within(address, *network))
+                }))
+            }
+            Comparison::Sqli => match injection::detect_sql(self.texts.get(text)) {
+                None => Outcome::No,
+                Some(fingerprint) => Outcome::Found(fingerprint.as_str().as_bytes().to_vec()),
+            },
+            Comparison::Xss => Outcome::of(injection::detect_script(self.texts.get(text))),
+            Comparison::Always => Outcome::Yes,
+            Comparison::Never => Outcome::No,
+        }
+    }
+}
+
+fn rx(regex: &regex::bytes::Regex, bytes: &[u8], captures: bool) -> Outcome {
+    if !captures || regex.captures_len() == 1 {
+        return match regex.find(bytes) {
+            None => Outcome::No,
+            Some(_) if !captures => Outcome::Yes,
+            Some(found) => Outcome::Groups(vec![Some(found.range())]),
+        };
+    }
+    // Most values do not match, and groups cost more than that.
+    if !regex.is_match(bytes) {
+        return Outcome::No;
+    }
+    match regex.captures(bytes) {
+        None => Outcome::No,
+        Some(groups) => {
+            let range = |group: Option<regex::bytes::Match<'_>>| group.map(|found| found.range());
+            Outcome::Groups(groups.iter().take(GROUPS_MAX).map(range).collect())
+        }
+    }
+}
+
+fn has_other_bytes(bytes: &[u8], allowed: &[u64; 4]) -> bool {
+    bytes.iter().any(|byte| allowed[usize::from(byte >> 6)] >> (byte & 63) & 1 == 0)
+}
+
+/// Whether a percent sign is not followed by two hexadecimal digits.
+fn has_bad_escape(bytes: &[u8]) -> bool {
+    memchr::memchr_iter(b'%', bytes).any(|at| {
+        let digits = bytes.get(at + 1..at + 3);
+        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    })
+}

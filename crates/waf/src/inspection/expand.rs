@@ -1,0 +1,74 @@
+//! Texts with the values of variables.
+
+use super::state::Inspection;
+use crate::plan::{CompiledPiece, CompiledTemplate};
+use crate::seclang::{Selector, Target, TargetKind, Variable};
+
+/// Longest text that is made.
+const EXPANDED_BYTES_MAX: usize = 64 << 10;
+/// Deepest text that speaks of another of the rule's texts.
+const DEPTH_MAX: usize = 2;
+
+impl Inspection {
+    /// A text of a rule with the values that its variables have now.
+    pub(super) fn expanded(&mut self, rule: u32, template: &CompiledTemplate) -> Vec<u8> {
+        let mut text = Vec::new();
+        self.expand(rule, template, &mut text, 0);
+        text.truncate(EXPANDED_BYTES_MAX);
+        text
+    }
+
+    fn expand(&mut self, rule: u32, template: &CompiledTemplate, to: &mut Vec<u8>, depth: usize) {
+        let view = std::sync::Arc::clone(&self.view);
+        let symbols = &view.rules.symbols;
+        for piece in &template.0 {
+            if to.len() > EXPANDED_BYTES_MAX {
+                return;
+            }
+            match piece {
+                CompiledPiece::Text(bytes) => to.extend_from_slice(bytes),
+                CompiledPiece::Written(variable, symbol) => {
+                    if let Some(value) = self.written.get(*variable, *symbol, symbols) {
+                        to.extend_from_slice(&value.bytes());
+                    }
+                }
+                CompiledPiece::Variable(variable, name) => self.first(*variable, name.as_deref(), to),
+                CompiledPiece::OwnMessage | CompiledPiece::OwnLogData => {
+                    let own = &view.rules.rules[rule as usize];
+                    let is_message = matches!(piece, CompiledPiece::OwnMessage);
+                    let text = if is_message { &own.message } else { &own.log_data };
+                    if let Some(text) = text.as_ref().filter(|_| depth < DEPTH_MAX) {
+                        self.expand(rule, text, to, depth + 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first value of a variable.
+    fn first(&mut self, variable: Variable, name: Option<&[u8]>, to: &mut Vec<u8>) {
+        match variable {
+            Variable::MatchedVar => {
+                if let Some(hit) = self.hits.last() {
+                    to.extend_from_slice(self.texts.get(hit.text));
+                }
+            }
+            Variable::MatchedVarName => {
+                if let Some(hit) = self.hits.last() {
+                    to.extend_from_slice(&self.full_name(&hit.clone()));
+                }
+            }
+            _ => {
+                let selector = name.map_or(Selector::All, |name| {
+                    Selector::Name(String::from_utf8_lossy(name).into())
+                });
+                let target = Target { kind: TargetKind::Values, variable, selector };
+                let mut found = Vec::new();
+                self.collect_unfiltered(&target, &mut found);
+                if let Some(hit) = found.first() {
+                    to.extend_from_slice(self.texts.get(hit.text));
+                }
+            }
+        }
+    }
+}

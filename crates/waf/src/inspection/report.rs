@@ -1,0 +1,72 @@
+//! What an inspection finds.
+
+/// What becomes of the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It is answered with this status.
+    Deny {
+        /// The status.
+        status: u16,
+        /// The rule's number.
+        rule: u64,
+    },
+    /// Its connection is closed.
+    Drop {
+        /// The rule's number.
+        rule: u64,
+    },
+    /// It is redirected.
+    Redirect {
+        /// Where to.
+        to: Vec<u8>,
+        /// With which status.
+        status: u16,
+        /// The rule's number.
+        rule: u64,
+    },
+    /// It could not be judged: a limit was reached.
+    Exceeded(Limit),
+}
+
+/// What keeps a request from being judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Looking at it would take more work than the settings allow.
+    Work,
+    /// Rules have made more variables than there may be.
+    Variables,
+    /// It has more arguments than the settings allow.
+    Arguments,
+    /// A pattern that is made for each request could not be compiled.
+    Pattern,
+}
+
+/// A value that a rule has found something in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchedValue {
+    /// The variable, with its member's name: `ARGS:id`.
+    pub variable: Vec<u8>,
+    /// The value, as the operator saw it, clipped.
+    pub value: Vec<u8>,
+}
+
+/// A rule that held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// Its place among the rules.
+    pub(crate) rule: u32,
+    /// Its number.
+    pub id: u64,
+    /// Its message, with the values of variables.
+    pub message: Vec<u8>,
+    /// What it says of what it found.
+    pub log_data: Vec<u8>,
+    /// What it was found in, the first and last of each link.
+    pub values: Vec<MatchedValue>,
+    /// Whether it is logged.
+    pub is_logged: bool,
+    /// Whether it is in the audit log.
+    pub is_audited: bool,
+}

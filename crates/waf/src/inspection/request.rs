@@ -1,0 +1,99 @@
+//! What an inspection is told of a message.
+
+use std::net::IpAddr;
+
+/// The head of a request, as it is sent to the member.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The client.
+    pub client: (IpAddr, u16),
+    /// Where it was received.
+    pub server: (IpAddr, u16),
+    /// The method.
+    pub method: &'a [u8],
+    /// The target as it is in the request line.
+    pub target: &'a [u8],
+    /// The version: `HTTP/1.1`.
+    pub protocol: &'a [u8],
+    /// Names and values, in their order.
+    pub headers: &'a [(&'a [u8], &'a [u8])],
+    /// What tells this request from all others.
+    pub unique_id: &'a [u8],
+}
+
+/// The head of a response.
+#[derive(Debug, Clone, Copy)]
+pub struct Response<'a> {
+    /// The status.
+    pub status: u16,
+    /// The version.
+    pub protocol: &'a [u8],
+    /// Names and values, in their order.
+    pub headers: &'a [(&'a [u8], &'a [u8])],
+}
+
+/// A target's parts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TargetParts<'a> {
+    /// Without scheme and host.
+    pub uri: &'a [u8],
+    /// Up to the query.
+    pub path: &'a [u8],
+    /// Behind the last separator of the path.
+    pub basename: &'a [u8],
+    /// Behind the question mark.
+    pub query: &'a [u8],
+}
+
+/// Takes a target apart (RFC 9112, 3.2).
+pub(super) fn parts(target: &[u8]) -> TargetParts<'_> {
+    let uri = without_authority(target);
+    // A fragment has no place in a request, and is of no part of it if there is one.
+    let (path, query) = match uri.iter().position(|byte| *byte == b'?') {
+        Some(at) => (&uri[..at], &uri[at + 1..]),
+        None => (uri, &uri[uri.len()..]),
+    };
+    let base = path.iter().rposition(|byte| matches!(byte, b'/' | b'\\')).map_or(0, |at| at + 1);
+    TargetParts { uri, path, basename: &path[base..], query }
+}
+
+fn without_authority(target: &[u8]) -> &[u8] {
+    let Some(at) = memchr::memmem::find(target, b"://") else { return target };
+    let is_scheme = at > 0 && target[..at].iter().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_scheme {
+        return target;
+    }
+    let rest = &target[at + 3..];
+    match rest.iter().position(|byte| matches!(byte, b'/' | b'?')) {
+        Some(path) => &rest[path..],
+        None => b"/",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_have_parts() {
+        for (target, uri, path, basename, query) in [
+            ("/", "/", "/", "", ""),
+            ("/a/b.php?x=1?2", "/a/b.php?x=1?2", "/a/b.php", "b.php", "x=1?2"),
+            ("http://h/a?b", "/a?b", "/a", "a", "b"),
+            ("http://h", "/", "/", "", ""),
+            ("http://h?x", "?x", "", "", "x"),
+            ("/?u=http://h/x", "/?u=http://h/x", "/", "", "u=http://h/x"),
+            ("*", "*", "*", "*", ""),
+            ("", "", "", "", ""),
+            ("/a\\b", "/a\\b", "/a\\b", "b", ""),
+        ] {
+            let expected = TargetParts {
+                uri: uri.as_bytes(),
+                path: path.as_bytes(),
+                basename: basename.as_bytes(),
+                query: query.as_bytes(),
+            };
+            assert_eq!(parts(target.as_bytes()), expected, "{target}");
+        }
+    }
+}

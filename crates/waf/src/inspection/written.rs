@@ -1,0 +1,110 @@
+//! Variables that rules write.
+
+use crate::plan::{Symbol, Symbols};
+use crate::seclang::Variable;
+use crate::value::Value;
+
+/// Most variables whose names are made while rules run.
+const MADE_MAX: usize = 1_024;
+
+/// Their values, in this request.
+#[derive(Debug)]
+pub struct Written {
+    /// Of `TX`, by the numbers of their names.
+    tx: Vec<Option<Value>>,
+    /// Of stored collections.
+    stored: Vec<(Variable, Box<[u8]>, Value)>,
+    /// Of `TX`, with names that no rule has in it.
+    made: Vec<(Box<[u8]>, Value)>,
+}
+
+impl Written {
+    /// None.
+    pub fn new(symbols: &Symbols) -> Self {
+        Self { tx: vec![None; symbols.len()], stored: Vec::new(), made: Vec::new() }
+    }
+
+    /// The value of a name that rules have.
+    pub fn get(&self, collection: Variable, symbol: Symbol, symbols: &Symbols) -> Option<&Value> {
+        if collection == Variable::Tx {
+            return self.tx.get(symbol.0 as usize)?.as_ref();
+        }
+        self.get_named(collection, symbols.name(symbol), symbols)
+    }
+
+    /// The value of any name.
+    pub fn get_named(&self, collection: Variable, name: &[u8], symbols: &Symbols) -> Option<&Value> {
+        if collection != Variable::Tx {
+            let mut all = self.stored.iter();
+            let found = all.find(|(of, known, _)| *of == collection && known.eq_ignore_ascii_case(name));
+            return found.map(|(_, _, value)| value);
+        }
+        if let Some(symbol) = symbols.get(name) {
+            return self.tx.get(symbol.0 as usize)?.as_ref();
+        }
+        let found = self.made.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value)
+    }
+
+    /// Sets the value of a name that rules have, or removes it.
+    pub fn set(&mut self, collection: Variable, symbol: Symbol, value: Option<Value>, symbols: &Symbols) {
+        if collection != Variable::Tx {
+            self.set_named(collection, symbols.name(symbol), value, symbols);
+            return;
+        }
+        if let Some(place) = self.tx.get_mut(symbol.0 as usize) {
+            *place = value;
+        }
+    }
+
+    /// Sets the value of any name, or removes it. `false`: there is no room for one more.
+    pub fn set_named(
+        &mut self,
+        collection: Variable,
+        name: &[u8],
+        value: Option<Value>,
+        symbols: &Symbols,
+    ) -> bool {
+        if collection != Variable::Tx {
+            let is_it = |of: Variable, known: &[u8]| of == collection && known.eq_ignore_ascii_case(name);
+            self.stored.retain(|(of, known, _)| !is_it(*of, known));
+            let Some(value) = value else { return true };
+            let has_room = self.stored.len() < MADE_MAX;
+            if has_room {
+                self.stored.push((collection, name.to_ascii_lowercase().into(), value));
+            }
+            return has_room;
+        }
+        if let Some(symbol) = symbols.get(name) {
+            self.set(collection, symbol, value, symbols);
+            return true;
+        }
+        let known = self.made.iter().position(|(known, _)| known.eq_ignore_ascii_case(name));
+        match (known, value) {
+            (Some(at), Some(value)) => self.made[at].1 = value,
+            (Some(at), None) => drop(self.made.remove(at)),
+            (None, Some(value)) if self.made.len() < MADE_MAX => {
+                self.made.push((name.to_ascii_lowercase().into(), value));
+            }
+            (None, Some(_)) => return false,
+            (None, None) => {}
+        }
+        true
+    }
+
+    /// All of a collection that have a value, with their names.
+    pub fn all<'a>(
+        &'a self,
+        collection: Variable,
+        symbols: &'a Symbols,
+    ) -> Box<dyn Iterator<Item = (&'a [u8], &'a Value)> + 'a> {
+        if collection != Variable::Tx {
+            let of = self.stored.iter().filter(move |(of, _, _)| *of == collection);
+            return Box::new(of.map(|(_, name, value)| (&**name, value)));
+        }
+        let known = self.tx.iter().enumerate().filter_map(|(index, value)| {
+            Some((symbols.name(Symbol(index as u32)), value.as_ref()?))
+        });
+        Box::new(known.chain(self.made.iter().map(|(name, value)| (&**name, value))))
+    }
+}

@@ -1,0 +1,634 @@
+//! From directives to rules.
+
+use std::collections::HashMap;
+
+use regex::bytes::Regex;
+
+use super::facts::OperatorIndex;
+use super::literals::{self, Needs};
+use super::operators::{self, CompiledOperator, Comparison, Relation, TextComparison};
+use super::rule::{
+    CompiledRule, CompiledTemplate, Effect, FileSettings, Link, PipelineId, RuleSet,
+    Sign, Skip, VariableName, template,
+};
+use super::sources::{self, Files};
+use super::symbols::Symbols;
+use crate::seclang::{
+    Action, Directive, DirectiveKind, Disruption, IdRange, Operator, OperatorKind, Phase, Place,
+    Problem, Rule, Setting, Target, TargetKind, Template, Variable, VariableChange,
+};
+use crate::transformation::Transformation;
+
+/// Status of a rule that denies and names none.
+const STATUS_DEFAULT: u16 = 403;
+/// Largest file of words or networks.
+const FILE_BYTES_MAX: usize = 16 << 20;
+/// Most rules.
+const RULES_MAX: usize = 20_000;
+
+impl RuleSet {
+    /// Compiles these files, in this order.
+    pub fn compile(paths: &[String], files: &mut dyn Files) -> Result<Self, Vec<Problem>> {
+        let directives = sources::directives(paths, files)?;
+        let mut compiler = Compiler::new(files);
+        for directive in directives {
+            compiler.take(directive);
+        }
+        compiler.finish()
+    }
+}
+
+/// What `SecDefaultAction` has said for a phase.
+#[derive(Debug, Clone)]
+struct Defaults {
+    disruption: Disruption,
+    status: u16,
+    is_logged: bool,
+    is_audited: bool,
+    transformations: Vec<Transformation>,
+    captures: bool,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            disruption: Disruption::Pass,
+            status: STATUS_DEFAULT,
+            is_logged: true,
+            is_audited: true,
+            transformations: Vec::new(),
+            captures: false,
+        }
+    }
+}
+
+struct Compiler<'a> {
+    files: &'a mut dyn Files,
+    defaults: HashMap<Phase, Defaults>,
+    /// Rules so far, `None` for one that was removed, with the texts by which others find them.
+    drafts: Vec<Draft>,
+    markers: HashMap<Box<str>, u32>,
+    settings: FileSettings,
+    signatures: Vec<Box<str>>,
+    symbols: Symbols,
+    problems: Vec<Problem>,
+}
+
+/// A rule that others may still change.
+struct Draft {
+    place: Place,
+    id: u64,
+    rule: Rule,
+    defaults: Defaults,
+    is_removed: bool,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(files: &'a mut dyn Files) -> Self {
+        Self {
+            files,
+            defaults: HashMap::new(),
+            drafts: Vec::new(),
+            markers: HashMap::new(),
+            settings: FileSettings::default(),
+            signatures: Vec::new(),
+            symbols: Symbols::default(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn problem(&mut self, place: &Place, message: impl Into<String>, help: &str) {
+        let help = (!help.is_empty()).then(|| help.to_owned());
+        self.problems.push(Problem { place: place.clone(), message: message.into(), help });
+    }
+
+    fn take(&mut self, directive: Directive) {
+        let Directive { place, kind } = directive;
+        match kind {
+            DirectiveKind::Rule(rule) => self.rule(place, rule),
+            DirectiveKind::Marker(label) => {
+                let at = u32::try_from(self.drafts.len()).unwrap_or(u32::MAX);
+                self.markers.insert(label, at);
+            }
+            DirectiveKind::DefaultAction(actions) => self.default_action(&actions),
+            DirectiveKind::ComponentSignature(text) => self.signatures.push(text),
+            DirectiveKind::UpdateTargetById(ids, targets) => {
+                self.update_targets(&targets, |draft| ids.has(draft.id));
+            }
+            DirectiveKind::UpdateTargetByTag(tag, targets) => {
+                self.update_targets(&targets, |draft| has_tag(&draft.rule, &tag));
+            }
+            DirectiveKind::UpdateTargetByMessage(message, targets) => {
+                self.update_targets(&targets, |draft| has_message(&draft.rule, &message));
+            }
+            DirectiveKind::UpdateActionById(id, actions) => self.update_actions(&place, id, &actions),
+            DirectiveKind::RemoveById(ranges) => {
+                self.remove(|draft| ranges.iter().any(|range: &IdRange| range.has(draft.id)));
+            }
+            DirectiveKind::RemoveByTag(tag) => self.remove(|draft| has_tag(&draft.rule, &tag)),
+            DirectiveKind::RemoveByMessage(message) => {
+                self.remove(|draft| has_message(&draft.rule, &message));
+            }
+            DirectiveKind::Setting(setting) => self.set(&setting),
+            // Taken apart when files are read.
+            DirectiveKind::Include(..) => {}
+        }
+    }
+
+    fn set(&mut self, setting: &Setting) {
+        match *setting {
+            Setting::ArgumentSeparator(byte) => self.settings.argument_separator = byte,
+            Setting::CollectionTimeout(seconds) => self.settings.collection_timeout_s = seconds,
+            Setting::ArgumentsLimit(count) => self.settings.arguments_max = Some(count),
+            Setting::JsonDepthLimit(depth) => self.settings.json_depth_max = Some(depth),
+        }
+    }
+
+    fn default_action(&mut self, actions: &[Action]) {
+        let mut defaults = Defaults::default();
+        let mut phase = Phase::RequestBody;
+        for action in actions {
+            match action {
+                Action::Phase(given) => phase = *given,
+                Action::Disruption(disruption) => defaults.disruption = disruption.clone(),
+                Action::Status(status) => defaults.status = *status,
+                Action::Log(is_logged) => {
+                    (defaults.is_logged, defaults.is_audited) = (*is_logged, *is_logged);
+                }
+                Action::AuditLog(is_audited) => defaults.is_audited = *is_audited,
+                Action::Transform(Some(transformation)) => {
+                    defaults.transformations.push(*transformation);
+                }
+                Action::Transform(None) => defaults.transformations.clear(),
+                Action::Capture => defaults.captures = true,
+                _ => {}
+            }
+        }
+        self.defaults.insert(phase, defaults);
+    }
+
+    fn rule(&mut self, place: Place, rule: Rule) {
+        let id = rule.actions.iter().find_map(|action| match action {
+            Action::Id(id) => Some(*id),
+            _ => None,
+        });
+        let Some(id) = id else {
+            return self.problem(&place, "the rule has no `id`", "give it a number of its own");
+        };
+        if let Some(other) = self.drafts.iter().find(|draft| draft.id == id && !draft.is_removed) {
+            let message = format!("the number {id} is taken by the rule at {}", other.place);
+            return self.problem(&place, message, "give each rule a number of its own");
+        }
+        if self.drafts.len() >= RULES_MAX {
+            return self.problem(&place, format!("there are more than {RULES_MAX} rules"), "");
+        }
+        let defaults = self.defaults.get(&phase_of(&rule)).cloned().unwrap_or_default();
+        self.drafts.push(Draft { place, id, rule, defaults, is_removed: false });
+    }
+
+    fn remove(&mut self, is_it: impl Fn(&Draft) -> bool) {
+        for draft in &mut self.drafts {
+            draft.is_removed |= is_it(draft);
+        }
+    }
+
+    /// Rules that are there by now get more targets, or leave some out.
+    fn update_targets(&mut self, targets: &[Target], is_it: impl Fn(&Draft) -> bool) {
+        for draft in self.drafts.iter_mut().filter(|draft| is_it(draft)) {
+            draft.rule.targets.extend_from_slice(targets);
+        }
+    }
+
+    fn update_actions(&mut self, place: &Place, id: u64, actions: &[Action]) {
+        let Some(draft) = self.drafts.iter_mut().find(|draft| draft.id == id) else {
+            let help = "the directive stands behind the rule that it changes";
+            return self.problem(place, format!("there is no rule {id}"), help);
+        };
+        // What there may be once takes the place of what was there.
+        for action in actions {
+            let kind = std::mem::discriminant(action);
+            let is_many = matches!(
+                action,
+                Action::Tag(_) | Action::Transform(_) | Action::SetVariable(_) | Action::Control(_)
+            );
+            if !is_many {
+                draft.rule.actions.retain(|known| std::mem::discriminant(known) != kind);
+            }
+            draft.rule.actions.push(action.clone());
+        }
+    }
+
+    fn finish(mut self) -> Result<RuleSet, Vec<Problem>> {
+        let drafts = std::mem::take(&mut self.drafts);
+        let mut shared = Shared::default();
+        let mut rules = Vec::with_capacity(drafts.len());
+        // Places of markers count all rules; those that were removed have no place.
+        let mut places = Vec::with_capacity(drafts.len() + 1);
+        for draft in &drafts {
+            places.push(u32::try_from(rules.len()).unwrap_or(u32::MAX));
+            if draft.is_removed {
+                continue;
+            }
+            match self.compiled(draft, &mut shared) {
+                Ok(rule) => rules.push((rule, draft)),
+                Err(message) => self.problem(&draft.place, message, ""),
+            }
+        }
+        places.push(u32::try_from(rules.len()).unwrap_or(u32::MAX));
+        let by_id: HashMap<u64, usize> =
+            rules.iter().enumerate().map(|(index, (rule, _))| (rule.id, index)).collect();
+        let mut compiled = Vec::with_capacity(rules.len());
+        for (mut rule, draft) in rules {
+            match self.skip(draft, &places, &by_id) {
+                Ok(skip) => rule.skip = skip,
+                Err(message) => self.problem(&draft.place, message, "add the marker, or remove `skipAfter`"),
+            }
+            compiled.push(rule);
+        }
+        let operators = match OperatorIndex::new(&shared.needs) {
+            Ok(operators) => operators,
+            Err(message) => {
+                let place = Place { file: "rules".into(), line: 1 };
+                self.problem(&place, message, "");
+                OperatorIndex::default()
+            }
+        };
+        if !self.problems.is_empty() {
+            return Err(self.problems);
+        }
+        Ok(RuleSet {
+            rules: compiled,
+            settings: self.settings,
+            signatures: self.signatures,
+            pipelines: shared.pipelines,
+            symbols: self.symbols,
+            operators,
+            groups: shared.groups,
+            by_id,
+        })
+    }
+
+    /// Where a rule that holds goes on, if not with the next one.
+    fn skip(
+        &self,
+        draft: &Draft,
+        places: &[u32],
+        by_id: &HashMap<u64, usize>,
+    ) -> Result<Option<Skip>, String> {
+        for action in &draft.rule.actions {
+            match action {
+                Action::Skip(count) => return Ok(Some(Skip::Rules(*count))),
+                Action::SkipAfter(label) => {
+                    let marker = self.markers.get(label).and_then(|at| places.get(*at as usize));
+                    let rule = || {
+                        let index = by_id.get(&label.parse::<u64>().ok()?)?;
+                        u32::try_from(index + 1).ok()
+                    };
+                    return match marker.copied().or_else(rule) {
+                        Some(place) => Ok(Some(Skip::Behind(place))),
+                        None => Err(format!("`skipAfter:{label}` names no marker and no rule")),
+                    };
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn compiled(&mut self, draft: &Draft, shared: &mut Shared) -> Result<CompiledRule, String> {
+        let Draft { place, id, rule, defaults, .. } = draft;
+        let mut compiled = CompiledRule {
+            id: *id,
+            place: place.clone(),
+            phase: phase_of(rule),
+            message: None,
+            log_data: None,
+            tags: rule.actions.iter().filter_map(tag).collect(),
+            severity: None,
+            version: None,
+            links: Box::default(),
+            disruption: defaults.disruption.clone(),
+            redirect: None,
+            status: defaults.status,
+            is_logged: defaults.is_logged,
+            is_audited: defaults.is_audited,
+            skip: None,
+        };
+        // Messages of the last rule of a chain stand for it where the first has none.
+        let mut links = Vec::new();
+        let mut at = Some(rule);
+        while let Some(rule) = at {
+            self.describe(&mut compiled, rule, links.is_empty());
+            links.push(self.link(draft, rule, links.is_empty(), shared)?);
+            at = rule.chained.as_deref();
+        }
+        // What blocks does what the default of the phase says.
+        if compiled.disruption == Disruption::Block {
+            compiled.disruption = match &defaults.disruption {
+                Disruption::Block => Disruption::Pass,
+                other => other.clone(),
+            };
+        }
+        if let Disruption::Redirect(to) = &compiled.disruption {
+            compiled.redirect = Some(self.template(to, draft));
+        }
+        compiled.links = links.into();
+        Ok(compiled)
+    }
+
+    fn template(&mut self, text: &Template, draft: &Draft) -> CompiledTemplate {
+        template(text, &mut self.symbols, draft.id, severity_of(&draft.rule))
+    }
+
+    fn describe(&mut self, compiled: &mut CompiledRule, rule: &Rule, is_first: bool) {
+        let own = (compiled.id, severity_of(rule));
+        for action in &rule.actions {
+            match action {
+                Action::Message(text) if is_first || compiled.message.is_none() => {
+                    compiled.message = Some(template(text, &mut self.symbols, own.0, own.1));
+                }
+                Action::LogData(text) if is_first || compiled.log_data.is_none() => {
+                    compiled.log_data = Some(template(text, &mut self.symbols, own.0, own.1));
+                }
+                Action::Severity(severity) => compiled.severity = Some(*severity),
+                Action::Version(version) => compiled.version = Some(version.clone()),
+                Action::Disruption(disruption) => compiled.disruption = disruption.clone(),
+                Action::Status(status) => compiled.status = *status,
+                Action::Log(is_logged) => {
+                    (compiled.is_logged, compiled.is_audited) = (*is_logged, *is_logged);
+                }
+                Action::AuditLog(is_audited) => compiled.is_audited = *is_audited,
+                _ => {}
+            }
+        }
+    }
+
+    fn link(
+        &mut self,
+        draft: &Draft,
+        rule: &Rule,
+        is_first: bool,
+        shared: &mut Shared,
+    ) -> Result<Link, String> {
+        let mut pipeline =
+            if is_first { draft.defaults.transformations.clone() } else { Vec::new() };
+        let mut effects = Vec::new();
+        let (mut captures, mut is_multi_match) = (is_first && draft.defaults.captures, false);
+        for action in &rule.actions {
+            match action {
+                Action::Transform(None) => pipeline.clear(),
+                Action::Transform(Some(transformation)) => pipeline.push(*transformation),
+                Action::Capture => captures = true,
+                Action::MultiMatch => is_multi_match = true,
+                _ => effects.extend(self.effect(action, draft)),
+            }
+        }
+        let pipeline = shared.pipeline(pipeline);
+        let (kind, needs) = self.operator(&rule.operator, draft)?;
+        // A negated operator holds for what has nothing of that. Of several transformations any may match.
+        let is_chosen = !rule.operator.is_negated && !is_multi_match;
+        let number = needs.filter(|_| is_chosen).map(|needs| shared.operator(needs)).transpose()?;
+        let group = number.and_then(|_| shared.group(&rule.targets, pipeline));
+        Ok(Link {
+            targets: rule.targets.clone().into(),
+            pipeline,
+            is_multi_match,
+            operator: CompiledOperator { kind, number },
+            is_negated: rule.operator.is_negated,
+            captures,
+            effects: effects.into(),
+            group,
+        })
+    }
+
+    fn effect(&mut self, action: &Action, draft: &Draft) -> Option<Effect> {
+        Some(match action {
+            Action::SetVariable(set) => {
+                let name = self.name(&set.name, draft);
+                let collection = set.collection;
+                match &set.change {
+                    VariableChange::Set(to) => {
+                        Effect::Set(collection, name, self.template(to, draft))
+                    }
+                    VariableChange::Add(by) => {
+                        Effect::Add(collection, name, self.template(by, draft), Sign::More)
+                    }
+                    VariableChange::Subtract(by) => {
+                        Effect::Add(collection, name, self.template(by, draft), Sign::Less)
+                    }
+                    VariableChange::Remove => Effect::Remove(collection, name),
+                }
+            }
+            Action::ExpireVariable { collection, name, seconds } => Effect::Expire(
+                *collection,
+                self.name(name, draft),
+                self.template(seconds, draft),
+            ),
+            Action::InitCollection(collection, key) => {
+                Effect::Open(*collection, self.template(key, draft))
+            }
+            Action::Control(control) => Effect::Control(control.clone()),
+            Action::Sanitise(target) => Effect::Mask(target.clone()),
+            _ => return None,
+        })
+    }
+
+    fn name(&mut self, name: &Template, draft: &Draft) -> VariableName {
+        match name.as_text() {
+            Some(text) => VariableName::Known(self.symbols.intern(text.as_bytes())),
+            None => VariableName::Made(self.template(name, draft)),
+        }
+    }
+
+    /// An operator as it is evaluated, and what texts need for it to match.
+    fn operator(
+        &mut self,
+        operator: &Operator,
+        draft: &Draft,
+    ) -> Result<(Comparison, Option<Needs>), String> {
+        use OperatorKind as Kind;
+        let mut number = |relation, text: &Template| {
+            Comparison::Number(relation, self.template(text, draft))
+        };
+        let kind = match &operator.kind {
+            Kind::Rx(regex) => {
+                let needs = needs_of(regex);
+                return Ok((Comparison::Rx(Box::new(regex.clone())), Some(needs)));
+            }
+            Kind::Pm(words) => return pm(words),
+            Kind::PmFromFile(names) => return pm(&self.words_of(names, draft)?),
+            Kind::RxTemplate(text) => Comparison::RxTemplate(self.template(text, draft)),
+            Kind::Eq(text) => number(Relation::Equal, text),
+            Kind::Ge(text) => number(Relation::AtLeast, text),
+            Kind::Gt(text) => number(Relation::Above, text),
+            Kind::Le(text) => number(Relation::AtMost, text),
+            Kind::Lt(text) => number(Relation::Below, text),
+            Kind::Streq(text) => self.text(TextComparison::Equal, text, draft),
+            Kind::Within(text) => self.text(TextComparison::Within, text, draft),
+            Kind::Contains(text) => self.text(TextComparison::Contains, text, draft),
+            Kind::ContainsWord(text) => self.text(TextComparison::ContainsWord, text, draft),
+            Kind::BeginsWith(text) => self.text(TextComparison::BeginsWith, text, draft),
+            Kind::EndsWith(text) => self.text(TextComparison::EndsWith, text, draft),
+            Kind::ValidateByteRange(allowed) => Comparison::ByteRange(*allowed),
+            Kind::ValidateUrlEncoding => Comparison::UrlEncoding,
+            Kind::ValidateUtf8Encoding => Comparison::Utf8Encoding,
+            Kind::IpMatch(networks) => Comparison::Addresses(networks.clone().into()),
+            Kind::IpMatchFromFile(names) => {
+                let mut networks = Vec::new();
+                for line in self.words_of(names, draft)? {
+                    let text = String::from_utf8_lossy(&line).into_owned();
+                    networks.push(crate::seclang::network(&text)?);
+                }
+                Comparison::Addresses(networks.into())
+            }
+            Kind::DetectSqli => Comparison::Sqli,
+            Kind::DetectXss => Comparison::Xss,
+            Kind::UnconditionalMatch => Comparison::Always,
+            Kind::NoMatch => Comparison::Never,
+        };
+        Ok((kind, None))
+    }
+
+    fn text(&mut self, how: TextComparison, text: &Template, draft: &Draft) -> Comparison {
+        Comparison::Text(how, self.template(text, draft))
+    }
+
+    /// The lines of files that stand beside the rule's, without comments.
+    fn words_of(&mut self, names: &[Box<str>], draft: &Draft) -> Result<Vec<Box<[u8]>>, String> {
+        let mut words = Vec::new();
+        for name in names {
+            let found = self.files.find(&draft.place.file, name);
+            let [path] = found.as_slice() else {
+                return Err(format!("there is no file `{name}` beside `{}`", draft.place.file));
+            };
+            let bytes = self.files.read(path).map_err(|it| format!("`{path}` cannot be read: {it}"))?;
+            if bytes.len() > FILE_BYTES_MAX {
+                return Err(format!("`{path}` is larger than {FILE_BYTES_MAX} bytes"));
+            }
+            for line in bytes.split(|byte| *byte == b'\n') {
+                let line = line.trim_ascii();
+                if !line.is_empty() && !line.starts_with(b"#") {
+                    words.push(line.into());
+                }
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// What rules share, while they are compiled.
+#[derive(Default)]
+struct Shared {
+    pipelines: Vec<Box<[Transformation]>>,
+    needs: Vec<Needs>,
+    groups: Vec<(Box<[Target]>, PipelineId)>,
+}
+
+impl Shared {
+    fn pipeline(&mut self, steps: Vec<Transformation>) -> PipelineId {
+        let known = self.pipelines.iter().position(|known| **known == steps[..]);
+        let index = known.unwrap_or_else(|| {
+            self.pipelines.push(steps.into());
+            self.pipelines.len() - 1
+        });
+        PipelineId(u16::try_from(index).unwrap_or(u16::MAX))
+    }
+
+    fn operator(&mut self, needs: Needs) -> Result<u16, String> {
+        self.needs.push(needs);
+        u16::try_from(self.needs.len() - 1).map_err(|_| "there are too many operators".to_owned())
+    }
+
+    /// The group of links with these targets, if all of them are values of the message at hand.
+    fn group(&mut self, targets: &[Target], pipeline: PipelineId) -> Option<u16> {
+        let is_of_message = |target: &Target| {
+            target.kind != TargetKind::Count && is_of_message(target.variable)
+        };
+        if targets.is_empty() || !targets.iter().all(is_of_message) {
+            return None;
+        }
+        let known =
+            self.groups.iter().position(|(known, of)| **known == *targets && *of == pipeline);
+        let index = known.unwrap_or_else(|| {
+            self.groups.push((targets.into(), pipeline));
+            self.groups.len() - 1
+        });
+        u16::try_from(index).ok()
+    }
+}
+
+/// Whether rules cannot change it.
+pub(super) fn is_of_message(variable: Variable) -> bool {
+    !matches!(
+        variable,
+        Variable::Tx
+            | Variable::MatchedVar
+            | Variable::MatchedVarName
+            | Variable::MatchedVars
+            | Variable::MatchedVarsNames
+            | Variable::HighestSeverity
+    ) && !variable.is_stored()
+}
+
+fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Needs>), String> {
+    let needs = Needs {
+        length_min: words.iter().map(|word| word.len()).min().unwrap_or(0),
+        literals: words.iter().map(|word| word.to_ascii_lowercase().into()).collect(),
+        sets: Vec::new(),
+    };
+    Ok((Comparison::Pm(operators::words(words)?), Some(needs)))
+}
+
+fn needs_of(regex: &Regex) -> Needs {
+    let hir = regex_syntax::ParserBuilder::new()
+        .unicode(false)
+        .utf8(false)
+        .dot_matches_new_line(true)
+        .build()
+        .parse(regex.as_str());
+    // It was compiled with these settings; a pattern of which nothing is known is always tried.
+    hir.map(|hir| literals::needs(&hir)).unwrap_or_default()
+}
+
+fn phase_of(rule: &Rule) -> Phase {
+    let given = rule.actions.iter().find_map(|action| match action {
+        Action::Phase(phase) => Some(*phase),
+        _ => None,
+    });
+    given.unwrap_or(Phase::RequestBody)
+}
+
+fn severity_of(rule: &Rule) -> Option<u8> {
+    rule.actions.iter().find_map(|action| match action {
+        Action::Severity(severity) => Some(*severity as u8),
+        _ => None,
+    })
+}
+
+fn tag(action: &Action) -> Option<Box<str>> {
+    match action {
+        Action::Tag(tag) => Some(tag.clone()),
+        _ => None,
+    }
+}
+
+fn has_tag(rule: &Rule, wanted: &Regex) -> bool {
+    rule.actions.iter().filter_map(tag).any(|tag| wanted.is_match(tag.as_bytes()))
+}
+
+fn has_message(rule: &Rule, wanted: &Regex) -> bool {
+    rule.actions.iter().any(|action| match action {
+        Action::Message(text) => {
+            let text: String = text.0.iter().filter_map(plain).collect();
+            wanted.is_match(text.as_bytes())
+        }
+        _ => false,
+    })
+}
+
+fn plain(piece: &crate::seclang::Piece) -> Option<&str> {
+    match piece {
+        crate::seclang::Piece::Text(text) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,308 @@
+//! What a text has to have in it for a pattern to match: read off the pattern, without losing a match.
+//!
+//! Three things are asked of a text, each cheap: its length, whether it has one of some literals in it (in whatever case), and whether it has a
+//! byte of some sets. A pattern of which nothing can be said matches anything.
+
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+/// Most literals of which a pattern needs one.
+const LITERALS_MAX: usize = 400;
+/// A literal shorter than that is in too many texts to be worth looking for.
+const LITERAL_BYTES_MIN: usize = 2;
+/// Longest one that is looked for; the rest of it is left to the pattern.
+const LITERAL_BYTES_MAX: usize = 32;
+/// Most sets of bytes.
+const SETS_MAX: usize = 4;
+/// A set with more bytes than this is in too many texts.
+const SET_BYTES_MAX: u32 = 120;
+/// Deepest nesting that is looked at.
+const DEPTH_MAX: usize = 200;
+
+/// A set of bytes.
+pub type ByteSet = [u64; 4];
+
+/// What a text has to have for a pattern to match.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// So many bytes.
+    pub length_min: usize,
+    /// One of these, in lower case; empty: none.
+    pub literals: Vec<Box<[u8]>>,
+    /// A byte of each of these.
+    pub sets: Vec<ByteSet>,
+}
+
+/// What the texts have that this pattern matches.
+pub fn needs(pattern: &Hir) -> Needs {
+    let mut needs = of(pattern, 0).needs;
+    needs.sets.retain(|set| size(set) <= SET_BYTES_MAX);
+    needs.sets.sort_by_key(size);
+    needs.sets.dedup();
+    needs.sets.truncate(SETS_MAX);
+    needs
+}
+
+fn size(set: &ByteSet) -> u32 {
+    set.iter().map(|word| word.count_ones()).sum()
+}
+
+/// What is known of a part of a pattern.
+struct Known {
+    needs: Needs,
+    /// All texts that it matches, in lower case, if they are few.
+    exact: Option<Vec<Vec<u8>>>,
+}
+
+impl Known {
+    fn nothing() -> Self {
+        Self { needs: Needs::default(), exact: None }
+    }
+
+    fn exactly(texts: Vec<Vec<u8>>) -> Self {
+        let mut known = Self { needs: Needs::default(), exact: Some(texts) };
+        known.settle();
+        known
+    }
+
+    /// Takes what all texts have in common into the needs.
+    fn settle(&mut self) {
+        let Some(texts) = &self.exact else { return };
+        self.needs.length_min = texts.iter().map(Vec::len).min().unwrap_or(0);
+        if texts.iter().all(|text| text.len() >= LITERAL_BYTES_MIN) {
+            self.needs.literals = texts.iter().map(|text| clipped(text)).collect();
+        }
+        if !texts.is_empty() && texts.iter().all(|text| !text.is_empty()) {
+            // Of each text its rarest byte.
+            let mut set = [0u64; 4];
+            for text in texts {
+                let rarest = text.iter().copied().min_by_key(|byte| commonness(*byte));
+                rarest.into_iter().for_each(|byte| add_both_cases(&mut set, byte));
+            }
+            self.needs.sets = vec![set];
+        }
+    }
+}
+
+fn clipped(text: &[u8]) -> Box<[u8]> {
+    text[..text.len().min(LITERAL_BYTES_MAX)].into()
+}
+
+/// How often a byte is in ordinary texts, roughly.
+fn commonness(byte: u8) -> u8 {
+    match byte {
+        b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 9,
+        b'a'..=b'z' => 8,
+        b' ' | b'0'..=b'9' => 7,
+        b'.' | b'-' | b'/' | b'_' | b'=' | b'&' | b',' | b':' => 5,
+        _ => 1,
+    }
+}
+
+fn add(set: &mut ByteSet, byte: u8) {
+    set[usize::from(byte >> 6)] |= 1 << (byte & 63);
+}
+
+fn add_both_cases(set: &mut ByteSet, byte: u8) {
+    add(set, byte.to_ascii_lowercase());
+    add(set, byte.to_ascii_uppercase());
+}
+
+fn of(pattern: &Hir, depth: usize) -> Known {
+    if depth > DEPTH_MAX {
+        return Known::nothing();
+    }
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) => Known::exactly(vec![Vec::new()]),
+        HirKind::Literal(literal) => Known::exactly(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(class) => of_class(class),
+        HirKind::Capture(capture) => of(&capture.sub, depth + 1),
+        HirKind::Repetition(repetition) => {
+            if repetition.min == 0 {
+                return Known::nothing();
+            }
+            let part = of(&repetition.sub, depth + 1);
+            if repetition.min == 1 && repetition.max == Some(1) {
+                return part;
+            }
+            let mut needs = part.needs;
+            needs.length_min = needs.length_min.saturating_mul(repetition.min as usize);
+            Known { needs, exact: None }
+        }
+        HirKind::Concat(parts) => of_concat(parts, depth),
+        HirKind::Alternation(parts) => of_alternation(parts, depth),
+    }
+}
+
+fn of_class(class: &Class) -> Known {
+    let mut set = [0u64; 4];
+    match class {
+        Class::Bytes(class) => {
+            for range in class.ranges() {
+                (range.start()..=range.end()).for_each(|byte| add(&mut set, byte));
+            }
+        }
+        Class::Unicode(class) => {
+            let is_ascii = class.ranges().iter().all(|range| range.end().is_ascii());
+            if !is_ascii {
+                return Known::nothing();
+            }
+            for range in class.ranges() {
+                (range.start() as u8..=range.end() as u8).for_each(|byte| add(&mut set, byte));
+            }
+        }
+    }
+    // Few bytes, of which two cases are one: texts of one byte.
+    let mut folded: Vec<u8> =
+        (0..=255u8).filter(|byte| set[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1).collect();
+    folded.iter_mut().for_each(|byte| byte.make_ascii_lowercase());
+    folded.sort_unstable();
+    folded.dedup();
+    let exact = (folded.len() <= 3).then(|| folded.iter().map(|byte| vec![*byte]).collect());
+    Known { needs: Needs { length_min: 1, literals: Vec::new(), sets: vec![set] }, exact }
+}
+
+/// The better of two lists of literals, of which one each is needed: what is longer is rarer, and fewer are rarer.
+fn better(one: Vec<Box<[u8]>>, other: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
+    let rank = |list: &Vec<Box<[u8]>>| {
+        let shortest = list.iter().map(|text| text.len()).min().unwrap_or(0);
+        (shortest.min(6), std::cmp::Reverse(list.len()))
+    };
+    match (one.is_empty(), other.is_empty()) {
+        (true, _) => other,
+        (_, true) => one,
+        _ if rank(&one) >= rank(&other) => one,
+        _ => other,
+    }
+}
+
+fn of_concat(parts: &[Hir], depth: usize) -> Known {
+    let mut needs = Needs::default();
+    // Texts that end at this part, while they are few.
+    let mut run: Option<Vec<Vec<u8>>> = Some(vec![Vec::new()]);
+    let mut is_exact = true;
+    let flush = |run: &mut Option<Vec<Vec<u8>>>, needs: &mut Needs| {
+        if let Some(texts) = run.take() {
+            let known = Known::exactly(texts).needs;
+            needs.literals = better(std::mem::take(&mut needs.literals), known.literals);
+            needs.sets.extend(known.sets);
+        }
+    };
+    for part in parts {
+        let known = of(part, depth + 1);
+        needs.length_min = needs.length_min.saturating_add(known.needs.length_min);
+        needs.literals = better(std::mem::take(&mut needs.literals), known.needs.literals);
+        needs.sets.extend(known.needs.sets);
+        let Some(texts) = known.exact else {
+            is_exact = false;
+            flush(&mut run, &mut needs);
+            continue;
+        };
+        let before = run.take().unwrap_or_else(|| vec![Vec::new()]);
+        let is_small = before.len() * texts.len() <= LITERALS_MAX / 4
+            && before.iter().map(Vec::len).max().unwrap_or(0) < LITERAL_BYTES_MAX * 4;
+        if is_small {
+            run = Some(product(&before, &texts));
+        } else {
+            is_exact = false;
+            run = Some(before);
+            flush(&mut run, &mut needs);
+            run = Some(texts);
+        }
+    }
+    if is_exact && let Some(texts) = run {
+        return Known::exactly(texts);
+    }
+    flush(&mut run, &mut needs);
+    Known { needs, exact: None }
+}
+
+fn product(before: &[Vec<u8>], behind: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let joined = before.iter().flat_map(|one| behind.iter().map(move |two| [&one[..], two].concat()));
+    joined.collect()
+}
+
+fn of_alternation(parts: &[Hir], depth: usize) -> Known {
+    let known: Vec<Known> = parts.iter().map(|part| of(part, depth + 1)).collect();
+    let count: usize = known.iter().map(|it| it.exact.as_ref().map_or(usize::MAX / 1_024, Vec::len)).sum();
+    if count <= LITERALS_MAX && known.iter().all(|it| it.exact.is_some()) {
+        let texts = known.into_iter().filter_map(|it| it.exact).flatten();
+        return Known::exactly(texts.collect());
+    }
+    let mut needs = Needs {
+        length_min: known.iter().map(|it| it.needs.length_min).min().unwrap_or(0),
+        ..Needs::default()
+    };
+    // Each branch has to say something, or all say nothing.
+    let literals: usize = known.iter().map(|it| it.needs.literals.len()).sum();
+    if literals <= LITERALS_MAX && known.iter().all(|it| !it.needs.literals.is_empty()) {
+        needs.literals = known.iter().flat_map(|it| it.needs.literals.clone()).collect();
+        needs.literals.sort();
+        needs.literals.dedup();
+    }
+    if known.iter().all(|it| !it.needs.sets.is_empty()) {
+        // One byte of the smallest set of the branch that matches.
+        let mut union = [0u64; 4];
+        for it in &known {
+            if let Some(set) = it.needs.sets.iter().min_by_key(|set| size(set)) {
+                union.iter_mut().zip(set).for_each(|(word, more)| *word |= more);
+            }
+        }
+        needs.sets = vec![union];
+    }
+    Known { needs, exact: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_text(pattern: &str) -> Needs {
+        let hir = regex_syntax::ParserBuilder::new()
+            .unicode(false)
+            .utf8(false)
+            .dot_matches_new_line(true)
+            .build()
+            .parse(pattern)
+            .expect("a pattern");
+        needs(&hir)
+    }
+
+    fn literals(pattern: &str) -> Vec<String> {
+        let mut found: Vec<String> = of_text(pattern)
+            .literals
+            .iter()
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn literals_of_patterns() {
+        for (pattern, expected) in [
+            ("select", &["select"][..]),
+            ("(?i)SeLect", &["select"]),
+            ("(?i)union\\s+select", &["select"]),
+            ("a(?:bc|de)f", &["abcf", "adef"]),
+            ("foo|bar.*|b[ae]z", &["bar", "baz", "bez", "foo"]),
+            ("foo|.*", &[]),
+            ("(?:foo)?bar", &["bar"]),
+            ("(?:foo)+x?", &["foo"]),
+            ("^/etc/passwd$", &["/etc/passwd"]),
+            ("[a-z]+", &[]),
+            ("\\bx\\b", &[]),
+        ] {
+            assert_eq!(literals(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn lengths_and_sets() {
+        assert_eq!(of_text("ab{3}c?").length_min, 4);
+        assert_eq!(of_text("a|bcd").length_min, 1);
+        let quotes = of_text("['\"`][^x]*").sets;
+        assert_eq!(quotes.len(), 1);
+        assert_eq!(size(&quotes[0]), 3);
+        assert!(of_text("[^a]").sets.is_empty());
+    }
+}

@@ -1,0 +1,28 @@
+//! Rules, compiled once and shared by all who use them.
+//!
+//! [`RuleSet::compile`] turns files into rules: defaults are resolved, names interned, patterns indexed. What a virtual server adds (values of
+//! `TX`, so its paranoia level) makes a [`View`]: which rules it evaluates, with everything decided that no request decides.
+
+mod compile;
+mod facts;
+mod index;
+mod literals;
+mod operators;
+mod rule;
+mod sources;
+mod statics;
+mod symbols;
+mod view;
+
+pub use rule::{CompiledRule, Link, RuleSet};
+pub use sources::Files;
+pub use view::{Settings, View};
+
+pub(crate) use facts::{Facts, OperatorIndex};
+pub(crate) use index::Bits;
+pub(crate) use operators::{Comparison, is_within};
+pub(crate) use rule::{CompiledPiece, CompiledTemplate, Effect, Sign, Skip, VariableName};
+pub(crate) use symbols::{Symbol, Symbols};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! What compiled rules are.
+
+use std::collections::HashMap;
+
+use super::facts::OperatorIndex;
+use super::operators::CompiledOperator;
+use super::symbols::{Symbol, Symbols};
+use crate::seclang::{
+    Control, Disruption, Phase, Piece, Place, RuleProperty, Severity, Target, Template, Variable,
+};
+use crate::transformation::Transformation;
+
+/// A text with variables in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompiledTemplate(pub Vec<CompiledPiece>);
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CompiledPiece {
+    /// As it stands.
+    Text(Box<[u8]>),
+    /// A variable that rules write.
+    Written(Variable, Symbol),
+    /// The first value of another variable.
+    Variable(Variable, Option<Box<[u8]>>),
+    /// The message of the rule itself.
+    OwnMessage,
+    /// What is logged of the rule itself.
+    OwnLogData,
+}
+
+impl CompiledTemplate {
+    /// The text, if no variable is in it.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self.0.as_slice() {
+            [] => Some(b""),
+            [CompiledPiece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The number of a list of transformations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PipelineId(pub u16);
+
+/// What a link does when it holds for a value.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    /// A variable gets a value.
+    Set(Variable, VariableName, CompiledTemplate),
+    /// A variable gets so much more, or less.
+    Add(Variable, VariableName, CompiledTemplate, Sign),
+    /// A variable is removed.
+    Remove(Variable, VariableName),
+    /// A stored variable is forgotten after so many seconds.
+    Expire(Variable, VariableName, CompiledTemplate),
+    /// A stored collection is opened under this key.
+    Open(Variable, CompiledTemplate),
+    /// A change for this request.
+    Control(Control),
+    /// Values of this target are masked in logs.
+    Mask(Target),
+}
+
+/// Which way a number changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// It grows.
+    More,
+    /// It shrinks.
+    Less,
+}
+
+/// The name of a variable that rules write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VariableName {
+    /// Known beforehand.
+    Known(Symbol),
+    /// Made when it is written.
+    Made(CompiledTemplate),
+}
+
+/// One condition of a rule.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// What it looks at, and leaves out. Nothing: it always holds.
+    pub targets: Box<[Target]>,
+    /// Through which transformations.
+    pub(crate) pipeline: PipelineId,
+    /// Behind each of them.
+    pub(crate) is_multi_match: bool,
+    pub(crate) operator: CompiledOperator,
+    pub(crate) is_negated: bool,
+    pub(crate) captures: bool,
+    pub(crate) effects: Box<[Effect]>,
+    /// Links with these same targets and transformations.
+    pub(crate) group: Option<u16>,
+}
+
+/// Where evaluation goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Skip {
+    /// So many rules of the phase are passed over.
+    Rules(u32),
+    /// Behind this place in the order of all rules.
+    Behind(u32),
+}
+
+/// A rule with its chain.
+#[derive(Debug, Clone)]
+pub struct CompiledRule {
+    /// Its number.
+    pub id: u64,
+    /// Where it stands.
+    pub place: Place,
+    /// When it is evaluated.
+    pub phase: Phase,
+    /// Its message.
+    pub(crate) message: Option<CompiledTemplate>,
+    /// What is logged of what it found.
+    pub(crate) log_data: Option<CompiledTemplate>,
+    /// Its tags.
+    pub tags: Box<[Box<str>]>,
+    /// Its severity.
+    pub severity: Option<Severity>,
+    /// Its version.
+    pub version: Option<Box<str>>,
+    /// The conditions, all of which have to hold.
+    pub links: Box<[Link]>,
+    /// What becomes of the request; never [`Disruption::Block`].
+    pub(crate) disruption: Disruption,
+    pub(crate) redirect: Option<CompiledTemplate>,
+    /// With which status, if it is denied.
+    pub status: u16,
+    /// Whether it is logged.
+    pub is_logged: bool,
+    /// Whether it is in the audit log.
+    pub is_audited: bool,
+    pub(crate) skip: Option<Skip>,
+}
+
+impl CompiledRule {
+    /// Its message as it stands in the file, with variables by their names.
+    pub fn message_text(&self) -> Option<String> {
+        self.message.as_ref().map(|template| {
+            let mut text = String::new();
+            for piece in &template.0 {
+                match piece {
+                    CompiledPiece::Text(bytes) => text.push_str(&String::from_utf8_lossy(bytes)),
+                    _ => text.push('…'),
+                }
+            }
+            text
+        })
+    }
+}
+
+/// Limits that rule files set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSettings {
+    /// What separates arguments.
+    pub argument_separator: u8,
+    /// How long stored variables are kept, in seconds.
+    pub collection_timeout_s: u64,
+    /// Most arguments.
+    pub arguments_max: Option<usize>,
+    /// Deepest JSON.
+    pub json_depth_max: Option<usize>,
+}
+
+impl Default for FileSettings {
+    fn default() -> Self {
+        Self {
+            argument_separator: b'&',
+            collection_timeout_s: 3_600,
+            arguments_max: None,
+            json_depth_max: None,
+        }
+    }
+}
+
+/// Rules in their order, and what they share.
+#[derive(Debug)]
+pub struct RuleSet {
+    /// The rules.
+    pub rules: Vec<CompiledRule>,
+    /// What rule files set.
+    pub settings: FileSettings,
+    /// Which rules these are, as they say themselves.
+    pub signatures: Vec<Box<str>>,
+    pub(crate) pipelines: Vec<Box<[Transformation]>>,
+    pub(crate) symbols: Symbols,
+    pub(crate) operators: OperatorIndex,
+    /// Targets and transformations of each group of links.
+    pub(crate) groups: Vec<(Box<[Target]>, PipelineId)>,
+    pub(crate) by_id: HashMap<u64, usize>,
+}
+
+impl RuleSet {
+    /// The rule of a number.
+    pub fn rule(&self, id: u64) -> Option<&CompiledRule> {
+        self.by_id.get(&id).and_then(|index| self.rules.get(*index))
+    }
+}
+
+/// Compiles a text with variables, of a rule with this number and severity.
+pub(super) fn template(
+    template: &Template,
+    symbols: &mut Symbols,
+    id: u64,
+    severity: Option<u8>,
+) -> CompiledTemplate {
+    let text = |text: String| CompiledPiece::Text(text.into_bytes().into());
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => CompiledPiece::Text(text.as_bytes().into()),
+        Piece::Variable(variable, Some(name))
+            if *variable == Variable::Tx || variable.is_stored() =>
+        {
+            CompiledPiece::Written(*variable, symbols.intern(name.as_bytes()))
+        }
+        Piece::Variable(variable, name) => {
+            CompiledPiece::Variable(*variable, name.as_ref().map(|name| name.as_bytes().into()))
+        }
+        Piece::Rule(RuleProperty::Id) => text(id.to_string()),
+        Piece::Rule(RuleProperty::Severity) => {
+            text(severity.map_or_else(String::new, |number| number.to_string()))
+        }
+        Piece::Rule(RuleProperty::Message) => CompiledPiece::OwnMessage,
+        Piece::Rule(RuleProperty::LogData) => CompiledPiece::OwnLogData,
+    };
+    CompiledTemplate(template.0.iter().map(piece).collect())
+}

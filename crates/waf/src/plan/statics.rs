@@ -1,0 +1,400 @@
+//! What no request decides.
+//!
+//! Rule sets ask at many places for what their settings say once: the paranoia level, whether a default has to be set. Such rules are evaluated when
+//! a view is made, and with them go the rules that they pass over. A rule may be decided here if all that it asks for is known: variables of `TX`
+//! that only such rules write. Which those are is found by going through all rules until nothing changes: each time with fewer variables known.
+//!
+//! Nothing may come out otherwise than if every rule were evaluated for every request. So a variable is not known
+//! - if a rule writes it that a request decides, or that lies where such a rule may skip to,
+//! - if a rule that stays reads it before the last of its known values is set,
+//! - if the rule that writes it can be removed by a rule that stays.
+
+use std::collections::HashMap;
+
+use super::index::Bits;
+use super::operators::Comparison;
+use super::rule::{
+    CompiledPiece, CompiledRule, CompiledTemplate, Effect, Link, RuleSet, Sign, Skip, VariableName,
+};
+use super::symbols::Symbol;
+use crate::seclang::{Control, Disruption, Phase, Selector, TargetKind, Variable};
+use crate::value::{Value, number_of};
+
+/// What is known before any request.
+pub(super) struct Statics {
+    /// Rules that are evaluated for each request, by phase.
+    pub phases: [Box<[u32]>; 5],
+    /// Values at the beginning of each request.
+    pub initial: Vec<(Symbol, Value)>,
+}
+
+/// Decides what can be decided, with these values of a virtual server, which hold against `SecAction`.
+pub(super) fn decide(rules: &RuleSet, given: &[(Symbol, Value)]) -> Statics {
+    let mut changing = Bits::none(rules.symbols.len());
+    // Groups of patterns.
+    for digit in b'0'..=b'9' {
+        if let Some(symbol) = rules.symbols.get(&[digit]) {
+            changing.set(symbol.0 as usize);
+        }
+    }
+    loop {
+        let mut walk = Walk::new(rules, given, &changing);
+        let phases = walk.all();
+        let grown = walk.grown;
+        if grown.count() == changing.count() {
+            let initial = walk.known.into_iter().collect();
+            return Statics { phases, initial };
+        }
+        changing = grown;
+    }
+}
+
+/// One way through all rules.
+struct Walk<'a> {
+    rules: &'a RuleSet,
+    given: HashMap<Symbol, Value>,
+    /// Symbols whose values requests decide, as far as it is known.
+    changing: &'a Bits,
+    grown: Bits,
+    known: HashMap<Symbol, Value>,
+    /// Symbols that rules have read that stay.
+    read: Bits,
+    /// Removals by rules that stay.
+    removals: Vec<Control>,
+    /// Rules before this place are passed over for some requests.
+    conditional_before: u32,
+}
+
+impl<'a> Walk<'a> {
+    fn new(rules: &'a RuleSet, given: &[(Symbol, Value)], changing: &'a Bits) -> Self {
+        let given: HashMap<Symbol, Value> = given.iter().cloned().collect();
+        Self {
+            rules,
+            known: given.clone(),
+            given,
+            changing,
+            grown: changing.clone(),
+            read: Bits::none(rules.symbols.len()),
+            removals: Vec::new(),
+            conditional_before: 0,
+        }
+    }
+
+    fn all(&mut self) -> [Box<[u32]>; 5] {
+        Phase::ALL.map(|phase| self.phase(phase))
+    }
+
+    fn phase(&mut self, phase: Phase) -> Box<[u32]> {
+        let mut stays = Vec::new();
+        // Skips do not reach beyond their phase.
+        (self.conditional_before, self.removals) = (0, std::mem::take(&mut self.removals));
+        let (mut skipped_before, mut skipped_rules) = (0, 0);
+        for (place, rule) in (0u32..).zip(&self.rules.rules) {
+            if rule.phase != phase || place < skipped_before {
+                continue;
+            }
+            if skipped_rules > 0 {
+                skipped_rules -= 1;
+                continue;
+            }
+            match self.decided(place, rule) {
+                Some(false) => {}
+                Some(true) => {
+                    self.apply(rule);
+                    match rule.skip {
+                        None => {}
+                        Some(Skip::Rules(count)) => skipped_rules = count,
+                        Some(Skip::Behind(to)) => skipped_before = to,
+                    }
+                }
+                None => {
+                    self.keep(place, rule);
+                    stays.push(place);
+                }
+            }
+        }
+        stays.into()
+    }
+
+    /// Whether a rule holds, if no request decides it and it need not be told.
+    fn decided(&mut self, place: u32, rule: &CompiledRule) -> Option<bool> {
+        let mut holds = true;
+        for link in &rule.links {
+            if !self.is_known(link) {
+                return None;
+            }
+            // Effects of the first links come even if the last one does not hold.
+            if !holds {
+                break;
+            }
+            holds = self.holds(link);
+            if !holds && rule.links.iter().any(|link| !link.effects.is_empty()) && rule.links.len() > 1 {
+                return None;
+            }
+        }
+        if !holds {
+            return Some(false);
+        }
+        let is_silent = !rule.is_logged && !rule.is_audited;
+        let passes = matches!(rule.disruption, Disruption::Pass);
+        let is_sure = place >= self.conditional_before && !self.may_be_removed(place, rule);
+        let has_known_effects = rule.links.iter().all(|link| self.has_known_effects(link));
+        (is_silent && passes && is_sure && has_known_effects).then_some(true)
+    }
+
+    fn is_known(&self, link: &Link) -> bool {
+        let targets = link.targets.iter().all(|target| {
+            target.variable == Variable::Tx
+                && target.kind != TargetKind::Excluded
+                && match &target.selector {
+                    Selector::Name(name) => match self.rules.symbols.get(name.as_bytes()) {
+                        Some(symbol) => !self.changing.has(symbol.0 as usize),
+                        // No rule writes it by this name, but one may make it.
+                        None => false,
+                    },
+                    _ => false,
+                }
+        });
+        let argument = match &link.operator.kind {
+            Comparison::Number(_, template) | Comparison::Text(_, template) => {
+                self.is_template_known(template)
+            }
+            Comparison::Always | Comparison::Never => true,
+            _ => false,
+        };
+        targets && argument && !link.captures && !link.is_multi_match
+    }
+
+    fn is_template_known(&self, template: &CompiledTemplate) -> bool {
+        template.0.iter().all(|piece| match piece {
+            CompiledPiece::Text(_) => true,
+            CompiledPiece::Written(Variable::Tx, symbol) => !self.changing.has(symbol.0 as usize),
+            _ => false,
+        })
+    }
+
+    fn has_known_effects(&self, link: &Link) -> bool {
+        link.effects.iter().all(|effect| match effect {
+            Effect::Set(Variable::Tx, VariableName::Known(symbol), value)
+            | Effect::Add(Variable::Tx, VariableName::Known(symbol), value, _) => {
+                self.may_write(*symbol) && self.is_template_known(value)
+            }
+            Effect::Remove(Variable::Tx, VariableName::Known(symbol)) => self.may_write(*symbol),
+            _ => false,
+        })
+    }
+
+    /// Whether a value that is set here is the one that all who stay have read and will read.
+    fn may_write(&self, symbol: Symbol) -> bool {
+        !self.changing.has(symbol.0 as usize) && !self.read.has(symbol.0 as usize)
+    }
+
+    /// Whether a rule that stays may remove it, and something would come out otherwise then.
+    fn may_be_removed(&self, place: u32, rule: &CompiledRule) -> bool {
+        self.removals.iter().any(|removal| {
+            if !removes(removal, rule) {
+                return false;
+            }
+            // Without effects it does not matter if what it passes over is removed as well.
+            let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
+            let passed_over = match rule.skip {
+                None => 0..0,
+                Some(Skip::Behind(to)) => place as usize + 1..to as usize,
+                Some(Skip::Rules(_)) => return true,
+            };
+            let rules = self.rules.rules.get(passed_over).unwrap_or_default();
+            has_effects || !rules.iter().all(|rule| removes(removal, rule))
+        })
+    }
+
+    fn holds(&self, link: &Link) -> bool {
+        if link.targets.is_empty() {
+            return true;
+        }
+        link.targets.iter().any(|target| {
+            let Selector::Name(name) = &target.selector else { return false };
+            let symbol = self.rules.symbols.get(name.as_bytes());
+            let value = symbol.and_then(|symbol| self.known.get(&symbol));
+            let text = match target.kind {
+                TargetKind::Count => usize::from(value.is_some()).to_string().into_bytes(),
+                _ => match value {
+                    Some(value) => value.bytes().into_owned(),
+                    None => return false,
+                },
+            };
+            self.compares(link, text) != link.is_negated
+        })
+    }
+
+    fn compares(&self, link: &Link, mut text: Vec<u8>) -> bool {
+        let steps = &self.rules.pipelines[usize::from(link.pipeline.0)];
+        for step in steps {
+            let mut output = Vec::new();
+            if step.apply(&text, &mut output) {
+                text = output;
+            }
+        }
+        match &link.operator.kind {
+            Comparison::Number(relation, template) => {
+                relation.holds(number_of(&text), number_of(&self.expanded(template)))
+            }
+            Comparison::Text(how, template) => how.holds(&text, &self.expanded(template)),
+            Comparison::Always => true,
+            _ => false,
+        }
+    }
+
+    fn expanded(&self, template: &CompiledTemplate) -> Vec<u8> {
+        let mut text = Vec::new();
+        for piece in &template.0 {
+            match piece {
+                CompiledPiece::Text(bytes) => text.extend_from_slice(bytes),
+                CompiledPiece::Written(_, symbol) => {
+                    let value = self.known.get(symbol).map(|value| value.bytes().into_owned());
+                    text.extend(value.unwrap_or_default());
+                }
+                _ => {}
+            }
+        }
+        text
+    }
+
+    /// Does what a rule does that holds.
+    fn apply(&mut self, rule: &CompiledRule) {
+        for link in &rule.links {
+            for effect in &link.effects {
+                match effect {
+                    Effect::Set(_, VariableName::Known(symbol), value) => {
+                        let is_fixed = link.targets.is_empty() && self.given.contains_key(symbol);
+                        if !is_fixed {
+                            let value = Value::from_bytes(&self.expanded(value));
+                            self.known.insert(*symbol, value);
+                        }
+                    }
+                    Effect::Add(_, VariableName::Known(symbol), by, sign) => {
+                        let by = number_of(&self.expanded(by));
+                        let before = self.known.get(symbol).map_or(0, Value::number);
+                        let value = match sign {
+                            Sign::More => before.saturating_add(by),
+                            Sign::Less => before.saturating_sub(by),
+                        };
+                        self.known.insert(*symbol, Value::Number(value));
+                    }
+                    Effect::Remove(_, VariableName::Known(symbol)) => {
+                        self.known.remove(symbol);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Takes note of what a rule reads and may change that stays.
+    fn keep(&mut self, place: u32, rule: &CompiledRule) {
+        for template in rule.message.iter().chain(&rule.log_data).chain(&rule.redirect) {
+            self.reads_template(template);
+        }
+        for link in &rule.links {
+            self.reads(link);
+            if link.captures {
+                // Their names are digits, which are never known.
+            }
+            for effect in &link.effects {
+                self.changes(effect);
+            }
+        }
+        match rule.skip {
+            None => {}
+            Some(Skip::Behind(to)) => self.conditional_before = self.conditional_before.max(to),
+            // How many rules stay is not known yet.
+            Some(Skip::Rules(_)) => self.conditional_before = u32::MAX,
+        }
+        if matches!(rule.disruption, Disruption::Allow(_)) {
+            // It ends the phase for some requests; what comes behind in it is conditional.
+            self.conditional_before = u32::MAX;
+        }
+        let _ = place;
+    }
+
+    fn reads(&mut self, link: &Link) {
+        for target in link.targets.iter().filter(|target| target.variable == Variable::Tx) {
+            for index in 0..self.rules.symbols.len() {
+                let symbol = Symbol(index as u32);
+                if target.selector.takes(self.rules.symbols.name(symbol)) {
+                    self.read.set(index);
+                }
+            }
+        }
+        match &link.operator.kind {
+            Comparison::Number(_, template)
+            | Comparison::Text(_, template)
+            | Comparison::RxTemplate(template) => self.reads_template(template),
+            _ => {}
+        }
+    }
+
+    fn reads_template(&mut self, template: &CompiledTemplate) {
+        for piece in &template.0 {
+            if let CompiledPiece::Written(Variable::Tx, symbol) = piece {
+                self.read.set(symbol.0 as usize);
+            }
+        }
+    }
+
+    fn changes(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Set(collection, name, value) | Effect::Add(collection, name, value, _) => {
+                self.reads_template(value);
+                self.changes_name(*collection, name);
+            }
+            Effect::Remove(collection, name) => self.changes_name(*collection, name),
+            Effect::Expire(_, _, value) | Effect::Open(_, value) => self.reads_template(value),
+            Effect::Control(control) => match control {
+                Control::RemoveById(_) | Control::RemoveByTag(_) | Control::RemoveByMessage(_) => {
+                    self.removals.push(control.clone());
+                }
+                Control::RemoveTargetById(ids, _) => self.removals.push(Control::RemoveById(*ids)),
+                Control::RemoveTargetByTag(tag, target) if target.variable == Variable::Tx => {
+                    self.removals.push(Control::RemoveByTag(tag.clone()));
+                }
+                Control::RemoveTargetByMessage(text, _) => {
+                    self.removals.push(Control::RemoveByMessage(text.clone()));
+                }
+                _ => {}
+            },
+            Effect::Mask(_) => {}
+        }
+    }
+
+    fn changes_name(&mut self, collection: Variable, name: &VariableName) {
+        if collection != Variable::Tx {
+            return;
+        }
+        match name {
+            VariableName::Known(symbol) => self.grown.set(symbol.0 as usize),
+            VariableName::Made(template) => {
+                self.reads_template(template);
+                // Any name that begins as this one does.
+                let prefix: &[u8] = match template.0.first() {
+                    Some(CompiledPiece::Text(text)) => text,
+                    _ => b"",
+                };
+                let prefix = prefix.to_ascii_lowercase();
+                for index in 0..self.rules.symbols.len() {
+                    if self.rules.symbols.name(Symbol(index as u32)).starts_with(&prefix) {
+                        self.grown.set(index);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn removes(removal: &Control, rule: &CompiledRule) -> bool {
+    match removal {
+        Control::RemoveById(ids) => ids.has(rule.id),
+        Control::RemoveByTag(tag) => rule.tags.contains(tag),
+        Control::RemoveByMessage(text) => rule.message_text().as_deref() == Some(text),
+        _ => false,
+    }
+}

@@ -1,0 +1,43 @@
+//! Names of variables that rules write, as numbers.
+
+use std::collections::HashMap;
+
+/// The number of a name, in the collection that it is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Symbol(pub u32);
+
+/// Names that rules use, in lower case.
+#[derive(Debug, Default)]
+pub struct Symbols {
+    by_name: HashMap<Box<[u8]>, Symbol>,
+    names: Vec<Box<[u8]>>,
+}
+
+impl Symbols {
+    /// The number of a name; a new one has a new number.
+    pub fn intern(&mut self, name: &[u8]) -> Symbol {
+        let name = name.to_ascii_lowercase();
+        if let Some(symbol) = self.by_name.get(name.as_slice()) {
+            return *symbol;
+        }
+        let symbol = Symbol(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        self.names.push(name.clone().into());
+        self.by_name.insert(name.into(), symbol);
+        symbol
+    }
+
+    /// The number of a name that rules use.
+    pub fn get(&self, name: &[u8]) -> Option<Symbol> {
+        self.by_name.get(name.to_ascii_lowercase().as_slice()).copied()
+    }
+
+    /// The name of a number.
+    pub fn name(&self, symbol: Symbol) -> &[u8] {
+        self.names.get(symbol.0 as usize).map_or(&[], |name| name)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+}

@@ -1,0 +1,75 @@
+//! What one user of the rules evaluates.
+
+use std::sync::Arc;
+
+use super::index::Bits;
+use super::rule::RuleSet;
+use super::statics;
+use super::symbols::Symbol;
+use crate::seclang::Phase;
+use crate::value::Value;
+
+/// What a virtual server sets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// Variables of `TX`, without regard to case. They hold against what `SecAction` sets.
+    pub variables: Vec<(String, String)>,
+}
+
+/// The rules with one virtual server's settings.
+#[derive(Debug)]
+pub struct View {
+    pub(crate) rules: Arc<RuleSet>,
+    /// Rules of each phase, in their order.
+    pub(crate) phases: [Box<[u32]>; 5],
+    /// Variables of `TX` at the beginning of each request.
+    pub(crate) initial: Box<[(Symbol, Value)]>,
+    /// Those that `SecAction` does not change.
+    pub(crate) fixed: Bits,
+}
+
+impl View {
+    /// Rules with these settings, with everything decided that no request decides.
+    pub fn new(rules: Arc<RuleSet>, settings: &Settings) -> Self {
+        let given = given(&rules, settings);
+        let statics = statics::decide(&rules, &given);
+        let fixed = fixed(&rules, &given);
+        Self { rules, phases: statics.phases, initial: statics.initial.into(), fixed }
+    }
+
+    /// The same, with every rule evaluated for every request: what the one above is compared with.
+    pub fn plain(rules: Arc<RuleSet>, settings: &Settings) -> Self {
+        let of_phase = |phase: Phase| -> Box<[u32]> {
+            let all = (0u32..).zip(&rules.rules);
+            all.filter(|(_, rule)| rule.phase == phase).map(|(place, _)| place).collect()
+        };
+        let phases = Phase::ALL.map(of_phase);
+        let given = given(&rules, settings);
+        let fixed = fixed(&rules, &given);
+        Self { rules, phases, initial: given.into(), fixed }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
+    /// How many rules are evaluated in all phases, at most.
+    pub fn rules_count(&self) -> usize {
+        self.phases.iter().map(|rules| rules.len()).sum()
+    }
+}
+
+/// Names that no rule has in it have no effect.
+fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
+    let known = settings.variables.iter().filter_map(|(name, value)| {
+        Some((rules.symbols.get(name.as_bytes())?, Value::from_bytes(value.as_bytes())))
+    });
+    known.collect()
+}
+
+fn fixed(rules: &RuleSet, given: &[(Symbol, Value)]) -> Bits {
+    let mut fixed = Bits::none(rules.symbols.len());
+    given.iter().for_each(|(symbol, _)| fixed.set(symbol.0 as usize));
+    fixed
+}

@@ -1,0 +1,262 @@
+//! How rules compare.
+
+use std::net::IpAddr;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::template::Template;
+use super::{Wrong, wrong, wrong_help};
+
+/// Largest compiled pattern.
+const PATTERN_BYTES_MAX: usize = 4 << 20;
+/// Most memory that the lazy automaton of a pattern may take, for each thread that uses it.
+const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
+
+/// An operator with its argument.
+#[derive(Debug, Clone)]
+pub struct Operator {
+    /// Whether it is `!@…`.
+    pub is_negated: bool,
+    /// What it does.
+    pub kind: OperatorKind,
+}
+
+/// What an operator does with a value.
+#[derive(Debug, Clone)]
+pub enum OperatorKind {
+    /// Matches a regular expression.
+    Rx(Regex),
+    /// The same; the pattern has variables in it.
+    RxTemplate(Template),
+    /// Has one of these words in it, in whatever case.
+    Pm(Vec<Box<[u8]>>),
+    /// The same, with words from these files, one in a line.
+    PmFromFile(Vec<Box<str>>),
+    /// Is this number.
+    Eq(Template),
+    /// Is this number or a larger one.
+    Ge(Template),
+    /// Is a larger number.
+    Gt(Template),
+    /// Is this number or a smaller one.
+    Le(Template),
+    /// Is a smaller number.
+    Lt(Template),
+    /// Is this text.
+    Streq(Template),
+    /// Is part of this text.
+    Within(Template),
+    /// Has this text in it.
+    Contains(Template),
+    /// Has this text in it, and no letter, digit or underscore beside it.
+    ContainsWord(Template),
+    /// Begins with this text.
+    BeginsWith(Template),
+    /// Ends with this text.
+    EndsWith(Template),
+    /// Has bytes in it other than these. A bit for each byte.
+    ValidateByteRange([u64; 4]),
+    /// Has wrong percent-encoding in it.
+    ValidateUrlEncoding,
+    /// Is no valid UTF-8.
+    ValidateUtf8Encoding,
+    /// Is an address of one of these networks.
+    IpMatch(Vec<(IpAddr, u8)>),
+    /// The same, with networks from these files.
+    IpMatchFromFile(Vec<Box<str>>),
+    /// Is SQL injection.
+    DetectSqli,
+    /// Is cross-site scripting.
+    DetectXss,
+    /// Always.
+    UnconditionalMatch,
+    /// Never.
+    NoMatch,
+}
+
+impl Operator {
+    /// Reads one: `@rx …`, `!@eq 0`, or a pattern by itself.
+    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+        let (is_negated, rest) = match text.strip_prefix('!') {
+            // A pattern may begin with an exclamation mark only behind the negation.
+            Some(rest) => (true, rest.trim_start()),
+            None => (false, text),
+        };
+        let (name, argument) = match rest.strip_prefix('@') {
+            None => ("rx", rest),
+            Some(rest) => {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                (&rest[..end], rest[end..].trim_start())
+            }
+        };
+        Ok(Self { is_negated, kind: kind(name, argument)? })
+    }
+}
+
+fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
+    let template = || Template::parse(argument);
+    let files = || -> Result<Vec<Box<str>>, Wrong> {
+        let files: Vec<_> = argument.split_whitespace().map(Into::into).collect();
+        if files.is_empty() { Err(wrong(format!("`@{name}` names no file"))) } else { Ok(files) }
+    };
+    Ok(match name.to_ascii_lowercase().as_str() {
+        "rx" if argument.contains("%{") => OperatorKind::RxTemplate(template()?),
+        "rx" => OperatorKind::Rx(compile(argument, false)?),
+        "pm" => OperatorKind::Pm(words(argument)?),
+        "pmfromfile" | "pmf" => OperatorKind::PmFromFile(files()?),
+        "eq" => OperatorKind::Eq(number(argument)?),
+        "ge" => OperatorKind::Ge(number(argument)?),
+        "gt" => OperatorKind::Gt(number(argument)?),
+        "le" => OperatorKind::Le(number(argument)?),
+        "lt" => OperatorKind::Lt(number(argument)?),
+        "streq" => OperatorKind::Streq(template()?),
+        "within" => OperatorKind::Within(template()?),
+        "contains" | "strmatch" => OperatorKind::Contains(template()?),
+        "containsword" => OperatorKind::ContainsWord(template()?),
+        "beginswith" => OperatorKind::BeginsWith(template()?),
+        "endswith" => OperatorKind::EndsWith(template()?),
+        "validatebyterange" => OperatorKind::ValidateByteRange(byte_range(argument)?),
+        "validateurlencoding" => OperatorKind::ValidateUrlEncoding,
+        "validateutf8encoding" => OperatorKind::ValidateUtf8Encoding,
+        "ipmatch" => OperatorKind::IpMatch(
+            argument.split(',').map(network).collect::<Result<_, _>>()?,
+        ),
+        "ipmatchfromfile" | "ipmatchf" => OperatorKind::IpMatchFromFile(files()?),
+        "detectsqli" => OperatorKind::DetectSqli,
+        "detectxss" => OperatorKind::DetectXss,
+        "unconditionalmatch" => OperatorKind::UnconditionalMatch,
+        "nomatch" => OperatorKind::NoMatch,
+        _ => return Err(unknown(name)),
+    })
+}
+
+fn unknown(name: &str) -> Wrong {
+    let help = match name.to_ascii_lowercase().as_str() {
+        "rbl" | "geolookup" | "gsblookup" => "weir asks nobody else while it judges a request",
+        "inspectfile" | "fuzzyhash" => "weir runs no program and looks at no file while it judges a request",
+        "rsub" => "rules change no request here; use `rewrite` in a rule of weir's",
+        "pmfromfileurl" | "ipmatchfromfileurl" => "fetch the file beforehand, and name it",
+        _ => return (format!("there is no operator `@{name}`"), None),
+    };
+    wrong_help(format!("the operator `@{name}` is not supported"), help)
+}
+
+fn number(argument: &str) -> Result<Template, Wrong> {
+    let template = Template::parse(argument)?;
+    match template.as_text() {
+        Some(text) if text.trim().parse::<i64>().is_err() => {
+            Err(wrong(format!("`{argument}` is no whole number")))
+        }
+        _ => Ok(template),
+    }
+}
+
+/// Compiles a pattern that matches bytes: Unicode is off, for with it one invalid byte evades a rule.
+pub(crate) fn compile(pattern: &str, ignores_case: bool) -> Result<Regex, Wrong> {
+    let plain = bytes_by_number(pattern);
+    RegexBuilder::new(&plain)
+        .unicode(false)
+        .case_insensitive(ignores_case)
+        // ModSecurity compiles with PCRE_DOTALL and PCRE_DOLLAR_ENDONLY.
+        .dot_matches_new_line(true)
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_CACHE_BYTES_MAX)
+        .build()
+        .map_err(|error| {
+            let text = error.to_string();
+            // The last line says what is wrong; those before repeat the pattern.
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            wrong_help(
+                format!("the regular expression cannot be used: {reason}"),
+                "patterns are linear in time here: without look-around and back-references",
+            )
+        })
+}
+
+/// `\x{hh}` is a code point where Unicode is on; what is meant is the byte `\xhh`.
+fn bytes_by_number(pattern: &str) -> String {
+    let mut plain = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(at) = rest.find("\\x{") {
+        let (before, from) = rest.split_at(at);
+        let digits = from[3..].split_once('}').map(|(digits, _)| digits).unwrap_or_default();
+        let is_escaped = before.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
+        plain.push_str(before);
+        let is_byte = (1..=2).contains(&digits.len()) && digits.bytes().all(|it| it.is_ascii_hexdigit());
+        if is_byte && !is_escaped {
+            plain.push_str(&format!("\\x{digits:0>2}"));
+            rest = &from[4 + digits.len()..];
+        } else {
+            plain.push_str("\\x{");
+            rest = &from[3..];
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// Words of `@pm`: bytes may be given as `|41 42|`, as Snort has them.
+fn words(argument: &str) -> Result<Vec<Box<[u8]>>, Wrong> {
+    let mut found = Vec::new();
+    for word in argument.split_whitespace() {
+        found.push(snort(word)?);
+    }
+    if found.is_empty() { Err(wrong("`@pm` has no words")) } else { Ok(found) }
+}
+
+fn snort(word: &str) -> Result<Box<[u8]>, Wrong> {
+    let parts: Vec<&str> = word.split('|').collect();
+    let is_hex = |text: &str| {
+        !text.is_empty() && text.len() % 2 == 0 && text.bytes().all(|it| it.is_ascii_hexdigit())
+    };
+    // Every second part stands between two bars.
+    if parts.len() % 2 == 0 || !parts.iter().skip(1).step_by(2).all(|part| is_hex(part)) {
+        return Ok(word.as_bytes().into());
+    }
+    let mut bytes = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        if index % 2 == 0 {
+            bytes.extend_from_slice(part.as_bytes());
+            continue;
+        }
+        for pair in part.as_bytes().chunks_exact(2) {
+            let digits = std::str::from_utf8(pair).map_err(|_| wrong("no hexadecimal digits"))?;
+            bytes.push(u8::from_str_radix(digits, 16).map_err(|_| wrong("no hexadecimal digits"))?);
+        }
+    }
+    Ok(bytes.into())
+}
+
+fn byte_range(argument: &str) -> Result<[u64; 4], Wrong> {
+    let byte = |text: &str| {
+        text.trim().parse::<u8>().map_err(|_| wrong(format!("`{text}` is no byte from 0 to 255")))
+    };
+    let mut allowed = [0u64; 4];
+    for part in argument.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (byte(first)?, byte(last)?);
+        if first > last {
+            return Err(wrong(format!("`{part}` ends before it begins")));
+        }
+        for byte in first..=last {
+            allowed[usize::from(byte >> 6)] |= 1 << (byte & 63);
+        }
+    }
+    Ok(allowed)
+}
+
+/// An address, or a network with its length.
+pub(crate) fn network(text: &str) -> Result<(IpAddr, u8), Wrong> {
+    let no_network = || wrong(format!("`{}` is no IP address or network", text.trim()));
+    let (address, length) = match text.trim().split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text.trim(), None),
+    };
+    let address: IpAddr = address.parse().map_err(|_| no_network())?;
+    let whole = if address.is_ipv4() { 32 } else { 128 };
+    let length = match length {
+        None => whole,
+        Some(length) => length.parse().ok().filter(|it| *it <= whole).ok_or_else(no_network)?,
+    };
+    Ok((address, length))
+}

@@ -1,0 +1,40 @@
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a directive stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as the user knows it.
+    pub file: Arc<str>,
+    /// Its first line, from 1 on.
+    pub line: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Why a rule file is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where it is.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.place, self.message)?;
+        match &self.help {
+            Some(help) => write!(formatter, " ({help})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}

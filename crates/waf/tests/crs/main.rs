@@ -1,0 +1,84 @@
+//! OWASP CRS 4 and its own regression tests, in process: no socket, no other program.
+//!
+//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in `../shared`; where they are
+//! absent the tests are skipped. CRS runs its tests in `DetectionOnly` at paranoia level 4, with the settings below.
+
+mod data;
+mod ftw;
+mod run;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_waf::plan::{RuleSet, Settings, View};
+
+/// How CRS's own tests are set up.
+const SETTINGS: [(&str, &str); 10] = [
+    ("blocking_paranoia_level", "4"),
+    ("detection_paranoia_level", "4"),
+    ("crs_validate_utf8_encoding", "1"),
+    ("arg_name_length", "100"),
+    ("arg_length", "400"),
+    ("total_arg_length", "64000"),
+    ("max_num_args", "255"),
+    ("max_file_size", "64100"),
+    ("combined_file_sizes", "65535"),
+    ("sampling_percentage", "100"),
+];
+
+/// Tests that do not come out as CRS expects, and why. Nothing else may.
+const KNOWN: [(&str, &str); 0] = [];
+
+fn settings(pairs: &[(&str, &str)]) -> Settings {
+    let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Settings { variables: owned.collect() }
+}
+
+#[test]
+fn the_regression_tests_of_crs_come_out_as_expected() {
+    let Some(rules) = data::rules() else { return };
+    let Some(tests) = data::tests() else { return };
+    let view = Arc::new(View::new(Arc::clone(&rules), &settings(&SETTINGS)));
+    let stages = ftw::read(&tests);
+    let count = stages.len();
+    assert!(count > 5_000, "{count} tests");
+    let mut failed = BTreeMap::new();
+    for test in &stages {
+        if let Err(reason) = run::run(&view, test) {
+            failed.insert(test.name.clone(), reason);
+        }
+    }
+    let known: BTreeMap<&str, &str> = KNOWN.into_iter().collect();
+    let news: Vec<String> = failed
+        .iter()
+        .filter(|(name, _)| !known.contains_key(name.as_str()))
+        .map(|(name, reason)| format!("{name}: {reason}"))
+        .collect();
+    println!("{} of {count} tests of CRS come out as expected", count - failed.len());
+    assert!(news.is_empty(), "{} others:\n{}", news.len(), news.join("\n"));
+    let mended: Vec<_> = known.keys().filter(|name| !failed.contains_key(**name)).collect();
+    assert!(mended.is_empty(), "these come out as expected, and are listed as known: {mended:?}");
+}
+
+#[test]
+fn paranoia_is_decided_before_any_request() {
+    let Some(rules) = data::rules() else { return };
+    let count = |level: &str| {
+        let settings =
+            settings(&[("blocking_paranoia_level", level), ("detection_paranoia_level", level)]);
+        View::new(Arc::clone(&rules), &settings).rules_count()
+    };
+    let plain = View::plain(Arc::clone(&rules), &Settings::default()).rules_count();
+    let counts = ["1", "2", "3", "4"].map(count);
+    println!("{plain} rules, {counts:?} by paranoia level");
+    assert!(counts.is_sorted() && counts[0] < plain / 2 + 60, "{plain} {counts:?}");
+}
+
+#[test]
+fn the_rules_of_debian_load() {
+    let Some(rules) = data::debian_rules() else { return };
+    assert!(rules.rules.len() > 300, "{}", rules.rules.len());
+}
+
+#[allow(dead_code, reason = "for the type of what is loaded")]
+type Rules = Arc<RuleSet>;

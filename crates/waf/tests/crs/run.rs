@@ -1,0 +1,111 @@
+//! Runs one stage: the request through all phases, with an answer as CRS's backend gives it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use weir_waf::inspection::{Inspection, Mode, Options, Request, Response, Verdict};
+use weir_waf::plan::View;
+
+use crate::ftw::Stage;
+
+const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
+
+pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
+    let sent = &stage.request;
+    let headers: Vec<(&[u8], &[u8])> =
+        sent.headers.iter().map(|(name, value)| (name.as_slice(), value.as_slice())).collect();
+    let request = Request {
+        client: HERE,
+        server: HERE,
+        method: &sent.method,
+        target: &sent.target,
+        protocol: &sent.protocol,
+        headers: &headers,
+        unique_id: b"a-test",
+    };
+    let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Detect), &request);
+    let mut verdicts = vec![inspection.request_headers()];
+    inspection.body(&sent.body);
+    inspection.end_body();
+    verdicts.push(inspection.request_body());
+    let answer = Answer::to(stage);
+    let answered: Vec<(&[u8], &[u8])> =
+        answer.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    inspection.response(&Response {
+        status: answer.status,
+        protocol: b"HTTP/1.1",
+        headers: &answered,
+    });
+    verdicts.push(inspection.response_headers());
+    inspection.response_content(&answer.body);
+    verdicts.push(inspection.response_body());
+    inspection.logging();
+    if let Some(verdict) = verdicts.iter().find(|verdict| **verdict != Verdict::Pass) {
+        return Err(format!("{verdict:?}"));
+    }
+    judge(stage, &inspection)
+}
+
+fn judge(stage: &Stage, inspection: &Inspection) -> Result<(), String> {
+    let told = inspection.matches().iter().filter(|it| it.is_logged || it.is_audited);
+    let ids: Vec<u64> = told.clone().map(|it| it.id).collect();
+    let expect = &stage.expect;
+    if let Some(missing) = expect.ids.iter().find(|id| !ids.contains(id)) {
+        return Err(format!("{missing} is missing among {ids:?}"));
+    }
+    if let Some(found) = expect.no_ids.iter().find(|id| ids.contains(id)) {
+        let what = inspection.matches().iter().find(|it| it.id == *found);
+        return Err(format!("{found} was not expected: {what:?}"));
+    }
+    let log: String = told
+        .map(|it| {
+            format!(
+                "[id \"{}\"] [msg \"{}\"] [data \"{}\"]\n",
+                it.id,
+                String::from_utf8_lossy(&it.message),
+                String::from_utf8_lossy(&it.log_data)
+            )
+        })
+        .collect();
+    let matches = |pattern: &str| regex::Regex::new(pattern).expect("a pattern").is_match(&log);
+    if let Some(pattern) = expect.pattern.as_ref().filter(|pattern| !matches(pattern)) {
+        return Err(format!("the log does not match {pattern}: {log}"));
+    }
+    if let Some(pattern) = expect.no_pattern.as_ref().filter(|pattern| matches(pattern)) {
+        return Err(format!("the log matches {pattern}: {log}"));
+    }
+    Ok(())
+}
+
+/// What the backend answers.
+struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    /// `/reflect` answers as the request's JSON says, everything else with nothing.
+    fn to(stage: &Stage) -> Self {
+        let nothing = Self { status: 200, headers: Vec::new(), body: Vec::new() };
+        if !stage.request.target.starts_with(b"/reflect") {
+            return nothing;
+        }
+        let Ok(said) = serde_json::from_slice::<serde_json::Value>(&stage.request.body) else {
+            return nothing;
+        };
+        let encoded = said["encodedBody"].as_str().map(|text| {
+            base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
+        });
+        let plain = || said["body"].as_str().unwrap_or_default().as_bytes().to_vec();
+        let headers = said["headers"].as_object().into_iter().flatten().map(|(name, value)| {
+            (name.clone(), value.as_str().unwrap_or_default().to_owned())
+        });
+        Self {
+            status: said["status"].as_u64().and_then(|it| u16::try_from(it).ok()).unwrap_or(200),
+            headers: headers.collect(),
+            body: encoded.unwrap_or_else(plain),
+        }
+    }
+}
