@@ -1,0 +1,23 @@
+//! Letters of ASCII. Letters beyond it stay: their case is a matter of the charset, which is not known here.
+
+use super::scan;
+
+/// To lower case.
+pub(super) fn lower(input: &[u8], output: &mut Vec<u8>) -> bool {
+    if !scan::any(input, |byte| byte.is_ascii_uppercase()) {
+        return false;
+    }
+    output.extend_from_slice(input);
+    output.make_ascii_lowercase();
+    true
+}
+
+/// To upper case.
+pub(super) fn upper(input: &[u8], output: &mut Vec<u8>) -> bool {
+    if !scan::any(input, |byte| byte.is_ascii_lowercase()) {
+        return false;
+    }
+    output.extend_from_slice(input);
+    output.make_ascii_uppercase();
+    true
+}

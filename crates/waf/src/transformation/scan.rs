@@ -1,0 +1,46 @@
+//! Quick looks at a value, in loops that the compiler turns into vector instructions: their tests join comparisons with `|` and `&`,
+//! which do not branch.
+
+/// The bytes looked at between two branches where any hit counts.
+const STRETCH: usize = 256;
+
+/// The bytes looked at between two branches where the place counts.
+const BLOCK: usize = 16;
+
+/// The neighbour of the last byte in [`any_pair`]: a letter, which no test of pairs asks for.
+const NO_NEIGHBOUR: u8 = b'a';
+
+/// What is left from `from` on.
+pub(super) fn tail(input: &[u8], from: usize) -> &[u8] {
+    input.get(from..).unwrap_or_default()
+}
+
+/// Whether a byte passes the test.
+pub(super) fn any(input: &[u8], test: impl Fn(u8) -> bool) -> bool {
+    input.chunks(STRETCH).any(|stretch| any_at_once(stretch, &test))
+}
+
+/// Whether a byte and its right neighbour pass the test; the neighbour of the last byte is a letter.
+pub(super) fn any_pair(input: &[u8], test: impl Fn(u8, u8) -> bool) -> bool {
+    let Some((&last, lefts)) = input.split_last() else { return false };
+    let mut stretches = lefts.chunks(STRETCH).zip(tail(input, 1).chunks(STRETCH));
+    test(last, NO_NEIGHBOUR)
+        || stretches.any(|(lefts, rights)| {
+            let pairs = lefts.iter().zip(rights);
+            pairs.fold(0, |found, (&left, &right)| found | u8::from(test(left, right))) != 0
+        })
+}
+
+/// Where the first byte stands that passes the test.
+pub(super) fn position(input: &[u8], test: impl Fn(u8) -> bool) -> Option<usize> {
+    if input.first().is_some_and(|&first| test(first)) {
+        return Some(0);
+    }
+    let (blocks, _) = input.as_chunks::<BLOCK>();
+    let clean = blocks.iter().take_while(|block| !any_at_once(*block, &test)).count() * BLOCK;
+    tail(input, clean).iter().position(|&byte| test(byte)).map(|at| clean + at)
+}
+
+fn any_at_once(input: &[u8], test: impl Fn(u8) -> bool) -> bool {
+    input.iter().fold(0, |found, &byte| found | u8::from(test(byte))) != 0
+}

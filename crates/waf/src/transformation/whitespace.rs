@@ -1,0 +1,133 @@
+//! Whitespace: of ASCII, and beyond it.
+//!
+//! Beyond ASCII counts what Unicode calls White_Space, in well-formed UTF-8, and the bare byte 0xA0 (the non-breaking space of Latin-1)
+//! where it is no part of a character. ModSecurity looks at bytes alone and takes letters apart, such as `à` (C3 A0); Coraza knows
+//! characters, but fewer of them in `compressWhitespace`.
+
+use super::replace::replace;
+use super::scan;
+use super::utf8;
+
+/// The whitespace of C.
+pub(super) fn is_ascii_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+/// A quick test for bytes that whitespace can start with.
+fn may_be_space(byte: u8) -> bool {
+    (byte <= b' ') | (byte >= 0x80)
+}
+
+/// How long the character is that the input starts with (one byte if it is malformed), and whether it is whitespace.
+fn first_character(input: &[u8]) -> (usize, bool) {
+    match input.first() {
+        Some(&byte) if byte < 0x80 => (1, is_ascii_space(byte)),
+        Some(&byte) => match utf8::character(input) {
+            Some(character) => (character.len_utf8(), character.is_whitespace()),
+            None => (1, byte == 0xa0),
+        },
+        None => (1, false),
+    }
+}
+
+/// Where a run of characters beyond ASCII ends whose first is `length` bytes long and no whitespace: a text of other scripts is walked in
+/// one go.
+fn without_space(input: &[u8], mut length: usize) -> usize {
+    while input.get(length).is_some_and(|&byte| byte >= 0x80) {
+        let (next, space) = first_character(scan::tail(input, length));
+        if space {
+            break;
+        }
+        length += next;
+    }
+    length
+}
+
+/// Removes all whitespace. Twice is the same as once in well-formed UTF-8 only: bytes that a space kept apart may form a character.
+pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
+    replace(
+        input,
+        output,
+        |rest| scan::position(rest, may_be_space),
+        |rest| match first_character(rest) {
+            (length, true) => (length, Some(())),
+            (length, false) => (without_space(rest, length), None),
+        },
+        |_, ()| {},
+    )
+}
+
+/// Each run of whitespace becomes one space.
+pub(super) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
+    // Single spaces are everywhere in text, so they do not count as candidates here.
+    let candidate = scan::any_pair(input, |byte, next| {
+        (byte != b' ') & may_be_space(byte) | (byte == b' ') & (next == b' ')
+    });
+    candidate
+        && replace(
+            input,
+            output,
+            |rest| scan::position(rest, may_be_space),
+            run,
+            |output, ()| {
+                output.push(b' ');
+            },
+        )
+}
+
+fn run(rest: &[u8]) -> (usize, Option<()>) {
+    let (mut length, space) = first_character(rest);
+    if !space {
+        return (without_space(rest, length), None);
+    }
+    loop {
+        let (next, space) = first_character(scan::tail(rest, length));
+        if !space {
+            break;
+        }
+        length += next;
+    }
+    let single = length == 1 && rest.first() == Some(&b' ');
+    (length, (!single).then_some(()))
+}
+
+/// Removes whitespace of ASCII at both ends.
+pub(super) fn trim(input: &[u8], output: &mut Vec<u8>) -> bool {
+    keep(input, without_end(without_start(input)), output)
+}
+
+/// Removes whitespace of ASCII at the start.
+pub(super) fn trim_start(input: &[u8], output: &mut Vec<u8>) -> bool {
+    keep(input, without_start(input), output)
+}
+
+/// Removes whitespace of ASCII at the end.
+pub(super) fn trim_end(input: &[u8], output: &mut Vec<u8>) -> bool {
+    keep(input, without_end(input), output)
+}
+
+fn without_start(mut input: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = input
+        && is_ascii_space(*first)
+    {
+        input = rest;
+    }
+    input
+}
+
+fn without_end(mut input: &[u8]) -> &[u8] {
+    while let [rest @ .., last] = input
+        && is_ascii_space(*last)
+    {
+        input = rest;
+    }
+    input
+}
+
+fn keep(input: &[u8], part: &[u8], output: &mut Vec<u8>) -> bool {
+    if part.len() == input.len() {
+        return false;
+    }
+    output.extend_from_slice(part);
+    true
+}
