@@ -1,4 +1,5 @@
 //! Temporary.
+#![allow(missing_docs, reason = "temporary")]
 pub trait Sink { fn argument(&mut self, _n:&[u8], _v:&[u8]){} fn file(&mut self,_f:&[u8],_n:&[u8],_s:u64){} fn part_header(&mut self,_p:&[u8],_l:&[u8]){} fn xml_text(&mut self,_t:&[u8]){} fn xml_attribute(&mut self,_v:&[u8]){} }
 #[derive(Debug,Clone,Copy,Default)] pub struct Limits { pub arguments_max:u32, pub depth_max:u16 }
 impl Limits { pub const DEFAULT: Self = Self{arguments_max:1000,depth_max:100}; }

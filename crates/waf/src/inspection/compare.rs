@@ -5,7 +5,7 @@ use super::state::Inspection;
 use super::texts::TextId;
 use crate::injection;
 use crate::plan::{Comparison, Link};
-use crate::seclang;
+use crate::seclang::{Groups, Pattern};
 use crate::value::number_of;
 
 /// What an operator says.
@@ -13,7 +13,7 @@ pub(super) enum Outcome {
     No,
     Yes,
     /// With the groups of a pattern.
-    Groups(Vec<Option<std::ops::Range<usize>>>),
+    Groups(Groups),
     /// With a text that stands for what was found.
     Found(Vec<u8>),
 }
@@ -37,16 +37,16 @@ impl Inspection {
         let length = self.texts.get(text).len();
         self.texts.count_work(length);
         match &link.operator.kind {
-            Comparison::Rx(regex) => rx(regex, self.texts.get(text), link.captures),
+            Comparison::Rx(pattern) => {
+                let outcome = rx(pattern, self.texts.get(text), link.captures);
+                self.or_exceeded(outcome)
+            }
             Comparison::RxTemplate(template) => {
                 let pattern = String::from_utf8_lossy(&self.expanded(rule, template)).into_owned();
-                match seclang::compile_pattern(&pattern) {
-                    Ok(regex) => rx(&regex, self.texts.get(text), link.captures),
-                    Err(_) => {
-                        self.exceeded.get_or_insert(Limit::Pattern);
-                        Outcome::No
-                    }
-                }
+                let pattern = Pattern::new(&pattern).ok();
+                let outcome =
+                    pattern.and_then(|pattern| rx(&pattern, self.texts.get(text), link.captures));
+                self.or_exceeded(outcome)
             }
             Comparison::Pm(words) => match words.find(self.texts.get(text)) {
                 None => Outcome::No,
@@ -87,25 +87,30 @@ impl Inspection {
     }
 }
 
-fn rx(regex: &regex::bytes::Regex, bytes: &[u8], captures: bool) -> Outcome {
-    if !captures || regex.captures_len() == 1 {
-        return match regex.find(bytes) {
-            None => Outcome::No,
-            Some(_) if !captures => Outcome::Yes,
-            Some(found) => Outcome::Groups(vec![Some(found.range())]),
-        };
+impl Inspection {
+    /// A pattern that cannot be tried is a verdict, never a silent "no match".
+    fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
+        outcome.unwrap_or_else(|| {
+            self.exceeded.get_or_insert(Limit::Pattern);
+            Outcome::No
+        })
+    }
+}
+
+/// What a pattern says. `None`: that would take too many steps.
+fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
+    if !captures {
+        return pattern.is_match(bytes).map(Outcome::of);
+    }
+    if !pattern.has_groups() {
+        let found = pattern.find(bytes)?;
+        return Some(found.map_or(Outcome::No, |range| Outcome::Groups(vec![Some(range)])));
     }
     // Most values do not match, and groups cost more than that.
-    if !regex.is_match(bytes) {
-        return Outcome::No;
+    if !pattern.is_match(bytes)? {
+        return Some(Outcome::No);
     }
-    match regex.captures(bytes) {
-        None => Outcome::No,
-        Some(groups) => {
-            let range = |group: Option<regex::bytes::Match<'_>>| group.map(|found| found.range());
-            Outcome::Groups(groups.iter().take(GROUPS_MAX).map(range).collect())
-        }
-    }
+    Some(pattern.groups(bytes, GROUPS_MAX)?.map_or(Outcome::No, Outcome::Groups))
 }
 
 fn has_other_bytes(bytes: &[u8], allowed: &[u64; 4]) -> bool {

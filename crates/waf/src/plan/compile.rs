@@ -14,7 +14,7 @@ use super::rule::{
 use super::sources::{self, Files};
 use super::symbols::Symbols;
 use crate::seclang::{
-    Action, Directive, DirectiveKind, Disruption, IdRange, Operator, OperatorKind, Phase, Place,
+    Action, Directive, DirectiveKind, Disruption, IdRange, Operator, OperatorKind, Pattern, Phase, Place,
     Problem, Rule, Setting, Target, TargetKind, Template, Variable, VariableChange,
 };
 use crate::transformation::Transformation;
@@ -313,12 +313,14 @@ impl<'a> Compiler<'a> {
             is_logged: defaults.is_logged,
             is_audited: defaults.is_audited,
             skip: None,
+            absent: None,
         };
         // Messages of the last rule of a chain stand for it where the first has none.
         let mut links = Vec::new();
         let mut at = Some(rule);
         while let Some(rule) = at {
             self.describe(&mut compiled, rule, links.is_empty());
+            compiled.absent = compiled.absent.take().or_else(|| what_is_absent(rule));
             links.push(self.link(draft, rule, links.is_empty(), shared)?);
             at = rule.chained.as_deref();
         }
@@ -451,9 +453,9 @@ impl<'a> Compiler<'a> {
             Comparison::Number(relation, self.template(text, draft))
         };
         let kind = match &operator.kind {
-            Kind::Rx(regex) => {
-                let needs = needs_of(regex);
-                return Ok((Comparison::Rx(Box::new(regex.clone())), Some(needs)));
+            Kind::Rx(pattern) => {
+                let needs = needs_of(pattern);
+                return Ok((Comparison::Rx(pattern.clone()), Some(needs)));
             }
             Kind::Pm(words) => return pm(words),
             Kind::PmFromFile(names) => return pm(&self.words_of(names, draft)?),
@@ -485,6 +487,7 @@ impl<'a> Compiler<'a> {
             Kind::DetectXss => Comparison::Xss,
             Kind::UnconditionalMatch => Comparison::Always,
             Kind::NoMatch => Comparison::Never,
+            Kind::Elsewhere(_) => Comparison::Never,
         };
         Ok((kind, None))
     }
@@ -579,7 +582,8 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Needs>), String> {
     Ok((Comparison::Pm(operators::words(words)?), Some(needs)))
 }
 
-fn needs_of(regex: &Regex) -> Needs {
+fn needs_of(pattern: &Pattern) -> Needs {
+    let Pattern::Linear(regex) = pattern else { return Needs::default() };
     let hir = regex_syntax::ParserBuilder::new()
         .unicode(false)
         .utf8(false)
@@ -602,6 +606,18 @@ fn severity_of(rule: &Rule) -> Option<u8> {
     rule.actions.iter().find_map(|action| match action {
         Action::Severity(severity) => Some(*severity as u8),
         _ => None,
+    })
+}
+
+/// What a rule asks for that is not here, and why.
+fn what_is_absent(rule: &Rule) -> Option<(String, &'static str)> {
+    if let OperatorKind::Elsewhere(name) = &rule.operator.kind {
+        let why = "weir asks nobody else while it judges a request";
+        return Some((format!("the operator `@{name}` is not supported"), why));
+    }
+    rule.targets.iter().find_map(|target| {
+        let why = target.variable.why_absent()?;
+        Some((format!("the variable `{}` is not supported", target.variable.name()), why))
     })
 }
 

@@ -3,9 +3,8 @@
 use std::net::IpAddr;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
-use regex::bytes::Regex;
-
 use super::rule::CompiledTemplate;
+use crate::seclang::Pattern;
 
 /// An operator, and its number among those that are chosen beforehand.
 #[derive(Debug, Clone)]
@@ -18,7 +17,7 @@ pub struct CompiledOperator {
 /// How a value is compared.
 #[derive(Debug, Clone)]
 pub enum Comparison {
-    Rx(Box<Regex>),
+    Rx(Pattern),
     /// The pattern is made for each request.
     RxTemplate(CompiledTemplate),
     Pm(AhoCorasick),

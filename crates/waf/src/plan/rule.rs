@@ -138,6 +138,8 @@ pub struct CompiledRule {
     /// Whether it is in the audit log.
     pub is_audited: bool,
     pub(crate) skip: Option<Skip>,
+    /// What it asks for that is not here, and why.
+    pub(crate) absent: Option<(String, &'static str)>,
 }
 
 impl CompiledRule {

@@ -6,7 +6,7 @@ use super::index::Bits;
 use super::rule::RuleSet;
 use super::statics;
 use super::symbols::Symbol;
-use crate::seclang::Phase;
+use crate::seclang::{Phase, Problem};
 use crate::value::Value;
 
 /// What a virtual server sets.
@@ -29,12 +29,23 @@ pub struct View {
 }
 
 impl View {
-    /// Rules with these settings, with everything decided that no request decides.
-    pub fn new(rules: Arc<RuleSet>, settings: &Settings) -> Self {
+    /// Rules with these settings, with everything decided that no request decides. Rules that ask for what is not here are a problem if they stay.
+    pub fn new(rules: Arc<RuleSet>, settings: &Settings) -> Result<Self, Vec<Problem>> {
         let given = given(&rules, settings);
         let statics = statics::decide(&rules, &given);
         let fixed = fixed(&rules, &given);
-        Self { rules, phases: statics.phases, initial: statics.initial.into(), fixed }
+        let stay = statics.phases.iter().flatten().map(|place| &rules.rules[*place as usize]);
+        let problems: Vec<Problem> = stay
+            .filter_map(|rule| {
+                let (message, help) = rule.absent.as_ref()?;
+                let (place, help) = (rule.place.clone(), Some((*help).to_owned()));
+                Some(Problem { place, message: message.clone(), help })
+            })
+            .collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self { rules, phases: statics.phases, initial: statics.initial.into(), fixed })
     }
 
     /// The same, with every rule evaluated for every request: what the one above is compared with.

@@ -1,6 +1,6 @@
 //! What rules do.
 
-use super::operator::compile;
+use super::pattern::of_names;
 use super::template::Template;
 use super::variables::{Target, Variable};
 use super::{IdRange, Wrong, wrong, wrong_help};
@@ -503,5 +503,5 @@ fn processor(value: &str) -> Result<Box<str>, Wrong> {
 
 /// A tag or message of `SecRuleRemoveByTag` and its like: a pattern.
 pub(super) fn pattern(text: &str) -> Result<regex::bytes::Regex, Wrong> {
-    compile(text, false)
+    of_names(text)
 }

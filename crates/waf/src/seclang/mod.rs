@@ -4,9 +4,11 @@
 //! those before it is for [`plan`](crate::plan).
 
 mod actions;
+mod dialect;
 mod directive;
 mod lines;
 mod operator;
+mod pattern;
 mod problem;
 mod template;
 mod variables;
@@ -20,6 +22,7 @@ pub use actions::{
 };
 pub use directive::{Directive, DirectiveKind, IdRange, Rule, Setting};
 pub use operator::{Operator, OperatorKind};
+pub use pattern::{Groups, Pattern};
 pub use problem::{Place, Problem};
 pub use template::{Piece, RuleProperty, Template};
 pub use variables::{Selector, Target, TargetKind, Variable};
@@ -73,11 +76,6 @@ fn wrong(message: impl Into<String>) -> Wrong {
 
 fn wrong_help(message: impl Into<String>, help: impl Into<String>) -> Wrong {
     (message.into(), Some(help.into()))
-}
-
-/// Compiles a pattern that matches bytes.
-pub(crate) fn compile_pattern(pattern: &str) -> Result<regex::bytes::Regex, String> {
-    operator::compile(pattern, false).map_err(|(message, _)| message)
 }
 
 /// An address, or a network with its length.

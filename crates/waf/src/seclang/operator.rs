@@ -2,15 +2,9 @@
 
 use std::net::IpAddr;
 
-use regex::bytes::{Regex, RegexBuilder};
-
+use super::pattern::{Pattern, no_pattern};
 use super::template::Template;
 use super::{Wrong, wrong, wrong_help};
-
-/// Largest compiled pattern.
-const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Most memory that the lazy automaton of a pattern may take, for each thread that uses it.
-const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
 
 /// An operator with its argument.
 #[derive(Debug, Clone)]
@@ -25,7 +19,7 @@ pub struct Operator {
 #[derive(Debug, Clone)]
 pub enum OperatorKind {
     /// Matches a regular expression.
-    Rx(Regex),
+    Rx(Pattern),
     /// The same; the pattern has variables in it.
     RxTemplate(Template),
     /// Has one of these words in it, in whatever case.
@@ -72,6 +66,8 @@ pub enum OperatorKind {
     UnconditionalMatch,
     /// Never.
     NoMatch,
+    /// One that asks somebody else. A rule with it can be loaded if it is never evaluated.
+    Elsewhere(Box<str>),
 }
 
 impl Operator {
@@ -101,7 +97,7 @@ fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
     };
     Ok(match name.to_ascii_lowercase().as_str() {
         "rx" if argument.contains("%{") => OperatorKind::RxTemplate(template()?),
-        "rx" => OperatorKind::Rx(compile(argument, false)?),
+        "rx" => OperatorKind::Rx(Pattern::new(argument).map_err(no_pattern)?),
         "pm" => OperatorKind::Pm(words(argument)?),
         "pmfromfile" | "pmf" => OperatorKind::PmFromFile(files()?),
         "eq" => OperatorKind::Eq(number(argument)?),
@@ -126,13 +122,13 @@ fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
         "detectxss" => OperatorKind::DetectXss,
         "unconditionalmatch" => OperatorKind::UnconditionalMatch,
         "nomatch" => OperatorKind::NoMatch,
+        "rbl" | "geolookup" | "gsblookup" => OperatorKind::Elsewhere(name.into()),
         _ => return Err(unknown(name)),
     })
 }
 
 fn unknown(name: &str) -> Wrong {
     let help = match name.to_ascii_lowercase().as_str() {
-        "rbl" | "geolookup" | "gsblookup" => "weir asks nobody else while it judges a request",
         "inspectfile" | "fuzzyhash" => "weir runs no program and looks at no file while it judges a request",
         "rsub" => "rules change no request here; use `rewrite` in a rule of weir's",
         "pmfromfileurl" | "ipmatchfromfileurl" => "fetch the file beforehand, and name it",
@@ -149,50 +145,6 @@ fn number(argument: &str) -> Result<Template, Wrong> {
         }
         _ => Ok(template),
     }
-}
-
-/// Compiles a pattern that matches bytes: Unicode is off, for with it one invalid byte evades a rule.
-pub(crate) fn compile(pattern: &str, ignores_case: bool) -> Result<Regex, Wrong> {
-    let plain = bytes_by_number(pattern);
-    RegexBuilder::new(&plain)
-        .unicode(false)
-        .case_insensitive(ignores_case)
-        // ModSecurity compiles with PCRE_DOTALL and PCRE_DOLLAR_ENDONLY.
-        .dot_matches_new_line(true)
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_CACHE_BYTES_MAX)
-        .build()
-        .map_err(|error| {
-            let text = error.to_string();
-            // The last line says what is wrong; those before repeat the pattern.
-            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            wrong_help(
-                format!("the regular expression cannot be used: {reason}"),
-                "patterns are linear in time here: without look-around and back-references",
-            )
-        })
-}
-
-/// `\x{hh}` is a code point where Unicode is on; what is meant is the byte `\xhh`.
-fn bytes_by_number(pattern: &str) -> String {
-    let mut plain = String::with_capacity(pattern.len());
-    let mut rest = pattern;
-    while let Some(at) = rest.find("\\x{") {
-        let (before, from) = rest.split_at(at);
-        let digits = from[3..].split_once('}').map(|(digits, _)| digits).unwrap_or_default();
-        let is_escaped = before.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
-        plain.push_str(before);
-        let is_byte = (1..=2).contains(&digits.len()) && digits.bytes().all(|it| it.is_ascii_hexdigit());
-        if is_byte && !is_escaped {
-            plain.push_str(&format!("\\x{digits:0>2}"));
-            rest = &from[4 + digits.len()..];
-        } else {
-            plain.push_str("\\x{");
-            rest = &from[3..];
-        }
-    }
-    plain.push_str(rest);
-    plain
 }
 
 /// Words of `@pm`: bytes may be given as `|41 42|`, as Snort has them.

@@ -45,11 +45,14 @@ variables! {
     ArgsNames = "ARGS_NAMES" many;
     ArgsPost = "ARGS_POST" many;
     ArgsPostNames = "ARGS_POST_NAMES" many;
+    Duration = "DURATION" one;
+    Env = "ENV" many;
     Files = "FILES" many;
     FilesCombinedSize = "FILES_COMBINED_SIZE" one;
     FilesNames = "FILES_NAMES" many;
     FilesSizes = "FILES_SIZES" many;
     FullRequestLength = "FULL_REQUEST_LENGTH" one;
+    Geo = "GEO" many;
     Global = "GLOBAL" many;
     HighestSeverity = "HIGHEST_SEVERITY" one;
     InboundDataError = "INBOUND_DATA_ERROR" one;
@@ -120,6 +123,16 @@ impl Variable {
     /// Whether its values stay from request to request.
     pub fn is_stored(self) -> bool {
         matches!(self, Self::Global | Self::Ip | Self::Session | Self::User)
+    }
+
+    /// Why there is no such thing here, if there is not. A rule with it can be loaded if it is never evaluated.
+    pub fn why_absent(self) -> Option<&'static str> {
+        match self {
+            Self::Duration => Some("the rules see no clock; the time that they may take is limited by `budget`"),
+            Self::Env => Some("the rules see no environment"),
+            Self::Geo => Some("weir has no database of places; match `client.ip` against a data set in a rule of weir's"),
+            _ => None,
+        }
     }
 }
 
@@ -222,17 +235,12 @@ impl Target {
 }
 
 fn unknown(name: &str) -> Wrong {
-    const ELSEWHERE: [(&str, &str); 5] = [
-        ("GEO", "weir has no database of places; match `client.ip` against a data set in a rule of weir's"),
-        ("TIME", "use conditions on the time in a rule of weir's"),
-        ("ENV", "the rules see no environment"),
-        ("DURATION", "the time limit is the setting `budget`"),
-        ("AUTH_TYPE", "match the header Authorization"),
-    ];
-    let help = ELSEWHERE
-        .iter()
-        .find(|(prefix, _)| name.to_ascii_uppercase().starts_with(prefix))
-        .map(|(_, help)| (*help).to_owned());
+    let upper = name.to_ascii_uppercase();
+    let help = match upper.as_str() {
+        "AUTH_TYPE" | "REMOTE_USER" => Some("match the header Authorization".to_owned()),
+        _ if upper.starts_with("TIME") => Some("use conditions on the time in a rule of weir's".to_owned()),
+        _ => None,
+    };
     (format!("there is no variable `{name}` here"), help)
 }
 
@@ -242,7 +250,10 @@ fn parts(text: &str) -> Vec<&str> {
     let mut before = ' ';
     for (at, char) in text.char_indices() {
         match char {
-            '/' if !in_pattern && before == ':' => in_pattern = true,
+            // XPaths begin with a slash as well, and have no second one at their end.
+            '/' if !in_pattern && before == ':' => {
+                in_pattern = !text[start..at].trim_start_matches(['!', '&']).eq_ignore_ascii_case("XML:");
+            }
             '/' if in_pattern && before != '\\' => in_pattern = false,
             '|' if !in_pattern => {
                 found.push(text[start..at].trim());
@@ -271,7 +282,7 @@ fn selector(variable: Variable, member: &str) -> Result<Selector, Wrong> {
     }
     let pattern = member.strip_prefix('/').and_then(|it| it.strip_suffix('/'));
     match pattern {
-        Some(pattern) => super::operator::compile(pattern, true).map(Selector::Pattern),
+        Some(pattern) => super::pattern::of_names(pattern).map(Selector::Pattern),
         None if member.is_empty() => Err(wrong("a member's name is missing behind the colon")),
         None => Ok(Selector::Name(member.into())),
     }

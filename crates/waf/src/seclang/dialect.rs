@@ -1,0 +1,244 @@
+//! From PCRE's dialect to that of the linear engine.
+//!
+//! Rules are written for PCRE, without its UTF mode: a pattern is bytes. What differs in how the same is written is written anew here; what means
+//! something else there is left to fail, or to the engine that goes back.
+
+/// A pattern as the linear engine reads it.
+pub fn translated(pattern: &str) -> String {
+    let mut writer = Writer { out: String::with_capacity(pattern.len() + 16), repeats: false };
+    let chars: Vec<char> = pattern.chars().collect();
+    let mut at = 0;
+    while at < chars.len() {
+        at = match chars[at] {
+            '[' => writer.class(&chars, at),
+            '\\' => writer.escape(&chars, at, false),
+            '{' => writer.brace(&chars, at),
+            '*' | '?' | '+' if writer.repeats => writer.behind_repetition(&chars, at),
+            char => writer.plain(char, at),
+        };
+    }
+    writer.out
+}
+
+struct Writer {
+    out: String,
+    /// A repetition stands right before: `?` makes it lazy, `+` possessive.
+    repeats: bool,
+}
+
+impl Writer {
+    fn plain(&mut self, char: char, at: usize) -> usize {
+        self.repeats = matches!(char, '*' | '?' | '+');
+        self.char(char);
+        at + 1
+    }
+
+    /// A character outside ASCII stands for its bytes.
+    fn char(&mut self, char: char) {
+        if char.is_ascii() {
+            self.out.push(char);
+            return;
+        }
+        let mut bytes = [0; 4];
+        for byte in char.encode_utf8(&mut bytes).bytes() {
+            self.byte(byte);
+        }
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.out.push_str(&format!("\\x{byte:02x}"));
+    }
+
+    /// A linear engine never goes back, so possessive repetitions are plain ones to it.
+    fn behind_repetition(&mut self, chars: &[char], at: usize) -> usize {
+        self.repeats = false;
+        if chars[at] != '+' {
+            self.out.push(chars[at]);
+        }
+        at + 1
+    }
+
+    /// A brace that is no repetition stands for itself.
+    fn brace(&mut self, chars: &[char], at: usize) -> usize {
+        let end = chars[at..].iter().position(|char| *char == '}').map(|length| at + length);
+        let inner = end.map(|end| &chars[at + 1..end]).unwrap_or_default();
+        let is_repetition = inner.first().is_some_and(char::is_ascii_digit)
+            && inner.iter().all(|char| char.is_ascii_digit() || *char == ',')
+            && inner.iter().filter(|char| **char == ',').count() <= 1;
+        match end {
+            Some(end) if is_repetition => {
+                self.out.extend(&chars[at..=end]);
+                self.repeats = true;
+                end + 1
+            }
+            _ => {
+                self.out.push_str("\\{");
+                self.repeats = false;
+                at + 1
+            }
+        }
+    }
+
+    /// What stands behind a backslash. Where it goes on.
+    fn escape(&mut self, chars: &[char], at: usize, in_class: bool) -> usize {
+        self.repeats = false;
+        let Some(&char) = chars.get(at + 1) else {
+            self.out.push('\\');
+            return at + 1;
+        };
+        match char {
+            'x' => return self.hexadecimal(chars, at),
+            '0' => return self.octal(chars, at),
+            'h' if in_class => self.out.push_str(" \\t"),
+            'h' => self.out.push_str("[ \\t]"),
+            'e' => self.out.push_str("\\x1b"),
+            'b' if in_class => self.out.push_str("\\x08"),
+            // The end of the text, before a line end or not: nothing else is asked of it here.
+            'Z' => self.out.push_str("\\n?\\z"),
+            _ if char.is_ascii_alphanumeric() => self.out.extend(['\\', char]),
+            // Boundaries of words there.
+            '<' | '>' => self.out.push(char),
+            _ if char.is_ascii_punctuation() => self.out.extend(['\\', char]),
+            _ => self.char(char),
+        }
+        at + 2
+    }
+
+    fn hexadecimal(&mut self, chars: &[char], at: usize) -> usize {
+        let is_braced = chars.get(at + 2) == Some(&'{');
+        let start = at + 2 + usize::from(is_braced);
+        let digits: String =
+            chars[start.min(chars.len())..].iter().take(2).take_while(|it| it.is_ascii_hexdigit()).collect();
+        let end = start + digits.len();
+        if is_braced && chars.get(end) != Some(&'}') {
+            self.out.push_str("\\x{");
+            return at + 3;
+        }
+        self.byte(u8::from_str_radix(&digits, 16).unwrap_or(0));
+        end + usize::from(is_braced)
+    }
+
+    fn octal(&mut self, chars: &[char], at: usize) -> usize {
+        let digits: String =
+            chars[at + 1..].iter().take(3).take_while(|it| matches!(it, '0'..='7')).collect();
+        self.byte(u8::from_str_radix(&digits, 8).unwrap_or(0));
+        at + 1 + digits.len()
+    }
+
+    /// A class in brackets: there nothing nests, and nothing but the caret, a range and a named class is special.
+    fn class(&mut self, chars: &[char], at: usize) -> usize {
+        self.repeats = false;
+        self.out.push('[');
+        let mut at = at + 1;
+        if chars.get(at) == Some(&'^') {
+            self.out.push('^');
+            at += 1;
+        }
+        let first = at;
+        // Whether a range may begin at what stands before.
+        let mut may_begin = false;
+        while let Some(&char) = chars.get(at) {
+            match char {
+                ']' if at > first => {
+                    self.out.push(']');
+                    return at + 1;
+                }
+                '[' => {
+                    let name = named_class(&chars[at..]);
+                    match &name {
+                        Some(name) => self.out.push_str(name),
+                        None => self.out.push_str("\\["),
+                    }
+                    at += name.as_ref().map_or(1, String::len);
+                    may_begin = name.is_none();
+                }
+                '\\' => {
+                    let is_set = chars.get(at + 1).is_some_and(|it| "dDsSwWhHvV".contains(*it));
+                    at = self.escape(chars, at, true);
+                    may_begin = !is_set;
+                }
+                '-' => {
+                    let ends = chars.get(at + 1).is_none_or(|next| *next == ']');
+                    let next_is_set = chars.get(at + 1) == Some(&'\\')
+                        && chars.get(at + 2).is_some_and(|it| "dDsSwWhHvV".contains(*it));
+                    let is_range = may_begin && !ends && !next_is_set;
+                    self.out.push_str(if is_range { "-" } else { "\\-" });
+                    at += 1;
+                    if is_range {
+                        at = self.end_of_range(chars, at);
+                        may_begin = false;
+                    }
+                }
+                '&' | '~' | ']' => {
+                    self.out.extend(['\\', char]);
+                    (at, may_begin) = (at + 1, true);
+                }
+                _ => {
+                    self.char(char);
+                    (at, may_begin) = (at + 1, true);
+                }
+            }
+        }
+        at
+    }
+
+    fn end_of_range(&mut self, chars: &[char], at: usize) -> usize {
+        match chars.get(at) {
+            Some('\\') => self.escape(chars, at, true),
+            Some(char @ ('[' | '&' | '~' | '-')) => {
+                self.out.extend(['\\', *char]);
+                at + 1
+            }
+            Some(char) => {
+                self.char(*char);
+                at + 1
+            }
+            None => at,
+        }
+    }
+}
+
+/// `[:alpha:]`, if there is one.
+fn named_class(chars: &[char]) -> Option<String> {
+    if chars.get(1) != Some(&':') {
+        return None;
+    }
+    let end = chars.windows(2).position(|pair| pair == [':', ']'])?;
+    let name: String = chars[..end + 2].iter().collect();
+    let inner = name.get(2..name.len() - 2)?;
+    inner.trim_start_matches('^').bytes().all(|byte| byte.is_ascii_lowercase()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_written_anew() {
+        for (pattern, expected) in [
+            ("a{2}b{3,}c{,4}", "a{2}b{3,}c\\{,4}"),
+            ("{{.*?}}", "\\{\\{.*?}}"),
+            ("a++b*+c?+d{2}+e+?", "a+b*c?d{2}e+?"),
+            ("a\\+\\+", "a\\+\\+"),
+            ("[[a]", "[\\[a]"),
+            ("[]a]", "[\\]a]"),
+            ("[^]a]", "[^\\]a]"),
+            ("[[:alnum:]_]", "[[:alnum:]_]"),
+            ("[\\w-x]", "[\\w\\-x]"),
+            ("[a-z-]", "[a-z\\-]"),
+            ("[a-\\d]", "[a\\-\\d]"),
+            ("[!-~]", "[!-\\~]"),
+            ("[&&a]", "[\\&\\&a]"),
+            ("[\\<\\>\\'\\b]", "[<>\\'\\x08]"),
+            ("\\<a", "<a"),
+            ("\\x{41}\\x5c\\x{1234}", "\\x41\\x5c\\x{1234}"),
+            ("\\\\x{41}", "\\\\x{41}"),
+            ("é[´]", "\\xc3\\xa9[\\xc2\\xb4]"),
+            ("\\012", "\\x0a"),
+            ("a\\", "a\\"),
+            ("[a", "[a"),
+        ] {
+            assert_eq!(translated(pattern), expected, "{pattern}");
+        }
+    }
+}

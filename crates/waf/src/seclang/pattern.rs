@@ -1,0 +1,164 @@
+//! Patterns.
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::dialect::translated;
+use super::{Wrong, wrong_help};
+
+/// Largest compiled pattern.
+const PATTERN_BYTES_MAX: usize = 4 << 20;
+/// Most memory that the lazy automaton of a pattern may take, for each thread that uses it.
+const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
+/// Most steps of a pattern that goes back.
+const STEPS_MAX: usize = 100_000;
+
+/// A pattern that matches bytes.
+#[derive(Debug, Clone)]
+pub enum Pattern {
+    /// In time that is linear in the text.
+    Linear(Regex),
+    /// With look-around or references to groups: it goes back, up to a number of steps. Old rules have a few.
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// What a pattern says of a text: a range for each group, the first for the whole.
+pub type Groups = Vec<Option<std::ops::Range<usize>>>;
+
+impl Pattern {
+    /// Compiles one: Unicode is off, for with it one invalid byte evades a rule.
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        let plain = translated(pattern);
+        match linear(&plain, false) {
+            Ok(regex) => Ok(Self::Linear(regex)),
+            Err(reason) if needs_going_back(pattern) => backtracking(&plain).map_err(|_| reason),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// The pattern, as the engine reads it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Linear(regex) => regex.as_str(),
+            Self::Backtracking(regex) => regex.as_str(),
+        }
+    }
+
+    /// Whether it has groups.
+    pub fn has_groups(&self) -> bool {
+        match self {
+            Self::Linear(regex) => regex.captures_len() > 1,
+            Self::Backtracking(regex) => regex.captures_len() > 1,
+        }
+    }
+
+    /// Whether it matches. `None`: that would take too many steps.
+    pub fn is_match(&self, text: &[u8]) -> Option<bool> {
+        match self {
+            Self::Linear(regex) => Some(regex.is_match(text)),
+            Self::Backtracking(regex) => regex.is_match(text).ok(),
+        }
+    }
+
+    /// The first match with up to so many groups. `None`: that would take too many steps.
+    pub fn groups(&self, text: &[u8], groups_max: usize) -> Option<Option<Groups>> {
+        match self {
+            Self::Linear(regex) => Some(regex.captures(text).map(|groups| {
+                groups.iter().take(groups_max).map(|group| group.map(|it| it.range())).collect()
+            })),
+            Self::Backtracking(regex) => {
+                let groups = regex.captures_input(text.into()).ok()?;
+                Some(groups.map(|groups| {
+                    let range = |index| groups.get(index).map(|it| it.start()..it.end());
+                    (0..groups.len().min(groups_max)).map(range).collect()
+                }))
+            }
+        }
+    }
+
+    /// Where the first match is. `None`: that would take too many steps.
+    pub fn find(&self, text: &[u8]) -> Option<Option<std::ops::Range<usize>>> {
+        match self {
+            Self::Linear(regex) => Some(regex.find(text).map(|found| found.range())),
+            Self::Backtracking(_) => {
+                Some(self.groups(text, 1)?.and_then(|groups| groups.into_iter().next().flatten()))
+            }
+        }
+    }
+}
+
+fn needs_going_back(pattern: &str) -> bool {
+    let has_look = ["(?=", "(?!", "(?<=", "(?<!", "(?>"].iter().any(|look| pattern.contains(look));
+    let is_reference = |pair: &[u8]| pair[0] == b'\\' && matches!(pair[1], b'1'..=b'9');
+    has_look || pattern.as_bytes().windows(2).any(is_reference)
+}
+
+fn linear(plain: &str, ignores_case: bool) -> Result<Regex, String> {
+    RegexBuilder::new(plain)
+        .unicode(false)
+        .case_insensitive(ignores_case)
+        // ModSecurity compiles with PCRE_DOTALL and PCRE_DOLLAR_ENDONLY.
+        .dot_matches_new_line(true)
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_CACHE_BYTES_MAX)
+        .build()
+        .map_err(|error| {
+            let text = error.to_string();
+            // The last line says what is wrong; those before repeat the pattern.
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("the regular expression cannot be used: {reason}")
+        })
+}
+
+fn backtracking(plain: &str) -> Result<Pattern, fancy_regex::Error> {
+    let regex = fancy_regex::RegexBuilder::new(plain)
+        .bytes_mode(fancy_regex::BytesMode::Ascii)
+        .dot_matches_new_line(true)
+        .backtrack_limit(STEPS_MAX)
+        .delegate_size_limit(PATTERN_BYTES_MAX)
+        .delegate_dfa_size_limit(PATTERN_CACHE_BYTES_MAX)
+        .build()?;
+    Ok(Pattern::Backtracking(Box::new(regex)))
+}
+
+/// Compiles a pattern that names things: it is linear, and cases are one.
+pub(super) fn of_names(pattern: &str) -> Result<Regex, Wrong> {
+    linear(&translated(pattern), true).map_err(no_pattern)
+}
+
+/// Says how a pattern has to be.
+pub(super) fn no_pattern(reason: String) -> Wrong {
+    wrong_help(reason, "patterns are those of PCRE, without what makes one conditional or recursive")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_bytes() {
+        for (pattern, text, expected) in [
+            ("(?is)<[^>]*script", &b"<\xffscript"[..], true),
+            ("a.b", b"a\nb", true),
+            ("a$", b"a\n", false),
+            ("^b", b"a\nb", false),
+            ("\\x{ff}", b"\xff", true),
+            ("<\\?(?!xml)", b"<?xml", false),
+            ("<\\?(?!xml)", b"<?php \xff", true),
+            ("(\\w+)=(?:\\b\\1\\b)", b"\xff 12=12", true),
+            ("(\\w+)=(?:\\b\\1\\b)", b"12=3", false),
+            ("(?<!&amp);", b"a&amp;", false),
+        ] {
+            let compiled = Pattern::new(pattern).expect(pattern);
+            assert_eq!(compiled.is_match(text), Some(expected), "{pattern}");
+            let groups = compiled.groups(text, 10).expect("few steps");
+            assert_eq!(groups.is_some(), expected, "{pattern}");
+            assert_eq!(compiled.find(text).expect("few steps").is_some(), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn going_back_has_an_end() {
+        let pattern = Pattern::new("(a*)*(?=b)\\1c").expect("a pattern");
+        assert_eq!(pattern.is_match(&[b'a'; 200]), None);
+    }
+}
