@@ -43,7 +43,8 @@ fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
     let Some(value) = attribute.value else {
         return false;
     };
-    let name = attribute.name;
+    let name = attribute.name.trim_ascii_start();
+    let name = [b'"', b'\''].iter().fold(name, |name, quote| name.strip_prefix(&[*quote]).unwrap_or(name));
     let is_handler = if attribute.in_own_tag { lists::is_handler(name) } else { lists::is_known_handler(name) };
     let is_in = |list: fn(&[u8]) -> bool| list(name);
     (is_handler && !value.is_empty())

@@ -146,7 +146,7 @@ impl<'a> Tokenizer<'a> {
 
     /// Reads an attribute, or the end of the tag.
     fn attribute(&mut self) -> Option<Token<'a>> {
-        let skipped = |byte: &u8| !(is_space(*byte) || matches!(byte, b'/' | b'"' | b'\'' | 0));
+        let skipped = |byte: &u8| !(is_space(*byte) || matches!(byte, b'/' | 0));
         let start = self.rest(self.at).iter().position(skipped).map_or(self.input.len(), |length| self.at + length);
         self.at = start;
         match self.byte(start)? {
@@ -196,7 +196,10 @@ impl<'a> Tokenizer<'a> {
         }
         let ends = |byte: &u8| is_space(*byte) || *byte == b'>';
         let length = self.rest(start).iter().position(ends).unwrap_or(self.rest(start).len());
-        self.at = start + length;
+        let value = self.slice(start, start + length);
+        // A backquote is a quote to Internet Explorer: what follows the second one is the next attribute.
+        let quoted = value.strip_prefix(b"`").and_then(|inner| memchr(b'`', inner));
+        self.at = start + quoted.map_or(length, |inner| inner + 2);
         self.slice(start, start + length)
     }
 }

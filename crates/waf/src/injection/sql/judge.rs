@@ -54,14 +54,16 @@ pub(super) struct Judge<'a> {
     limits: bool,
     /// An operator was passed that prose does not have.
     bitwise: bool,
-    /// The next operand completes a call that is an attack.
-    armed: bool,
+    /// What the next operand completes: a call that is an attack, or one that is compared.
+    armed: Option<Strength>,
     /// What was found, if the next token is valid.
     held: Option<Strength>,
     /// Parentheses that are open.
     depth: u32,
     /// The depth at which a function was called that has another one within, perhaps.
     call_depth: Option<u32>,
+    /// Which of the open parentheses are those of a call: a bit for each of the innermost ones.
+    calls: u64,
 }
 
 impl<'a> Judge<'a> {
@@ -90,11 +92,21 @@ impl<'a> Judge<'a> {
             sorts: false,
             limits: false,
             bitwise: false,
-            armed: false,
+            armed: None,
             held: None,
             depth: 0,
             call_depth: None,
+            calls: 0,
         }
+    }
+
+    /// Reads what follows a comment within a comment. That is one query to some databases, and another to the rest; what lies after
+    /// it is read as if it stood alone, and the beginning of a second query is enough.
+    pub(super) fn is_begun_query(tokens: &mut Tokens<'_>) -> bool {
+        if matches!(tokens.peek().class, Class::Number | Class::Close | Class::Text | Class::Constant) {
+            tokens.next();
+        }
+        tokens.take(Class::Union) && matches!(tokens.peek().class, Class::All | Class::Select | Class::Open)
     }
 
     /// The verdict: the fingerprint of an injection.
@@ -119,9 +131,6 @@ impl<'a> Judge<'a> {
                 Step::Found => return true,
             };
             let token = self.tokens.next();
-            if token.gap && self.tokens.take_nested_comment() {
-                return self.after_nested_comment(token);
-            }
             step = if is_operator { self.operator(token) } else { self.operand(token) };
             self.previous = token.class;
         }
@@ -145,7 +154,7 @@ impl<'a> Judge<'a> {
                 self.origin = Some(Origin::Operator);
                 Step::Operator
             }
-            Class::Compare if self.tokens.bytes(&first).first().is_some_and(u8::is_ascii_alphabetic) => {
+            Class::Compare if self.is_word(&first) => {
                 self.origin = Some(Origin::Operator);
                 Step::Operator
             }
@@ -161,15 +170,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What lies before a comment within a comment is one query to some databases, and another to the rest. What lies after it is read
-    /// as if it stood alone, and the beginning of a second query is enough.
-    fn after_nested_comment(&mut self, token: Token) -> bool {
-        match token.class {
-            Class::Union | Class::Select => return true,
-            Class::Number | Class::Close | Class::Text => {}
-            _ => return false,
-        }
-        matches!(self.tokens.peek().class, Class::Union | Class::Logic)
+    /// Whether a word is meant, rather than a sign.
+    fn is_word(&self, token: &Token) -> bool {
+        self.tokens.bytes(token).first().is_some_and(u8::is_ascii_alphabetic)
     }
 
     /// Reads a token where an operand must come.
@@ -178,7 +181,7 @@ impl<'a> Judge<'a> {
         let calls = next.class == Class::Open;
         match token.class {
             Class::Open => {
-                self.depth = self.depth.saturating_add(1);
+                self.open();
                 // An ODBC escape: the word after the brace is no operand.
                 if self.tokens.bytes(&token) == b"{" && next.class == Class::Name {
                     self.tokens.next();
@@ -186,7 +189,7 @@ impl<'a> Judge<'a> {
                 Step::Operand
             }
             Class::Close if self.previous == Class::Open => {
-                self.depth = self.depth.saturating_sub(1);
+                self.close();
                 self.complete(Operand::Computed)
             }
             Class::Sign | Class::Not | Class::All => Step::Operand,
@@ -203,12 +206,20 @@ impl<'a> Judge<'a> {
                 Step::Operand
             }
             class if class.is_function() && calls => self.call(token),
+            // LIKE(a, b), ISNULL(a).
+            Class::Compare | Class::Is if calls && self.is_word(&token) => self.call(token),
             // REPLACE, INSERT: also functions.
             Class::Verb(_) if calls && !next.gap && self.operators > 0 => self.unknown_call(),
             Class::Name | Class::Catalog if calls && !next.gap => self.unknown_call(),
             class if class.is_name() => self.complete(Operand::Name(self.tokens.bytes(&token))),
+            Class::Union if self.previous == Class::Open && !self.is_loose() => Step::found_if(self.tokens.take(Class::All)),
             _ => Step::Pass,
         }
+    }
+
+    /// Whether the value began as ordinary text does.
+    fn is_loose(&self) -> bool {
+        matches!(self.origin, None | Some(Origin::Name))
     }
 
     /// An operand is complete: the end of a comparison, or of a call that is an attack.
@@ -217,8 +228,8 @@ impl<'a> Judge<'a> {
             Operand::Value | Operand::Computed if self.call_depth.is_none() && self.previous != Class::Text => Origin::Number,
             _ => Origin::Name,
         });
-        if std::mem::take(&mut self.armed) {
-            self.held = Some(Strength::Certain);
+        if let Some(armed) = self.armed.take() {
+            self.held = Some(armed);
         } else if self.compares && self.condition {
             self.held = self.left.map(|left| strength::of_comparison(left, operand));
         } else if self.sorts && origin != Origin::Name && !matches!(operand, Operand::Name(_)) {
@@ -229,17 +240,35 @@ impl<'a> Judge<'a> {
         Step::Operator
     }
 
+    /// A parenthesis opens: that of a call, if the token before is a name.
+    fn open(&mut self) {
+        self.depth = self.depth.saturating_add(1);
+        self.calls = (self.calls << 1) | u64::from(self.previous.is_name());
+    }
+
+    /// A parenthesis closes. True: it ends a call.
+    fn close(&mut self) -> bool {
+        let is_call = self.calls & 1 == 1;
+        self.calls >>= 1;
+        self.depth = self.depth.saturating_sub(1);
+        is_call
+    }
+
     /// A known function is called.
     fn call(&mut self, function: Token) -> Step {
         let gap = self.tokens.peek().gap;
         let is_nested = self.call_depth.is_some_and(|depth| self.depth > depth);
-        let is_loose = matches!(self.origin, None | Some(Origin::Name));
-        self.armed |= match function.class {
+        let is_loose = self.is_loose();
+        let is_attack = match function.class {
             Class::Weapon => !(gap && is_loose),
             Class::Function if is_nested => true,
             Class::Function => (self.origin == Some(Origin::Quote) && self.operators > 0) || (self.condition && !is_loose && !gap),
-            _ => self.origin == Some(Origin::Quote) && self.condition && self.quote != 0 && !gap,
+            _ => self.origin == Some(Origin::Quote) && self.condition && !gap,
         };
+        if is_attack {
+            self.armed = Some(Strength::Certain);
+        }
+        self.compare_with_call();
         if function.class == Class::Function && self.call_depth.is_none() {
             self.call_depth = Some(self.depth);
         }
@@ -253,8 +282,19 @@ impl<'a> Judge<'a> {
     /// A function is called that is not in the tables.
     fn unknown_call(&mut self) -> Step {
         self.origin.get_or_insert(Origin::Name);
-        self.armed |= self.origin == Some(Origin::Quote) && (self.condition || self.bitwise);
+        if self.origin == Some(Origin::Quote) && (self.condition || self.bitwise) {
+            self.armed = Some(Strength::Certain);
+        }
+        self.compare_with_call();
         Step::Operand
+    }
+
+    /// The right side of a comparison is a call: that says enough, once the call has an operand.
+    fn compare_with_call(&mut self) {
+        let compares = std::mem::take(&mut self.compares) && self.condition;
+        if let (true, None, Some(left)) = (compares, self.armed, self.left) {
+            self.armed = Some(strength::of_comparison(left, Operand::Computed));
+        }
     }
 
     fn exists(&mut self) -> Step {
@@ -278,14 +318,14 @@ impl<'a> Judge<'a> {
     /// Reads a token where an operator must come.
     fn operator(&mut self, token: Token) -> Step {
         if let Some(held) = self.held.take() {
-            if !token.class.may_follow_operand() && !self.ends_dotted(token) {
+            if !token.class.may_follow_operand() {
                 return Step::Pass;
             }
-            if strength::suffices(held, self.origin, token.class, self.is_last_value()) {
+            if strength::suffices(held, self.origin, token.class) {
                 return Step::Found;
             }
         }
-        if self.bitwise && self.origin == Some(Origin::Quote) && self.operators > 0 && is_binary(token.class) && self.quote != 0 && self.left_is_outside() {
+        if self.bitwise && self.origin == Some(Origin::Quote) && self.depth == 0 && is_binary(token.class) {
             return Step::Found;
         }
         match token.class {
@@ -318,11 +358,13 @@ impl<'a> Judge<'a> {
                 Step::Operand
             }
             Class::Close => {
-                self.depth = self.depth.saturating_sub(1);
+                if self.close() {
+                    self.left = Some(Operand::Computed);
+                }
                 Step::Operator
             }
             Class::Open if self.previous.is_name() => {
-                self.depth = self.depth.saturating_add(1);
+                self.open();
                 Step::Operand
             }
             Class::Dot => {
@@ -473,15 +515,6 @@ impl<'a> Judge<'a> {
     /// Whether the operand before is no mere name.
     fn is_last_value(&self) -> bool {
         matches!(self.left, Some(Operand::Value | Operand::Computed))
-    }
-
-    fn left_is_outside(&self) -> bool {
-        self.depth == 0
-    }
-
-    /// `20.to_i`: the dot and the name belong to the operand.
-    fn ends_dotted(&self, token: Token) -> bool {
-        token.class == Class::Dot
     }
 }
 

@@ -20,8 +20,6 @@ pub(super) struct Lexer<'a> {
     dialect: Dialect,
     /// Within `/*!`: its end is left out as well.
     conditional: bool,
-    /// A comment within a comment was passed. No query has one, and databases read them differently.
-    pub(super) nested_comment: bool,
     /// Some comment was passed.
     pub(super) commented: bool,
     /// Bytes looked at, for the test of linear time.
@@ -39,7 +37,6 @@ impl<'a> Lexer<'a> {
             at,
             dialect,
             conditional: false,
-            nested_comment: false,
             commented: false,
             #[cfg(test)]
             steps: 0,
@@ -124,10 +121,7 @@ impl<'a> Lexer<'a> {
             self.conditional = true;
             return true;
         }
-        let inner = self.rest(start + 2);
-        let length = memchr::memmem::find(inner, b"*/");
-        let inner = length.and_then(|length| inner.get(..length + 1)).unwrap_or(inner);
-        self.nested_comment |= memchr::memmem::find(inner, b"/*").is_some();
+        let length = memchr::memmem::find(self.rest(start + 2), b"*/");
         self.at = length.map_or(self.input.len(), |length| start + length + 4);
         length.is_some()
     }

@@ -81,3 +81,18 @@ pub(super) fn text_end(input: &[u8], mut at: usize, quote: u8, backslashes: bool
 pub(super) fn is_text_prefix(word: &[u8]) -> bool {
     matches!(word, [b'n' | b'N' | b'x' | b'X' | b'b' | b'B' | b'e' | b'E'] | [b'_', ..])
 }
+
+/// The end of the first comment that has the beginning of another one in it.
+pub(super) fn nested_comment_end(input: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let start = at + memchr::memmem::find(input.get(at..)?, b"/*")? + 2;
+        let rest = input.get(start..)?;
+        let length = memchr::memmem::find(rest, b"*/")?;
+        // The slash of `*/` may be that of `/*` too, so the star counts as part of what is within.
+        if memchr::memmem::find(rest.get(..length + 1)?, b"/*").is_some() {
+            return Some(start + length + 2);
+        }
+        at = start + length + 2;
+    }
+}

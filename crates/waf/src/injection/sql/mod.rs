@@ -53,7 +53,14 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
             }
         }
     }
-    None
+    after_nested_comment(input)
+}
+
+/// No query has a comment within a comment, and databases read one differently: what hides a query from one shows it to another.
+fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
+    let end = literals::nested_comment_end(input)?;
+    let mut tokens = Tokens::new(input, end, Dialect::MySql);
+    Judge::is_begun_query(&mut tokens).then_some(tokens.fingerprint)
 }
 
 /// What one look over the bytes tells.

@@ -118,6 +118,7 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
             Class::Compare | Class::Sign | Class::Arithmetic | Class::Bitwise | Class::Logic | Class::Assign if parts.complete => parts.restart(),
             Class::Star if parts.complete => parts.restart(),
             Class::Sign | Class::Not if !parts.complete => {}
+            Class::Not if matches!(tokens.peek().class, Class::Compare | Class::In | Class::Between) => {}
             Class::Semicolon | Class::Comment if parts.complete => return parts.weight_at_end(true),
             Class::End if parts.complete => return parts.weight_at_end(false),
             class if class.is_name() => {

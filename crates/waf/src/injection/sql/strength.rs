@@ -53,7 +53,7 @@ pub(super) fn of_comparison(left: Operand<'_>, right: Operand<'_>) -> Strength {
 }
 
 /// Whether what was found is an injection, given how the value began, and which token follows.
-pub(super) fn suffices(found: Strength, origin: Option<Origin>, next: Class, _value: bool) -> bool {
+pub(super) fn suffices(found: Strength, origin: Option<Origin>, next: Class) -> bool {
     let commented = matches!(next, Class::Comment);
     let needed = match origin {
         Some(Origin::Quote) => Strength::Names,

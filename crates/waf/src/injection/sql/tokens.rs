@@ -65,11 +65,6 @@ impl<'a> Tokens<'a> {
         self.lexer.commented
     }
 
-    /// Whether a comment within a comment was passed since this was asked last.
-    pub(super) fn take_nested_comment(&mut self) -> bool {
-        std::mem::take(&mut self.lexer.nested_comment)
-    }
-
     /// Bytes looked at.
     #[cfg(test)]
     pub(super) fn steps(&self) -> usize {
