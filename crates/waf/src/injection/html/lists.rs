@@ -1,9 +1,10 @@
 //! Names in HTML that bring script, or may.
 
-/// Elements that run script, load a document, or change how addresses and rules of the page are read.
-const ELEMENTS: &[&str] = &[
-    "animate", "animatemotion", "animatetransform", "applet", "base", "bgsound", "embed", "foreignobject", "frame", "frameset", "handler", "iframe", "ilayer", "import", "isindex", "layer", "link", "listener", "meta", "noscript", "object", "portal", "script", "set", "style", "svg", "use", "vmlframe", "xml", "xsl", "xss",
-];
+/// Elements that run script, load a document, or change how a page is read, by themselves.
+const ELEMENTS: &[&str] = &["applet", "frameset", "iframe", "ilayer", "isindex", "noscript", "script", "style", "svg", "vmlframe", "xsl"];
+
+/// Elements that do so with an attribute; without one they are as likely to be a type in a program: `Vec<Object>`.
+const ELEMENTS_WITH_ATTRIBUTES: &[&str] = &["animate", "animatemotion", "animatetransform", "base", "bgsound", "embed", "foreignobject", "frame", "handler", "import", "layer", "link", "listener", "meta", "object", "portal", "set", "use", "xml"];
 
 /// Events that old and new browsers have handlers for, without the `on` (HTML, UI Events, SVG, Internet Explorer).
 const EVENTS: &[&str] = &[
@@ -25,6 +26,11 @@ const NAME_BYTES_MAX: usize = 40;
 pub(super) fn is_element(name: &[u8]) -> bool {
     let local = memchr::memrchr(b':', name).and_then(|colon| name.get(colon + 1..)).unwrap_or(name);
     with_folded(local, |name| ELEMENTS.binary_search(&name).is_ok() || name.starts_with("svg") || name.starts_with("xsl"))
+}
+
+/// Whether the tag is enough with an attribute that has a value.
+pub(super) fn is_element_with_attributes(name: &[u8]) -> bool {
+    with_folded(name, |name| ELEMENTS_WITH_ATTRIBUTES.binary_search(&name).is_ok())
 }
 
 /// Whether the attribute is a handler of an event that browsers know.
@@ -72,7 +78,7 @@ mod tests {
 
     #[test]
     fn lists_are_sorted_and_fit() {
-        for list in [ELEMENTS, EVENTS, ADDRESSES] {
+        for list in [ELEMENTS, ELEMENTS_WITH_ATTRIBUTES, EVENTS, ADDRESSES] {
             assert!(list.is_sorted_by(|one, next| one < next), "{list:?}");
             assert!(list.iter().all(|name| name.len() <= NAME_BYTES_MAX));
         }

@@ -25,18 +25,23 @@ const PLACES: [Place; 6] = [
 
 /// Whether the input would bring script into a page, in any of the contexts an HTML tokenizer can be in.
 pub fn detect_script(input: &[u8]) -> bool {
-    if !tokenizer::has_markup(input) {
-        return values::is_script_address(input);
-    }
-    PLACES.iter().any(|place| Tokenizer::new(input, *place).any(|token| brings_script(&token))) || values::is_script_address(input)
+    (tokenizer::has_markup(input) && PLACES.iter().any(|place| brings_script(Tokenizer::new(input, *place))))
+        || values::is_script_address(input)
 }
 
-fn brings_script(token: &Token<'_>) -> bool {
-    match token {
-        Token::TagOpen(name) => lists::is_element(name),
-        Token::Attribute(attribute) => attribute_brings_script(attribute),
+fn brings_script(mut tokens: Tokenizer<'_>) -> bool {
+    let mut element: &[u8] = &[];
+    tokens.any(|token| match token {
+        Token::TagOpen(name) => {
+            element = name;
+            lists::is_element(name)
+        }
+        Token::Attribute(attribute) => {
+            attribute_brings_script(&attribute)
+                || (attribute.in_own_tag && attribute.value.is_some() && lists::is_element_with_attributes(element))
+        }
         Token::Comment(text) => comment_brings_script(text),
-    }
+    })
 }
 
 fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {

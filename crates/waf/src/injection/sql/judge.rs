@@ -36,12 +36,16 @@ pub(super) struct Judge<'a> {
     origin: Option<Origin>,
     /// The quote that the value was put into, or 0.
     quote: u8,
+    /// Nothing, or the end of a word, stands before that quote: it ends a text. Else it may begin one, as in prose.
+    is_closing: bool,
     /// The class of the token before.
     previous: Class,
     /// Operators since the value left its place.
     operators: u32,
     /// AND, OR, WHERE, WHEN: what follows decides which rows are met.
     condition: bool,
+    /// That came from `if (`, which is code in most languages: only what is known beforehand counts.
+    is_code: bool,
     /// The left side of a comparison.
     left: Option<Operand<'a>>,
     /// A comparison waits for its right side.
@@ -54,6 +58,8 @@ pub(super) struct Judge<'a> {
     limits: bool,
     /// An operator was passed that prose does not have.
     bitwise: bool,
+    /// The last operator gives a condition to two empty texts: not those that stand between quotes in other languages too.
+    is_effective: bool,
     /// What the next operand completes: a call that is an attack, or one that is compared.
     armed: Option<Strength>,
     /// What was found, if the next token is valid.
@@ -69,29 +75,33 @@ pub(super) struct Judge<'a> {
 impl<'a> Judge<'a> {
     /// Reads a value that stands in a query as it is.
     pub(super) fn unquoted(tokens: Tokens<'a>) -> Self {
-        Self::new(tokens, None, 0, Class::Semicolon)
+        Self::new(tokens, None)
     }
 
-    /// Reads what follows the quote that ends the text a value was put into.
-    pub(super) fn quoted(mut tokens: Tokens<'a>, quote: u8) -> Self {
+    /// Reads what follows the quote that ends the text a value was put into. `before`: the byte before that quote.
+    pub(super) fn quoted(mut tokens: Tokens<'a>, quote: u8, before: Option<u8>) -> Self {
         tokens.begin_with(Class::Text);
-        Self::new(tokens, Some(Origin::Quote), quote, Class::Text)
+        let is_closing = before.is_none_or(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b')' | b'%'));
+        Self { quote, is_closing, previous: Class::Text, ..Self::new(tokens, Some(Origin::Quote)) }
     }
 
-    fn new(tokens: Tokens<'a>, origin: Option<Origin>, quote: u8, previous: Class) -> Self {
+    fn new(tokens: Tokens<'a>, origin: Option<Origin>) -> Self {
         Self {
             tokens,
             origin,
-            quote,
-            previous,
+            quote: 0,
+            is_closing: false,
+            previous: Class::Semicolon,
             operators: 0,
             condition: false,
+            is_code: false,
             left: origin.map(|_| Operand::Value),
             compares: false,
             between: false,
             sorts: false,
             limits: false,
             bitwise: false,
+            is_effective: false,
             armed: None,
             held: None,
             depth: 0,
@@ -189,8 +199,8 @@ impl<'a> Judge<'a> {
                 Step::Operand
             }
             Class::Close if self.previous == Class::Open => {
-                self.close();
-                self.complete(Operand::Computed)
+                let is_call = self.close();
+                self.complete(if is_call { Operand::Computed } else { Operand::Name(b"") })
             }
             Class::Sign | Class::Not | Class::All => Step::Operand,
             Class::Bitwise if self.tokens.bytes(&token) == b"~" => Step::Operand,
@@ -231,7 +241,8 @@ impl<'a> Judge<'a> {
         if let Some(armed) = self.armed.take() {
             self.held = Some(armed);
         } else if self.compares && self.condition {
-            self.held = self.left.map(|left| strength::of_comparison(left, operand));
+            let is_code = self.is_code && (self.left, operand) != (Some(Operand::Value), Operand::Value);
+            self.held = self.left.filter(|_| !is_code).map(|left| strength::of_comparison(left, operand));
         } else if self.sorts && origin != Origin::Name && !matches!(operand, Operand::Name(_)) {
             self.held = Some(Strength::IfCommented);
         }
@@ -243,7 +254,7 @@ impl<'a> Judge<'a> {
     /// A parenthesis opens: that of a call, if the token before is a name.
     fn open(&mut self) {
         self.depth = self.depth.saturating_add(1);
-        self.calls = (self.calls << 1) | u64::from(self.previous.is_name());
+        self.calls = (self.calls << 1) | u64::from(self.previous.is_function());
     }
 
     /// A parenthesis closes. True: it ends a call.
@@ -268,13 +279,14 @@ impl<'a> Judge<'a> {
         if is_attack {
             self.armed = Some(Strength::Certain);
         }
-        self.compare_with_call();
+        self.compare_with_call(Operand::Computed);
         if function.class == Class::Function && self.call_depth.is_none() {
             self.call_depth = Some(self.depth);
         }
         self.origin.get_or_insert(Origin::Name);
         if self.tokens.bytes(&function).eq_ignore_ascii_case(b"if") {
             self.condition = true;
+            self.is_code = is_loose;
         }
         Step::Operand
     }
@@ -285,15 +297,15 @@ impl<'a> Judge<'a> {
         if self.origin == Some(Origin::Quote) && (self.condition || self.bitwise) {
             self.armed = Some(Strength::Certain);
         }
-        self.compare_with_call();
+        self.compare_with_call(Operand::Name(b""));
         Step::Operand
     }
 
     /// The right side of a comparison is a call: that says enough, once the call has an operand.
-    fn compare_with_call(&mut self) {
-        let compares = std::mem::take(&mut self.compares) && self.condition;
+    fn compare_with_call(&mut self, operand: Operand<'a>) {
+        let compares = std::mem::take(&mut self.compares) && self.condition && !self.is_code;
         if let (true, None, Some(left)) = (compares, self.armed, self.left) {
-            self.armed = Some(strength::of_comparison(left, Operand::Computed));
+            self.armed = Some(strength::of_comparison(left, operand));
         }
     }
 
@@ -325,7 +337,7 @@ impl<'a> Judge<'a> {
                 return Step::Found;
             }
         }
-        if self.bitwise && self.origin == Some(Origin::Quote) && self.depth == 0 && is_binary(token.class) {
+        if self.bitwise && self.is_closing && self.depth == 0 && is_binary(token.class) {
             return Step::Found;
         }
         match token.class {
@@ -338,9 +350,10 @@ impl<'a> Judge<'a> {
                 Class::Compare | Class::In | Class::Between => Step::Operator,
                 _ => Step::Pass,
             },
-            Class::Sign | Class::Star | Class::Arithmetic | Class::Assign => self.binary(),
-            Class::Bitwise => {
-                self.bitwise = true;
+            Class::Star | Class::Arithmetic | Class::Assign => self.binary(),
+            Class::Sign | Class::Bitwise => {
+                self.bitwise |= token.class == Class::Bitwise;
+                self.is_effective = true;
                 self.binary()
             }
             Class::Logic if std::mem::take(&mut self.between) => self.binary(),
@@ -367,7 +380,7 @@ impl<'a> Judge<'a> {
                 self.open();
                 Step::Operand
             }
-            Class::Dot => {
+            Class::Dot if self.previous != Class::Text => {
                 if self.tokens.peek().class.is_name() {
                     self.tokens.next();
                 }
@@ -409,6 +422,7 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// An operator with an operand on each side.
     fn binary(&mut self) -> Step {
         self.operators = self.operators.saturating_add(1);
         Step::Operand
@@ -432,6 +446,7 @@ impl<'a> Judge<'a> {
             return self.complete(Operand::Computed);
         }
         self.compares = true;
+        self.is_effective = !self.is_word(&token);
         // SOUNDS LIKE, SIMILAR TO.
         if !self.tokens.take(Class::Compare) {
             self.tokens.take(Class::To);
@@ -495,11 +510,11 @@ impl<'a> Judge<'a> {
     /// Whether a comment hides the rest of a query in a way that serves an attack.
     fn is_cut_off(&self, comment: Token) -> bool {
         let bytes = self.tokens.bytes(&comment);
-        let mark = if bytes.first() == Some(&b'#') { 1 } else { 2 };
-        let is_blank = bytes.get(mark..).unwrap_or_default().iter().all(|byte| !byte.is_ascii_alphanumeric());
-        let is_hash = mark == 1;
+        let is_hash = bytes.first() == Some(&b'#');
+        let text = bytes.get(if is_hash { 1 } else { 2 }..).unwrap_or_default();
+        let is_blank = text.iter().all(|byte| matches!(byte, b' ' | b'-' | b'+'));
         match self.origin {
-            Some(Origin::Quote) if self.operators == 0 => !is_hash || is_blank || !comment.gap,
+            Some(Origin::Quote) if self.operators == 0 => is_blank || (self.is_closing && !(is_hash && (comment.gap || text.contains(&self.quote)))),
             Some(Origin::Quote) => self.is_last_value() || self.limits || self.sorts,
             Some(Origin::Operator) => (self.condition || self.sorts) && self.is_last_value(),
             Some(Origin::Number) => (self.condition && self.is_last_value() || self.sorts || self.limits) && is_blank,
@@ -507,9 +522,17 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the value ends in a text that the quote of the query closes, with an operator before: `' or '1`.
+    /// Whether the value ends in a text that the quote of the query closes, with an operator before: `' or '1`, `'='`.
     fn ends_in_text(&self) -> bool {
-        self.origin == Some(Origin::Quote) && self.operators > 0 && self.previous == Class::Text && self.tokens.open_quote() == self.quote
+        if !self.is_closing || self.operators == 0 || self.previous != Class::Text {
+            return false;
+        }
+        let text = self.tokens.last();
+        match self.tokens.bytes(&text).get(1) {
+            _ if text.open_quote != self.quote => false,
+            None => !self.condition && self.is_effective,
+            Some(first) => first.is_ascii_alphanumeric() || matches!(first, b'%' | b'_'),
+        }
     }
 
     /// Whether the operand before is no mere name.

@@ -46,7 +46,8 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
         for (quote, is_there) in [(b'\'', look.single_quote), (b'"', look.double_quote)] {
             let end = is_there.then(|| literals::text_end(input, 0, quote, dialect == Dialect::MySql));
             if let Some(end) = end.flatten() {
-                let quoted = Judge::quoted(Tokens::new(input, end, dialect), quote).fingerprint();
+                let before = end.checked_sub(2).and_then(|before| input.get(before)).copied();
+                let quoted = Judge::quoted(Tokens::new(input, end, dialect), quote, before).fingerprint();
                 if quoted.is_some() {
                     return quoted;
                 }

@@ -46,7 +46,7 @@ const PATTERNS: &[(Verb, &[Is], Weight)] = &[
     (Verb::Define, &[Name, Over], Likely),
     (Verb::Execute, &[Is::Class(Class::Weapon)], Sure),
     (Verb::Execute, &[Is::Class(Class::Open), Is::Class(Class::Variable)], Sure),
-    (Verb::Execute, &[Is::Class(Class::Open), Is::Class(Class::Text)], Sure),
+    (Verb::Execute, &[Is::Class(Class::Open), Is::Class(Class::Text)], Likely),
     (Verb::Execute, &[Is::Class(Class::Open), Is::Class(Class::Function)], Sure),
     (Verb::Execute, &[Word(b"immediate"), Is::Class(Class::Text)], Sure),
     (Verb::Execute, &[TechnicalName, Is::Class(Class::Text)], Sure),

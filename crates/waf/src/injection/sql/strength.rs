@@ -18,7 +18,7 @@ pub(super) enum Origin {
 /// What an operand is, as far as comparisons go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operand<'a> {
-    /// A name.
+    /// A name, or the call of a function that is not in the tables: an empty name.
     Name(&'a [u8]),
     /// A number, a text, a constant.
     Value,
@@ -44,7 +44,7 @@ pub(super) enum Strength {
 /// What comparing these says.
 pub(super) fn of_comparison(left: Operand<'_>, right: Operand<'_>) -> Strength {
     match (left, right) {
-        (Operand::Name(one), Operand::Name(other)) if one.eq_ignore_ascii_case(other) => Strength::Tautology,
+        (Operand::Name(one), Operand::Name(other)) if !one.is_empty() && one.eq_ignore_ascii_case(other) => Strength::Tautology,
         (Operand::Name(_), Operand::Name(_)) => Strength::Names,
         (Operand::Name(_), Operand::Computed) | (Operand::Computed, Operand::Name(_)) => Strength::IfCommented,
         (Operand::Name(_), _) | (_, Operand::Name(_)) => Strength::NameWithValue,

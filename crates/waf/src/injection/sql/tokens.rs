@@ -8,8 +8,7 @@ use super::token::{Class, Token};
 pub(super) struct Tokens<'a> {
     lexer: Lexer<'a>,
     ahead: Token,
-    /// The quote that the token taken last left open, or 0.
-    open_quote: u8,
+    last: Token,
     pub(super) fingerprint: Fingerprint,
 }
 
@@ -17,14 +16,14 @@ impl<'a> Tokens<'a> {
     pub(super) fn new(input: &'a [u8], at: usize, dialect: Dialect) -> Self {
         let mut lexer = Lexer::new(input, at, dialect);
         let ahead = lexer.next();
-        Self { lexer, ahead, open_quote: 0, fingerprint: Fingerprint::default() }
+        Self { lexer, ahead, last: ahead, fingerprint: Fingerprint::default() }
     }
 
     /// Takes a token.
     pub(super) fn next(&mut self) -> Token {
         let token = self.ahead;
         if token.class != Class::End {
-            self.open_quote = token.open_quote;
+            self.last = token;
             self.ahead = self.lexer.next();
             self.fingerprint.push(token.class.letter());
         }
@@ -36,9 +35,9 @@ impl<'a> Tokens<'a> {
         self.fingerprint.push(class.letter());
     }
 
-    /// The quote that the last token left open, or 0.
-    pub(super) fn open_quote(&self) -> u8 {
-        self.open_quote
+    /// The token that was taken last, apart from the end.
+    pub(super) fn last(&self) -> Token {
+        self.last
     }
 
     /// The token after the one that was taken last.

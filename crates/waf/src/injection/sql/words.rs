@@ -90,7 +90,7 @@ const WEAPONS: &[&str] = &[
     "benchmark", "dbms_lock.sleep", "dbms_session.sleep", "extractvalue", "generate_series", "gtid_subset", "gtid_subtract", "load_extension",
     "load_file", "name_const", "openquery", "openrowset", "opendatasource", "pg_read_file", "pg_read_binary_file", "pg_ls_dir", "pg_sleep",
     "pg_sleep_for", "pg_sleep_until", "pg_stat_file", "pg_logdir_ls", "lo_import", "lo_export", "lo_get", "dblink", "dblink_connect",
-    "dblink_exec", "query_to_xml", "database_to_xml", "table_to_xml", "randomblob", "zeroblob", "readfile", "writefile", "sleep", "sys_eval",
+    "dblink_exec", "query_to_xml", "database_to_xml", "table_to_xml", "randomblob", "zeroblob", "sleep", "sys_eval",
     "sys_exec", "updatexml", "get_lock", "release_lock", "master_pos_wait", "source_pos_wait", "xmltype", "httpuritype",
     "ctxsys.drithsx.sn", "ordsys.ord_dicom.getmappingxpath", "fn_trace_gettable", "fn_xe_file_target_read_file", "sys_context", "fts3_tokenizer",
 ];
@@ -125,7 +125,7 @@ const MORE_FUNCTIONS: &[&str] = &[
     "sysdate", "system_user", "sysdatetime", "to_base64", "to_char", "to_date", "to_hex", "to_number", "to_timestamp", "txid_current", "typeof", "ucase",
     "uncompress", "unhex", "unicode", "unistr", "unix_timestamp", "user_id", "user_name", "utc_date", "utc_timestamp", "uuid_short",
     "validate_password_strength", "weight_string", "wm_concat", "xmlagg", "xmlelement", "xmlforest", "xmlrow", "xml2clob", "json_keys", "json_arrayagg", "jsonb_agg",
-    "row_to_json", "isdate", "col_name", "col_length", "permissions", "session_id", "userenv", "uid", "vsize", "dump", "utl_raw.cast_to_varchar2",
+    "row_to_json", "isdate", "col_name", "col_length", "permissions", "session_id", "userenv", "uid", "readfile", "writefile", "vsize", "dump", "utl_raw.cast_to_varchar2",
 ];
 
 /// Beginnings of names that mark a function or procedure as one that only an attack would name in a parameter.
