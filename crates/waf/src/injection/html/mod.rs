@@ -1,0 +1,68 @@
+//! Script in HTML.
+//!
+//! A value is read as if a page held it in text, in a tag, or in the value of an attribute, with either quote or none. It is script if
+//! an element, the handler of an event, an address or a style brings some. Markup without script, such as a rich text editor sends, is left
+//! alone.
+
+mod lists;
+mod tokenizer;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use tokenizer::{Attribute, Place, Token, Tokenizer};
+
+/// The places in a page in which a value may stand.
+const PLACES: [Place; 6] = [
+    Place::Text,
+    Place::Tag,
+    Place::UnquotedValue,
+    Place::QuotedValue(b'"'),
+    Place::QuotedValue(b'\''),
+    Place::QuotedValue(b'`'),
+];
+
+/// Whether the input would bring script into a page, in any of the contexts an HTML tokenizer can be in.
+pub fn detect_script(input: &[u8]) -> bool {
+    (tokenizer::has_markup(input) && PLACES.iter().any(|place| brings_script(Tokenizer::new(input, *place))))
+        || values::is_script_address(input)
+}
+
+fn brings_script(mut tokens: Tokenizer<'_>) -> bool {
+    let mut element: &[u8] = &[];
+    tokens.any(|token| match token {
+        Token::TagOpen(name) => {
+            element = name;
+            lists::is_element(name)
+        }
+        Token::Attribute(attribute) => {
+            attribute_brings_script(&attribute)
+                || (attribute.in_own_tag && attribute.value.is_some() && lists::is_element_with_attributes(element))
+        }
+        Token::Comment(text) => comment_brings_script(text),
+    })
+}
+
+fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
+    let Some(value) = attribute.value else {
+        return false;
+    };
+    let name = attribute.name.trim_ascii_start();
+    let name = [b'"', b'\''].iter().fold(name, |name, quote| name.strip_prefix(&[*quote]).unwrap_or(name));
+    let is_handler = if attribute.in_own_tag { lists::is_handler(name) } else { lists::is_known_handler(name) };
+    let is_in = |list: fn(&[u8]) -> bool| list(name);
+    (is_handler && !value.is_empty())
+        || values::runs_script(value)
+        || (is_in(lists::is_address) && values::holds_document(value))
+        || (is_in(lists::is_document) && !value.is_empty())
+        || (name.eq_ignore_ascii_case(b"style") && values::style_runs_script(value))
+        || (name.eq_ignore_ascii_case(b"attributename") && lists::is_known_handler(value))
+}
+
+/// Conditional comments of Internet Explorer, and declarations that define entities or import.
+fn comment_brings_script(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    begins(b"[if") || begins(b"entity") || begins(b"import") || memchr::memmem::find(text, b"<!ENTITY").is_some()
+}

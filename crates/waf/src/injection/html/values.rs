@@ -1,0 +1,137 @@
+//! Values of attributes: addresses that run script, and styles that do.
+
+/// Bytes of an address or a style that are looked at after characters of no effect are left out.
+const SCHEME_BYTES_MAX: usize = 24;
+
+/// Schemes that run what follows them.
+const SCRIPT_SCHEMES: &[&[u8]] = &[b"javascript:", b"vbscript:", b"livescript:", b"mocha:", b"view-source:"];
+
+/// Kinds of data that cannot hold script.
+const HARMLESS_DATA: &[&[u8]] = &[
+    b"data:image/png", b"data:image/jpeg", b"data:image/jpg", b"data:image/gif", b"data:image/webp", b"data:image/avif", b"data:image/x-icon", b"data:font/",
+    b"data:audio/", b"data:video/", b"data:text/plain",
+];
+
+/// What makes a style run script, or load what does.
+const STYLE_MARKS: &[&[u8]] = &[b"expression(", b"behavior:", b"behaviour:", b"binding:", b"javascript:", b"vbscript:", b"@import", b"include-source:"];
+
+/// Whether an address is one that a browser runs.
+pub(super) fn runs_script(value: &[u8]) -> bool {
+    let start = Start::of(value);
+    SCRIPT_SCHEMES.iter().any(|scheme| start.bytes().starts_with(scheme))
+}
+
+/// Whether an address holds a document that a browser reads.
+pub(super) fn holds_document(value: &[u8]) -> bool {
+    let start = Start::of(value);
+    start.bytes().starts_with(b"data:") && !HARMLESS_DATA.iter().any(|kind| start.bytes().starts_with(kind))
+}
+
+/// Whether a value that stands alone is an address with script in it: what follows the scheme is no prose.
+pub(super) fn is_script_address(value: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', value.get(..SCHEME_BYTES_MAX * 2).unwrap_or(value)) else {
+        return false;
+    };
+    let after = value.get(colon + 1..).unwrap_or_default();
+    let begins = after.first().is_some_and(|byte| !byte.is_ascii_whitespace());
+    begins && runs_script(value) && after.iter().any(|byte| matches!(byte, b'(' | b'=' | b'`'))
+}
+
+/// Whether a style runs script. Comments, backslashes and blanks within it have no effect.
+pub(super) fn style_runs_script(style: &[u8]) -> bool {
+    let mut window = Window::default();
+    let mut rest = style;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte == b'/' && after.first() == Some(&b'*') {
+            let inner = after.get(1..).unwrap_or_default();
+            let end = memchr::memmem::find(inner, b"*/").map_or(inner.len(), |length| length + 2);
+            rest = inner.get(end..).unwrap_or_default();
+        } else if byte > b' ' && byte != b'\\' {
+            window.push(byte.to_ascii_lowercase());
+            if STYLE_MARKS.iter().any(|mark| window.ends_with(mark)) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The beginning of an address, folded: no control characters, no entities.
+struct Start {
+    bytes: [u8; SCHEME_BYTES_MAX],
+    length: usize,
+}
+
+impl Start {
+    fn of(value: &[u8]) -> Self {
+        let mut start = Self { bytes: [0; SCHEME_BYTES_MAX], length: 0 };
+        let mut rest = value;
+        while let Some((byte, after)) = decode(rest) {
+            rest = after;
+            // Browsers leave out tabs and line ends anywhere, and more before the scheme; a backquote is a quote to some.
+            let is_left_out = byte <= b' ' || (start.length == 0 && (byte >= 0x7f || matches!(byte, b'`' | b'"' | b'\'')));
+            if is_left_out {
+                continue;
+            }
+            let Some(place) = start.bytes.get_mut(start.length) else {
+                break;
+            };
+            *place = byte.to_ascii_lowercase();
+            start.length += 1;
+        }
+        start
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+/// Bytes of an entity at most: `&#x0000006a;`.
+const ENTITY_BYTES_MAX: usize = 16;
+
+/// The first character, an entity decoded, and what follows it. What is no ASCII character is 0xff.
+fn decode(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (&first, rest) = text.split_first()?;
+    if first != b'&' {
+        return Some((first, rest));
+    }
+    for (name, byte) in [(&b"colon;"[..], b':'), (b"Tab;", b'\t'), (b"NewLine;", b'\n'), (b"lpar;", b'(')] {
+        if let Some(rest) = rest.strip_prefix(name) {
+            return Some((byte, rest));
+        }
+    }
+    let Some(number) = rest.strip_prefix(b"#") else {
+        return Some((first, rest));
+    };
+    let (number, radix) = match number.split_first() {
+        Some((b'x' | b'X', hexadecimal)) => (hexadecimal, 16),
+        _ => (number, 10),
+    };
+    let digits = number.iter().take(ENTITY_BYTES_MAX).take_while(|byte| char::from(**byte).is_digit(radix)).count();
+    let (digits, rest) = number.split_at_checked(digits)?;
+    let code = digits.iter().filter_map(|byte| char::from(*byte).to_digit(radix)).fold(0_u32, |code, digit| code.saturating_mul(radix).saturating_add(digit));
+    let byte = u8::try_from(code).ok().filter(u8::is_ascii).unwrap_or(0xff);
+    Some((byte, rest.strip_prefix(b";").unwrap_or(rest)))
+}
+
+/// The last bytes of a style.
+#[derive(Default)]
+struct Window {
+    /// The last byte is the last one of the array.
+    bytes: [u8; 16],
+}
+
+impl Window {
+    fn push(&mut self, byte: u8) {
+        self.bytes.rotate_left(1);
+        if let Some(last) = self.bytes.last_mut() {
+            *last = byte;
+        }
+    }
+
+    fn ends_with(&self, mark: &[u8]) -> bool {
+        self.bytes.ends_with(mark)
+    }
+}

@@ -1,0 +1,111 @@
+//! SQL injection.
+//!
+//! A value is read as an application may have put it into a query: as it is, within single quotes, or within double quotes; where the
+//! databases differ in how they write comments and texts, in both ways. [`judge`] follows the tokens by a grammar that knows two places:
+//! where an operand must come, and where an operator must. Ordinary text ends the reading at once, since a word after a word is
+//! no SQL. What remains is judged by what it does: [`judge`] knows conditions, calls, comments and clauses, [`selection`] what SELECT
+//! takes, and [`statements`] the other statements.
+//!
+//! The method of tokens read in several contexts is libinjection's. In place of its table of fingerprints stands the grammar, which
+//! follows a value to its end rather than for five tokens.
+
+mod fingerprint;
+mod judge;
+mod lexer;
+mod literals;
+mod selection;
+mod statements;
+mod strength;
+mod token;
+mod tokens;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use fingerprint::{FINGERPRINT_CHARS_MAX, Fingerprint};
+
+use judge::Judge;
+use lexer::Dialect;
+use tokens::Tokens;
+
+/// Whether the input is SQL that would change a query it is put into, unquoted, or within single or double quotes; if so, the
+/// fingerprint of what was read.
+pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
+    let look = Look::at(input);
+    if look.is_one_word {
+        return None;
+    }
+    let dialects: &[Dialect] =
+        if look.dialects_differ { &[Dialect::MySql, Dialect::Ansi] } else { &[Dialect::MySql] };
+    for &dialect in dialects {
+        let unquoted = Judge::unquoted(Tokens::new(input, 0, dialect)).fingerprint();
+        if unquoted.is_some() {
+            return unquoted;
+        }
+        for (quote, is_there) in [(b'\'', look.single_quote), (b'"', look.double_quote)] {
+            let end = is_there.then(|| literals::text_end(input, 0, quote, dialect == Dialect::MySql));
+            if let Some(end) = end.flatten() {
+                let before = end.checked_sub(2).and_then(|before| input.get(before)).copied();
+                let quoted = Judge::quoted(Tokens::new(input, end, dialect), quote, before).fingerprint();
+                if quoted.is_some() {
+                    return quoted;
+                }
+            }
+        }
+    }
+    after_nested_comment(input)
+}
+
+/// No query has a comment within a comment, and databases read one differently: what hides a query from one shows it to another.
+fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
+    let end = literals::nested_comment_end(input)?;
+    let mut tokens = Tokens::new(input, end, Dialect::MySql);
+    Judge::is_begun_query(&mut tokens).then_some(tokens.fingerprint)
+}
+
+/// What one look over the bytes tells.
+struct Look {
+    /// Letters, digits and a few signs of no effect: no query is changed by one token.
+    is_one_word: bool,
+    single_quote: bool,
+    double_quote: bool,
+    dialects_differ: bool,
+}
+
+/// What a byte may mean: bits.
+const PLAIN: u8 = 0;
+const BREAKS: u8 = 1;
+const SINGLE: u8 = 2;
+const DOUBLE: u8 = 4;
+const DIFFERS: u8 = 8;
+
+const MEANINGS: [u8; 256] = {
+    let mut meanings = [PLAIN; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let is_word = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'.' | b'-' | b':') || byte > 0xa0;
+        meanings[byte] = match byte as u8 {
+            b'\'' => SINGLE | BREAKS,
+            b'"' => DOUBLE | BREAKS,
+            b'\\' | b'#' | b'|' | b'/' => DIFFERS | BREAKS,
+            _ if is_word => PLAIN,
+            _ => BREAKS,
+        };
+        byte += 1;
+    }
+    meanings
+};
+
+impl Look {
+    fn at(input: &[u8]) -> Self {
+        let seen = input.iter().fold(PLAIN, |seen, byte| seen | MEANINGS.get(usize::from(*byte)).copied().unwrap_or(BREAKS));
+        let dashes = || memchr::memmem::find(input, b"--").is_some();
+        Self {
+            is_one_word: seen == PLAIN,
+            single_quote: seen & SINGLE != 0,
+            double_quote: seen & DOUBLE != 0,
+            dialects_differ: seen & DIFFERS != 0 || dashes(),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Tokens of SQL and their classes.
+
+/// What a token is to the grammar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Class {
+    /// A number in any notation.
+    Number,
+    /// A string literal.
+    Text,
+    /// `@name`, `@@name`.
+    Variable,
+    /// NULL, TRUE and the like.
+    Constant,
+    /// A name, quoted or not.
+    Name,
+    /// A table or schema that describes the database itself.
+    Catalog,
+    /// A function for mathematics or for a summary: no sign of an attack by itself.
+    Formula,
+    /// A function for text, conversion, or facts about the session.
+    Function,
+    /// A function that waits, reads files, reaches the network, or puts data into errors.
+    Weapon,
+    /// AND, OR, XOR, `&&`, `||`.
+    Logic,
+    /// NOT, `!`.
+    Not,
+    /// `=`, `<`, LIKE, ...
+    Compare,
+    /// IN.
+    In,
+    /// IS.
+    Is,
+    /// BETWEEN.
+    Between,
+    /// `+`, `-`: operators that are also signs.
+    Sign,
+    /// `*`.
+    Star,
+    /// `/`, `%`, `&`, DIV, ...
+    Arithmetic,
+    /// `|`, `^`, `~`, and `||` where it joins texts: rare in prose.
+    Bitwise,
+    /// `:=`.
+    Assign,
+    /// `::`.
+    Cast,
+    /// UNION, INTERSECT, EXCEPT, MINUS.
+    Union,
+    /// ALL, DISTINCT, TOP: words between SELECT and what it selects.
+    All,
+    /// SELECT.
+    Select,
+    /// FROM.
+    From,
+    /// WHERE, HAVING.
+    Where,
+    /// GROUP, ORDER.
+    Sort,
+    /// BY.
+    By,
+    /// LIMIT, OFFSET.
+    Limit,
+    /// INTO.
+    Into,
+    /// OUTFILE, DUMPFILE, INFILE.
+    File,
+    /// PROCEDURE.
+    Procedure,
+    /// AS.
+    As,
+    /// CASE.
+    Case,
+    /// WHEN, THEN, ELSE.
+    When,
+    /// END.
+    CaseEnd,
+    /// EXISTS.
+    Exists,
+    /// VALUES, ROW.
+    Values,
+    /// SET.
+    Set,
+    /// TO.
+    To,
+    /// JOIN, ON and the like.
+    Join,
+    /// ASC, DESC.
+    Direction,
+    /// TABLE, DATABASE, ...: what a statement makes or drops.
+    Object,
+    /// DELAY, TIME, after WAITFOR.
+    Delay,
+    /// The first word of a statement other than SELECT.
+    Verb(Verb),
+    /// `(`, `{`.
+    Open,
+    /// `)`, `}`.
+    Close,
+    /// `,`.
+    Comma,
+    /// `;`.
+    Semicolon,
+    /// `.` that belongs to no name.
+    Dot,
+    /// A comment that hides the rest.
+    Comment,
+    /// A byte that SQL has no use for.
+    Other,
+    /// The end of the input.
+    End,
+}
+
+/// The first words of statements, by what has to follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verb {
+    /// INSERT, REPLACE, MERGE.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+    /// CREATE, ALTER, DROP, TRUNCATE, RENAME.
+    Define,
+    /// EXEC, EXECUTE, CALL.
+    Execute,
+    /// DECLARE.
+    Declare,
+    /// WAITFOR.
+    Wait,
+    /// GRANT, REVOKE.
+    Grant,
+    /// LOAD.
+    Load,
+    /// COPY.
+    Copy,
+    /// BACKUP, RESTORE.
+    Backup,
+    /// BULK.
+    Bulk,
+    /// SHUTDOWN.
+    Shutdown,
+    /// ATTACH.
+    Attach,
+    /// PREPARE.
+    Prepare,
+    /// HANDLER.
+    Handler,
+    /// BEGIN, DO.
+    Block,
+}
+
+/// One token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Token {
+    pub(super) class: Class,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Whether blanks or comments stand before it.
+    pub(super) gap: bool,
+    /// The quote of a text that the input does not close; else 0.
+    pub(super) open_quote: u8,
+}
+
+impl Class {
+    /// The character of a fingerprint.
+    pub(super) fn letter(self) -> u8 {
+        match self {
+            Class::Number | Class::Constant => b'1',
+            Class::Text => b's',
+            Class::Variable => b'v',
+            Class::Name | Class::Catalog => b'n',
+            Class::Formula | Class::Function | Class::Weapon => b'f',
+            Class::Logic => b'&',
+            Class::Not => b'!',
+            Class::Compare | Class::In | Class::Is | Class::Between => b'o',
+            Class::Sign | Class::Star | Class::Arithmetic | Class::Bitwise => b'o',
+            Class::Assign | Class::Cast => b'o',
+            Class::Union => b'U',
+            Class::Select | Class::Verb(_) => b'E',
+            Class::Where | Class::Sort | Class::Limit | Class::Into | Class::Procedure => b'B',
+            Class::Open => b'(',
+            Class::Close => b')',
+            Class::Comma => b',',
+            Class::Semicolon => b';',
+            Class::Dot => b'.',
+            Class::Comment => b'c',
+            Class::Other | Class::End => b'?',
+            _ => b'k',
+        }
+    }
+
+    /// Whether a token of this class may be the name of a column, a table or an alias.
+    pub(super) fn is_name(self) -> bool {
+        matches!(
+            self,
+            Class::Name | Class::Catalog | Class::Formula | Class::Function | Class::Weapon
+        ) || matches!(self, Class::Object | Class::Delay | Class::Values)
+    }
+
+    /// Whether a token of this class may be called.
+    pub(super) fn is_function(self) -> bool {
+        matches!(self, Class::Formula | Class::Function | Class::Weapon)
+    }
+
+    /// Whether an operand may be followed by this: the query stays valid up to here.
+    pub(super) fn may_follow_operand(self) -> bool {
+        !matches!(
+            self,
+            Class::Number
+                | Class::Variable
+                | Class::Constant
+                | Class::Name
+                | Class::Catalog
+                | Class::Formula
+                | Class::Function
+                | Class::Weapon
+                | Class::Object
+                | Class::Delay
+                | Class::Other
+                | Class::By
+                | Class::To
+        )
+    }
+}
