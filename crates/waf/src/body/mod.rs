@@ -1,12 +1,146 @@
-//! Temporary.
-#![allow(missing_docs, reason = "temporary")]
-pub trait Sink { fn argument(&mut self, _n:&[u8], _v:&[u8]){} fn file(&mut self,_f:&[u8],_n:&[u8],_s:u64){} fn part_header(&mut self,_p:&[u8],_l:&[u8]){} fn xml_text(&mut self,_t:&[u8]){} fn xml_attribute(&mut self,_v:&[u8]){} }
-#[derive(Debug,Clone,Copy,Default)] pub struct Limits { pub arguments_max:u32, pub depth_max:u16 }
-impl Limits { pub const DEFAULT: Self = Self{arguments_max:1000,depth_max:100}; }
-#[derive(Debug,Clone,Copy,Default,PartialEq,Eq)] pub enum Processor { #[default] None, UrlEncoded, Multipart, Json, Xml }
-impl Processor { pub fn of(_:&[u8])->Self{Self::UrlEncoded} pub fn name(self)->&'static str{"URLENCODED"} pub fn from_name(_:&str)->Option<Self>{None} }
-#[derive(Debug)] pub struct Body; 
-pub struct P; impl P { pub fn sentence(&self)->&'static str{""} }
-impl Body { pub fn new(_:Processor,_:&[u8],_:u8,_:Limits)->Self{Self} pub fn feed(&mut self,_:&[u8],_:&mut impl Sink){} pub fn finish(&mut self,_:&mut impl Sink){} pub fn problem(&self)->Option<P>{None} pub fn multipart_errors(&self)->Vec<crate::seclang::Variable>{vec![]} pub fn bad_escapes(&self)->u64{0} }
-#[derive(Default)] pub struct Query; impl Query { pub fn new()->Self{Self} pub fn read(&mut self,_:&[u8],_:u8,_:&Limits){} pub fn arguments(&self)->std::vec::IntoIter<(&[u8],&[u8])>{vec![].into_iter()} pub fn problem(&self)->Option<P>{None} }
-pub fn cookies(_:&[u8])->std::vec::IntoIter<(&[u8],&[u8])>{vec![].into_iter()}
+//! Request bodies, query strings and cookies, taken apart into named values.
+//!
+//! [`Body`] reads a body as it comes, cut anywhere: the result does not depend on the cuts. Values go to a [`Sink`] in the order of the body.
+//! Reading ends at the first [`Problem`]; what came before it has been delivered, the beginning of an unfinished value included. A
+//! [`Difference`] ends nothing: it tells of something that servers read in different ways. [`Query`] and [`cookies`] read what a head has.
+//!
+//! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the logarithm of a limit
+//! where keys are compared), and there is no recursion. The size of a body as a whole is the caller's concern.
+
+mod cookies;
+mod differences;
+mod json;
+mod limits;
+mod media_type;
+mod multipart;
+mod problem;
+mod query;
+mod sink;
+#[cfg(test)]
+mod testing;
+mod urlencoded;
+mod xml;
+
+pub use cookies::cookies;
+pub use differences::{Difference, Differences};
+pub use json::{Json, JsonNames};
+pub use limits::Limits;
+pub use media_type::{MediaType, PARAMETERS_MAX, Parameter, Processor};
+pub use multipart::{Multipart, MultipartFlag, MultipartFlags};
+pub use problem::{Failure, Problem};
+pub use query::Query;
+pub use sink::Sink;
+pub use urlencoded::UrlEncoded;
+pub use xml::Xml;
+
+/// How bodies are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Between arguments of forms (SecArgumentSeparator).
+    pub separator: u8,
+    /// How elements of JSON arrays are named.
+    pub json_names: JsonNames,
+    /// What a body may cost.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// As ModSecurity is configured unless told otherwise.
+    pub const DEFAULT: Self =
+        Self { separator: b'&', json_names: JsonNames::ModSecurity, limits: Limits::DEFAULT };
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// A body that is being read.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// A form.
+    UrlEncoded(Box<UrlEncoded>),
+    /// A form with files.
+    Multipart(Box<Multipart>),
+    /// JSON.
+    Json(Box<Json>),
+    /// XML.
+    Xml(Box<Xml>),
+    /// A body that is not read.
+    None,
+}
+
+impl Body {
+    /// Before the first byte. The Content-Type value is asked for the boundary of a multipart body alone.
+    pub fn new(processor: Processor, content_type: &[u8], settings: &Settings) -> Self {
+        let limits = settings.limits;
+        match processor {
+            Processor::UrlEncoded => {
+                Self::UrlEncoded(Box::new(UrlEncoded::new(settings.separator, limits)))
+            }
+            Processor::Multipart => Self::Multipart(Box::new(Multipart::new(content_type, limits))),
+            Processor::Json => Self::Json(Box::new(Json::new(settings.json_names, limits))),
+            Processor::Xml => Self::Xml(Box::new(Xml::new(limits))),
+            Processor::None => Self::None,
+        }
+    }
+
+    /// Takes the next bytes, cut anywhere. Does nothing after a problem.
+    pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
+        match self {
+            Self::UrlEncoded(body) => body.feed(bytes, to),
+            Self::Multipart(body) => body.feed(bytes, to),
+            Self::Json(body) => body.feed(bytes, to),
+            Self::Xml(body) => body.feed(bytes, to),
+            Self::None => {}
+        }
+    }
+
+    /// Takes the end. A body without a byte has no problem.
+    pub fn finish(&mut self, to: &mut impl Sink) {
+        match self {
+            Self::UrlEncoded(body) => body.finish(to),
+            Self::Multipart(body) => body.finish(to),
+            Self::Json(body) => body.finish(to),
+            Self::Xml(body) => body.finish(to),
+            Self::None => {}
+        }
+    }
+
+    /// What ended the reading, if anything did (REQBODY_ERROR).
+    pub fn failure(&self) -> Option<Failure> {
+        match self {
+            Self::UrlEncoded(body) => body.failure(),
+            Self::Multipart(body) => body.failure(),
+            Self::Json(body) => body.failure(),
+            Self::Xml(body) => body.failure(),
+            Self::None => None,
+        }
+    }
+
+    /// What servers may read differently.
+    pub fn differences(&self) -> Differences {
+        match self {
+            Self::UrlEncoded(body) => body.differences(),
+            Self::Multipart(body) => body.differences(),
+            Self::Json(body) => body.differences(),
+            Self::Xml(body) => body.differences(),
+            Self::None => Differences::NONE,
+        }
+    }
+
+    /// Which processor reads it.
+    pub fn processor(&self) -> Processor {
+        match self {
+            Self::UrlEncoded(_) => Processor::UrlEncoded,
+            Self::Multipart(_) => Processor::Multipart,
+            Self::Json(_) => Processor::Json,
+            Self::Xml(_) => Processor::Xml,
+            Self::None => Processor::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! What servers read in different ways.
+
+/// Something that two common servers read differently, so that a rule may see one value and the application another. Reading goes on;
+/// a policy may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Difference {
+    /// `%` without two hexadecimal digits: kept as it is, dropped or refused.
+    InvalidEscape,
+    /// A key twice in a JSON object: the first, the last or both count.
+    DuplicateKey,
+    /// Half of a surrogate pair in a JSON string: U+FFFD here, kept or refused elsewhere.
+    LoneSurrogate,
+    /// A byte order mark before the JSON value: skipped or refused.
+    ByteOrderMark,
+    /// `Boundary`, `Name` or `FileName` instead of small letters: some compare with case.
+    ParameterCase,
+    /// Another parameter before the boundary: some stop there.
+    ParameterOrder,
+    /// A parameter of Content-Disposition that form data does not have.
+    ParameterUnknown,
+    /// Blanks around `=` in Content-Disposition.
+    ParameterBlanks,
+    /// A boundary without quotes whose characters ask for them.
+    BoundaryUnquoted,
+    /// A line that begins with the boundary and goes on: a boundary by RFC 2046, data for some servers.
+    BoundaryPrefix,
+    /// Blanks between a boundary and its line end.
+    BoundaryPadding,
+    /// The boundary in the middle of a line: a boundary for servers that search for it without regard to lines.
+    BoundaryInLine,
+    /// A boundary in a part's header or right behind it.
+    BoundaryEarly,
+    /// No final boundary: the last part counts, or the body is refused.
+    FinalBoundaryMissing,
+    /// Several `name` parameters in one Content-Disposition.
+    NameRepeated,
+    /// Several `filename` or several `filename*` parameters.
+    FileNameRepeated,
+    /// `filename*` beside `filename`: either counts.
+    FileNameExtended,
+    /// `filename*` without `filename`: a file or a field.
+    FileNameExtendedAlone,
+    /// An empty `filename` with content: a file or a field.
+    FileNameEmpty,
+    /// Several Content-Disposition lines in one part.
+    DispositionRepeated,
+    /// Several lines of another header in one part.
+    HeaderRepeated,
+    /// NUL in a part's header: the end of a name for some.
+    NulInHeader,
+    /// CR without LF in a part's header or around a boundary: a line end for some.
+    BareCarriageReturn,
+    /// A parameter in single quotes: a part of the value for most, quotes for some.
+    SingleQuotes,
+    /// A backslash in a quoted parameter: an escape, or a part of the value.
+    Backslash,
+    /// A quoted parameter without its closing quote.
+    QuoteUnclosed,
+    /// Content-Transfer-Encoding that changes the content: decoded by some, ignored by most.
+    TransferEncoding,
+    /// A document type declaration.
+    DocumentType,
+    /// An entity declared with its text.
+    EntityInternal,
+    /// An entity or document type that refers to another resource.
+    EntityExternal,
+    /// A reference to an entity that is not predefined. It is delivered as it stands.
+    EntityReference,
+}
+
+impl Difference {
+    /// All of them.
+    pub const ALL: [Self; 31] = [
+        Self::InvalidEscape,
+        Self::DuplicateKey,
+        Self::LoneSurrogate,
+        Self::ByteOrderMark,
+        Self::ParameterCase,
+        Self::ParameterOrder,
+        Self::ParameterUnknown,
+        Self::ParameterBlanks,
+        Self::BoundaryUnquoted,
+        Self::BoundaryPrefix,
+        Self::BoundaryPadding,
+        Self::BoundaryInLine,
+        Self::BoundaryEarly,
+        Self::FinalBoundaryMissing,
+        Self::NameRepeated,
+        Self::FileNameRepeated,
+        Self::FileNameExtended,
+        Self::FileNameExtendedAlone,
+        Self::FileNameEmpty,
+        Self::DispositionRepeated,
+        Self::HeaderRepeated,
+        Self::NulInHeader,
+        Self::BareCarriageReturn,
+        Self::SingleQuotes,
+        Self::Backslash,
+        Self::QuoteUnclosed,
+        Self::TransferEncoding,
+        Self::DocumentType,
+        Self::EntityInternal,
+        Self::EntityExternal,
+        Self::EntityReference,
+    ];
+
+    /// Its name, which stays the same from version to version.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InvalidEscape => "invalid-escape",
+            Self::DuplicateKey => "duplicate-key",
+            Self::LoneSurrogate => "lone-surrogate",
+            Self::ByteOrderMark => "byte-order-mark",
+            Self::ParameterCase => "parameter-case",
+            Self::ParameterOrder => "parameter-order",
+            Self::ParameterUnknown => "parameter-unknown",
+            Self::ParameterBlanks => "parameter-blanks",
+            Self::BoundaryUnquoted => "boundary-unquoted",
+            Self::BoundaryPrefix => "boundary-prefix",
+            Self::BoundaryPadding => "boundary-padding",
+            Self::BoundaryInLine => "boundary-in-line",
+            Self::BoundaryEarly => "boundary-early",
+            Self::FinalBoundaryMissing => "final-boundary-missing",
+            Self::NameRepeated => "name-repeated",
+            Self::FileNameRepeated => "file-name-repeated",
+            Self::FileNameExtended => "file-name-extended",
+            Self::FileNameExtendedAlone => "file-name-extended-alone",
+            Self::FileNameEmpty => "file-name-empty",
+            Self::DispositionRepeated => "disposition-repeated",
+            Self::HeaderRepeated => "header-repeated",
+            Self::NulInHeader => "nul-in-header",
+            Self::BareCarriageReturn => "bare-carriage-return",
+            Self::SingleQuotes => "single-quotes",
+            Self::Backslash => "backslash",
+            Self::QuoteUnclosed => "quote-unclosed",
+            Self::TransferEncoding => "transfer-encoding",
+            Self::DocumentType => "document-type",
+            Self::EntityInternal => "entity-internal",
+            Self::EntityExternal => "entity-external",
+            Self::EntityReference => "entity-reference",
+        }
+    }
+
+    const fn bit(self) -> u64 {
+        1 << self as u64
+    }
+}
+
+/// Some differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Differences(u64);
+
+impl Differences {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// Those of multipart bodies at which ModSecurity sets MULTIPART_STRICT_ERROR or fails.
+    pub const STRICT: Self = Self::NONE
+        .with(Difference::ParameterCase)
+        .with(Difference::ParameterOrder)
+        .with(Difference::ParameterUnknown)
+        .with(Difference::BoundaryPrefix)
+        .with(Difference::BoundaryPadding)
+        .with(Difference::BoundaryEarly)
+        .with(Difference::FinalBoundaryMissing)
+        .with(Difference::NameRepeated)
+        .with(Difference::FileNameRepeated)
+        .with(Difference::FileNameExtendedAlone)
+        .with(Difference::DispositionRepeated)
+        .with(Difference::HeaderRepeated)
+        .with(Difference::NulInHeader)
+        .with(Difference::BareCarriageReturn)
+        .with(Difference::SingleQuotes)
+        .with(Difference::QuoteUnclosed);
+
+    /// These and that one.
+    #[must_use]
+    pub const fn with(self, difference: Difference) -> Self {
+        Self(self.0 | difference.bit())
+    }
+
+    /// Those in both.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, difference: Difference) {
+        *self = self.with(difference);
+    }
+
+    /// Adds all of those.
+    pub fn add_all(&mut self, others: Self) {
+        self.0 |= others.0;
+    }
+
+    /// Whether it is among them.
+    pub const fn have(self, difference: Difference) -> bool {
+        self.0 & difference.bit() != 0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Them, one by one.
+    pub fn iter(self) -> impl Iterator<Item = Difference> {
+        Difference::ALL.into_iter().filter(move |difference| self.have(*difference))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn sets_hold_what_was_added() {
+        let mut all = Differences::NONE;
+        for difference in Difference::ALL {
+            assert!(!all.have(difference));
+            all.add(difference);
+            assert_eq!(Differences::NONE.with(difference).iter().collect::<Vec<_>>(), [difference]);
+        }
+        assert_eq!(all.iter().count(), Difference::ALL.len());
+        assert_eq!(all.and(Differences::STRICT), Differences::STRICT);
+        assert!(!Differences::STRICT.have(Difference::FileNameExtended));
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: BTreeSet<_> =
+            Difference::ALL.iter().map(|difference| difference.name()).collect();
+        assert_eq!(names.len(), Difference::ALL.len());
+    }
+}

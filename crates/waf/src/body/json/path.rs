@@ -1,0 +1,142 @@
+//! Where in the JSON value the parser is: the open arrays and objects, and the name that a leaf has there.
+
+use super::super::limits;
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// How the elements of arrays are named.
+///
+/// CRS 4's regression tests send few arrays (`{"array":["php","test"]}`, `{"roles__contained_by":["admin","user"]}`) and expect no name with
+/// an index; the one name in its rules is `json.profile`. So both forms pass them, and ModSecurity's is the default: it is what exclusions
+/// in SecLang are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JsonNames {
+    /// `json.a.array_0.b`; the empty key is `empty-key`.
+    #[default]
+    ModSecurity,
+    /// `json.a.0.b`; besides, `json.a` has the number of elements as its value.
+    Coraza,
+}
+
+/// The name of the value at the top.
+pub(super) const TOP: &[u8] = b"json";
+
+/// What is open.
+#[derive(Debug, Clone)]
+enum Container {
+    /// Hashes of the keys so far: a fixed function of 64 bits, so that a forged collision tells of a repeated key where there is none, and
+    /// a repeated key is never missed.
+    Object(BTreeSet<u64>),
+    Array(u64),
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    container: Container,
+    /// The length of its own name.
+    name_bytes: usize,
+}
+
+/// The way from the top to the current value.
+#[derive(Debug, Clone)]
+pub(super) struct Path {
+    names: JsonNames,
+    name: Vec<u8>,
+    name_bytes_max: u32,
+    open: Vec<Open>,
+}
+
+/// What was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Closed {
+    /// How many elements or keys it had.
+    pub(super) elements: u64,
+    pub(super) is_array: bool,
+}
+
+/// What a key did to the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Named {
+    /// The whole name is within its limit.
+    pub(super) fits: bool,
+    /// The key was there before.
+    pub(super) is_repeated: bool,
+}
+
+impl Path {
+    pub(super) fn new(names: JsonNames, name_bytes_max: u32) -> Self {
+        Self { names, name: TOP.to_vec(), name_bytes_max, open: Vec::new() }
+    }
+
+    /// The name of the current value.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn is_in_array(&self) -> bool {
+        matches!(self.open.last(), Some(Open { container: Container::Array(_), .. }))
+    }
+
+    /// The current value is an array or object.
+    pub(super) fn open(&mut self, is_array: bool) {
+        let container =
+            if is_array { Container::Array(0) } else { Container::Object(BTreeSet::new()) };
+        self.open.push(Open { container, name_bytes: self.name.len() });
+    }
+
+    /// Closes the innermost one, if it is of this kind. It is the current value then.
+    pub(super) fn close(&mut self, is_array: bool) -> Option<Closed> {
+        if self.is_in_array() != is_array {
+            return None;
+        }
+        let open = self.open.pop()?;
+        self.name.truncate(open.name_bytes);
+        let elements = match open.container {
+            Container::Object(keys) => keys.len() as u64,
+            Container::Array(elements) => elements,
+        };
+        Some(Closed { elements, is_array })
+    }
+
+    /// The next value is an element of the innermost array; whether its name fits. Nothing happens outside of arrays.
+    pub(super) fn element(&mut self) -> bool {
+        let Some(Open { container: Container::Array(elements), name_bytes }) = self.open.last_mut()
+        else {
+            return true;
+        };
+        let index = *elements;
+        *elements += 1;
+        self.name.truncate(*name_bytes);
+        let segment = match self.names {
+            JsonNames::ModSecurity => format!(".array_{index}"),
+            JsonNames::Coraza => format!(".{index}"),
+        };
+        self.push(segment.as_bytes())
+    }
+
+    /// The next value is that of a key in the innermost object.
+    pub(super) fn key(&mut self, key: &[u8]) -> Named {
+        let mut is_repeated = false;
+        if let Some(Open { container: Container::Object(keys), name_bytes }) = self.open.last_mut()
+        {
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            is_repeated = !keys.insert(hasher.finish());
+            self.name.truncate(*name_bytes);
+        }
+        let key = if key.is_empty() && self.names == JsonNames::ModSecurity {
+            b"empty-key".as_slice()
+        } else {
+            key
+        };
+        Named { fits: self.push(b".") && self.push(key), is_repeated }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> bool {
+        limits::append(&mut self.name, bytes, self.name_bytes_max) == bytes.len()
+    }
+}

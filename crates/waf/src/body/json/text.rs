@@ -1,0 +1,168 @@
+//! The strings of JSON, decoded as they come.
+
+use super::super::limits;
+use super::super::problem::Problem;
+use super::super::query::hex_digit;
+
+/// A string, without its quotes. Numbers use its buffer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Text {
+    bytes: Vec<u8>,
+    escape: Escape,
+    /// The first half of a surrogate pair, which awaits the second.
+    high: Option<u16>,
+    lone_surrogate: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Escape {
+    #[default]
+    Nothing,
+    Backslash,
+    /// `\u` and so many digits, which make this number.
+    Unicode(u8, u16),
+}
+
+/// What a byte did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The string goes on.
+    More,
+    /// The string has ended.
+    End,
+    /// The limit is reached.
+    Full,
+    Wrong(Problem),
+}
+
+const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
+
+impl Text {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.escape = Escape::Nothing;
+        self.high = None;
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether half of a surrogate pair was found in any string so far.
+    pub(super) fn lone_surrogate(&self) -> bool {
+        self.lone_surrogate
+    }
+
+    /// How many of these bytes stand for themselves.
+    pub(super) fn plain(&self, bytes: &[u8]) -> usize {
+        match (self.escape, self.high) {
+            (Escape::Nothing, None) => bytes
+                .iter()
+                .position(|byte| matches!(byte, 0..=0x1f | b'"' | b'\\'))
+                .unwrap_or(bytes.len()),
+            _ => 0,
+        }
+    }
+
+    /// Adds bytes that stand for themselves; how many there was room for.
+    pub(super) fn append(&mut self, bytes: &[u8], bytes_max: u32) -> usize {
+        limits::append(&mut self.bytes, bytes, bytes_max)
+    }
+
+    /// Takes a byte behind the opening quote.
+    pub(super) fn byte(&mut self, byte: u8, bytes_max: u32) -> Step {
+        match self.escape {
+            Escape::Nothing => self.outside(byte, bytes_max),
+            Escape::Backslash => self.escaped(byte, bytes_max),
+            Escape::Unicode(digits, number) => match hex_digit(byte) {
+                None => Step::Wrong(Problem::JsonString),
+                Some(digit) => {
+                    let number = number << 4 | u16::from(digit);
+                    if digits < 3 {
+                        self.escape = Escape::Unicode(digits + 1, number);
+                        return Step::More;
+                    }
+                    self.escape = Escape::Nothing;
+                    self.unit(number, bytes_max)
+                }
+            },
+        }
+    }
+
+    fn outside(&mut self, byte: u8, bytes_max: u32) -> Step {
+        if byte == b'\\' {
+            self.escape = Escape::Backslash;
+            return Step::More;
+        }
+        if !self.end_pair(bytes_max) {
+            return Step::Full;
+        }
+        match byte {
+            b'"' if std::str::from_utf8(&self.bytes).is_err() => Step::Wrong(Problem::Utf8),
+            b'"' => Step::End,
+            0..=0x1f => Step::Wrong(Problem::JsonString),
+            _ => self.push(&[byte], bytes_max),
+        }
+    }
+
+    fn escaped(&mut self, byte: u8, bytes_max: u32) -> Step {
+        let character = match byte {
+            b'"' | b'\\' | b'/' => byte,
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => {
+                self.escape = Escape::Unicode(0, 0);
+                return Step::More;
+            }
+            _ => return Step::Wrong(Problem::JsonString),
+        };
+        self.escape = Escape::Nothing;
+        if !self.end_pair(bytes_max) {
+            return Step::Full;
+        }
+        self.push(&[character], bytes_max)
+    }
+
+    /// A UTF-16 code unit.
+    fn unit(&mut self, unit: u16, bytes_max: u32) -> Step {
+        if let (Some(high), 0xdc00..=0xdfff) = (self.high, unit) {
+            self.high = None;
+            let character = 0x1_0000 + (u32::from(high - 0xd800) << 10) + u32::from(unit - 0xdc00);
+            return self.push_char(char::from_u32(character).unwrap_or(REPLACEMENT), bytes_max);
+        }
+        if !self.end_pair(bytes_max) {
+            return Step::Full;
+        }
+        match unit {
+            0xd800..=0xdbff => {
+                self.high = Some(unit);
+                Step::More
+            }
+            0xdc00..=0xdfff => {
+                self.lone_surrogate = true;
+                self.push_char(REPLACEMENT, bytes_max)
+            }
+            _ => self.push_char(char::from_u32(u32::from(unit)).unwrap_or(REPLACEMENT), bytes_max),
+        }
+    }
+
+    /// Half of a pair that does not get the other half; whether there was room.
+    fn end_pair(&mut self, bytes_max: u32) -> bool {
+        if self.high.take().is_none() {
+            return true;
+        }
+        self.lone_surrogate = true;
+        self.push_char(REPLACEMENT, bytes_max) == Step::More
+    }
+
+    fn push_char(&mut self, character: char, bytes_max: u32) -> Step {
+        self.push(character.encode_utf8(&mut [0; 4]).as_bytes(), bytes_max)
+    }
+
+    fn push(&mut self, bytes: &[u8], bytes_max: u32) -> Step {
+        if self.append(bytes, bytes_max) < bytes.len() { Step::Full } else { Step::More }
+    }
+}

@@ -1,0 +1,280 @@
+//! Content-Type values (RFC 9110 section 8.3.1), and which processor reads a body of one.
+
+/// What reads a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Processor {
+    /// `application/x-www-form-urlencoded`.
+    UrlEncoded,
+    /// `multipart/form-data`.
+    Multipart,
+    /// JSON.
+    Json,
+    /// XML.
+    Xml,
+    /// Nothing: the body has no arguments.
+    #[default]
+    None,
+}
+
+impl Processor {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::UrlEncoded, Self::Multipart, Self::Json, Self::Xml, Self::None];
+
+    /// REQBODY_PROCESSOR.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UrlEncoded => "URLENCODED",
+            Self::Multipart => "MULTIPART",
+            Self::Json => "JSON",
+            Self::Xml => "XML",
+            Self::None => "",
+        }
+    }
+
+    /// The processor of this name, as `ctl:requestBodyProcessor` has it, in letters of any case.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|processor| name.eq_ignore_ascii_case(processor.name().as_bytes()))
+    }
+
+    /// The one for a Content-Type value.
+    ///
+    /// By its beginning, like ModSecurity and the rules 200000, 200001 and 200006 of its recommended configuration: a value with something
+    /// odd behind the type (`application/json, text/plain`) is read all the same, for the application may read it too. `+xml` types other
+    /// than SOAP are added.
+    pub fn of(content_type: &[u8]) -> Self {
+        let start: Vec<u8> =
+            content_type.iter().take(ESSENCE_BYTES_MAX).map(u8::to_ascii_lowercase).collect();
+        let begins =
+            |prefixes: &[&str]| prefixes.iter().any(|prefix| start.starts_with(prefix.as_bytes()));
+        if begins(&["multipart/form-data"]) {
+            Self::Multipart
+        } else if begins(&["application/x-www-form-urlencoded"]) {
+            Self::UrlEncoded
+        } else if begins(&["text/xml", "application/xml", "application/soap+xml"]) {
+            Self::Xml
+        } else if begins(&["application/json"]) {
+            Self::Json
+        } else {
+            match suffix(&start) {
+                Some(suffix) if suffix.starts_with(b"json") => Self::Json,
+                Some(suffix) if suffix.starts_with(b"xml") => Self::Xml,
+                _ => Self::None,
+            }
+        }
+    }
+}
+
+/// How far [`Processor::of`] looks for a suffix such as `+json`.
+const ESSENCE_BYTES_MAX: usize = 256;
+
+/// What follows the last `+` of an application type.
+fn suffix(start: &[u8]) -> Option<&[u8]> {
+    let subtype = start.strip_prefix(b"application/")?;
+    let end = subtype.iter().position(|byte| !is_token_byte(*byte)).unwrap_or(subtype.len());
+    let subtype = subtype.get(..end)?;
+    let plus = subtype.iter().rposition(|byte| *byte == b'+')?;
+    subtype.get(plus + 1..)
+}
+
+/// How many parameters a Content-Type may have.
+pub const PARAMETERS_MAX: usize = 16;
+
+/// A Content-Type value, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MediaType<'a> {
+    /// The type, as it came.
+    pub kind: &'a [u8],
+    /// The subtype, as it came.
+    pub subtype: &'a [u8],
+    /// The parameters in their order.
+    pub parameters: Vec<Parameter<'a>>,
+}
+
+/// A parameter of a Content-Type value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter<'a> {
+    /// Its name, as it came.
+    pub name: &'a [u8],
+    /// Its value, without quotes and escapes.
+    pub value: Vec<u8>,
+}
+
+impl<'a> MediaType<'a> {
+    /// Reads a value strictly: no blanks around `=`, no empty parameter, nothing behind the last one. Nothing if it is malformed or has
+    /// more than [`PARAMETERS_MAX`] parameters.
+    pub fn parse(value: &'a [u8]) -> Option<Self> {
+        let value = value.trim_ascii();
+        let (kind, rest) = token(value)?;
+        let (subtype, mut rest) = token(rest.strip_prefix(b"/")?)?;
+        let mut parameters = Vec::new();
+        loop {
+            rest = rest.trim_ascii_start();
+            if rest.is_empty() {
+                return Some(Self { kind, subtype, parameters });
+            }
+            if parameters.len() >= PARAMETERS_MAX {
+                return None;
+            }
+            let (name, behind) = token(rest.strip_prefix(b";")?.trim_ascii_start())?;
+            let (value, behind) = parameter_value(behind.strip_prefix(b"=")?)?;
+            parameters.push(Parameter { name, value });
+            rest = behind;
+        }
+    }
+
+    /// The value of a parameter, if it is there exactly once.
+    pub fn parameter(&self, name: &[u8]) -> Option<&[u8]> {
+        let mut found =
+            self.parameters.iter().filter(|parameter| parameter.name.eq_ignore_ascii_case(name));
+        let first = found.next()?;
+        found.next().is_none().then_some(first.value.as_slice())
+    }
+
+    /// Whether it is this type and subtype, in letters of any case.
+    pub fn is(&self, kind: &[u8], subtype: &[u8]) -> bool {
+        self.kind.eq_ignore_ascii_case(kind) && self.subtype.eq_ignore_ascii_case(subtype)
+    }
+}
+
+fn parameter_value(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let Some(mut rest) = bytes.strip_prefix(b"\"") else {
+        let (value, rest) = token(bytes)?;
+        return Some((value.to_vec(), rest));
+    };
+    let mut value = Vec::new();
+    loop {
+        rest = match rest {
+            [b'"', behind @ ..] => return Some((value, behind)),
+            [b'\\', byte, behind @ ..] if is_text(*byte) => {
+                value.push(*byte);
+                behind
+            }
+            [byte, behind @ ..] if is_text(*byte) && *byte != b'\\' => {
+                value.push(*byte);
+                behind
+            }
+            _ => return None,
+        };
+    }
+}
+
+/// What may stand in a quoted string, by itself or behind a backslash.
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+fn token(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| !is_token_byte(*byte)).unwrap_or(bytes.len());
+    (end > 0).then(|| bytes.split_at(end))
+}
+
+/// RFC 9110 section 5.6.2.
+pub(super) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_chosen() {
+        for (content_type, expected) in [
+            ("", Processor::None),
+            ("text/plain", Processor::None),
+            ("application/octet-stream", Processor::None),
+            ("application/x-www-form-urlencoded", Processor::UrlEncoded),
+            ("Application/X-WWW-Form-Urlencoded; charset=utf-8", Processor::UrlEncoded),
+            ("multipart/form-data; boundary=a", Processor::Multipart),
+            ("multipart/form-data", Processor::Multipart),
+            ("multipart/mixed; boundary=a", Processor::None),
+            ("application/json", Processor::Json),
+            ("application/JSON;charset=utf-8", Processor::Json),
+            ("application/json, text/plain", Processor::Json),
+            ("application/cloudevents+json", Processor::Json),
+            ("application/cloudevents-batch+json; charset=utf-8", Processor::Json),
+            ("application/a+b+json", Processor::Json),
+            ("text/json", Processor::None),
+            ("text/plain; a=application/b+json", Processor::None),
+            ("application/a b+json", Processor::None),
+            ("text/xml", Processor::Xml),
+            ("text/xml; charset=utf-8", Processor::Xml),
+            ("application/xml", Processor::Xml),
+            ("application/soap+xml; action=x", Processor::Xml),
+            ("application/atom+xml", Processor::Xml),
+        ] {
+            assert_eq!(Processor::of(content_type.as_bytes()), expected, "{content_type}");
+        }
+        for processor in Processor::ALL {
+            assert_eq!(
+                Processor::named(processor.name().to_ascii_lowercase().as_bytes()),
+                Some(processor)
+            );
+        }
+        assert_eq!(Processor::named(b"YAML"), None);
+    }
+
+    #[test]
+    fn values_are_taken_apart() {
+        for (value, expected) in [
+            ("text/plain", Some(("text", "plain", &[][..]))),
+            (" text/plain\t", Some(("text", "plain", &[]))),
+            ("text/plain;a=b", Some(("text", "plain", &[("a", "b")]))),
+            (
+                "text/plain ; a=b ;c=\"d;\\\"e\\f\"",
+                Some(("text", "plain", &[("a", "b"), ("c", "d;\"ef")])),
+            ),
+            ("text/plain; a=\"\"", Some(("text", "plain", &[("a", "")]))),
+            ("", None),
+            ("text", None),
+            ("text/", None),
+            ("/plain", None),
+            ("text/plain;", None),
+            ("text/plain; a", None),
+            ("text/plain; a=", None),
+            ("text/plain; a =b", None),
+            ("text/plain; a= b", None),
+            ("text/plain; a=\"b", None),
+            ("text/plain; a=\"b\\", None),
+            ("text/plain; a=\"b\"c", None),
+            ("text/plain; a=\"b\0\"", None),
+            ("text/plain a=b", None),
+            ("text/plain, text/html", None),
+        ] {
+            let parsed = MediaType::parse(value.as_bytes());
+            let seen = parsed.as_ref().map(|parsed| {
+                let parameters: Vec<_> =
+                    parsed.parameters.iter().map(|p| (p.name, p.value.as_slice())).collect();
+                (parsed.kind, parsed.subtype, parameters)
+            });
+            let expected = expected.map(|(kind, subtype, parameters)| {
+                let parameters: Vec<_> = parameters
+                    .iter()
+                    .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+                    .collect();
+                (kind.as_bytes(), subtype.as_bytes(), parameters)
+            });
+            assert_eq!(seen, expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_there_once() {
+        let parsed = MediaType::parse(b"Multipart/Form-Data; Boundary=x; a=1; A=2").unwrap();
+        assert!(parsed.is(b"multipart", b"form-data") && !parsed.is(b"multipart", b"mixed"));
+        assert_eq!(
+            (parsed.parameter(b"boundary"), parsed.parameter(b"a"), parsed.parameter(b"b")),
+            (Some(&b"x"[..]), None, None)
+        );
+    }
+
+    #[test]
+    fn parameters_are_limited() {
+        let value = |count| format!("a/b{}", ";a=1".repeat(count));
+        assert!(MediaType::parse(value(PARAMETERS_MAX).as_bytes()).is_some());
+        assert!(MediaType::parse(value(PARAMETERS_MAX + 1).as_bytes()).is_none());
+    }
+}

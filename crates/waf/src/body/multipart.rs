@@ -1,0 +1,452 @@
+//! `multipart/form-data` bodies (RFC 7578, RFC 2046), read strictly.
+//!
+//! A boundary stands at the beginning of a line and is alone there. What ModSecurity tells of a body in its MULTIPART variables is kept as
+//! [`MultipartFlag`], what servers read differently as [`Difference`]; reading goes on with both. What leaves no sound reading is a
+//! [`Problem`]. Values of fields are arguments; content of files is counted and handed on as it comes. A part is a file if its `filename` is
+//! not empty, as in ModSecurity; one with `filename*` alone is delivered as both, since servers do not agree.
+
+mod boundary;
+mod delimiter;
+mod disposition;
+mod flags;
+mod headers;
+mod part;
+
+use super::differences::{Difference, Differences};
+use super::limits::Limits;
+use super::problem::{Failure, Problem};
+use super::sink::Sink;
+use delimiter::{LineStart, Match, Search};
+use flags::Findings;
+pub use flags::{MultipartFlag, MultipartFlags};
+use headers::{Headers, Line};
+use part::Part;
+
+/// Reads a body as it comes.
+#[derive(Debug, Clone)]
+pub struct Multipart {
+    limits: Limits,
+    findings: Findings,
+    unmatched: Unmatched,
+    stage: Stage,
+    place: Place,
+    line_start: LineStart,
+    search: Search,
+    headers: Headers,
+    part: Part,
+    held: LineEnd,
+    boundaries: u32,
+    parts: u32,
+    files: u32,
+    arguments: u32,
+    offset: u64,
+    failure: Option<Failure>,
+}
+
+/// What of the body is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Preamble,
+    Headers,
+    Data,
+    Epilogue,
+}
+
+/// Where in a line the next byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The line may be a boundary.
+    Start,
+    /// The line is none.
+    Inside,
+    /// Behind a boundary: so many dashes, and perhaps CR.
+    Tail { dashes: u8, has_cr: bool },
+}
+
+/// The end of the last line of data, which belongs to the boundary if one follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    Nothing,
+    Cr,
+    Lf,
+    CrLf,
+}
+
+/// MULTIPART_UNMATCHED_BOUNDARY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unmatched {
+    No,
+    Yes,
+    /// A boundary followed it.
+    Enclosed,
+}
+
+impl Multipart {
+    /// Before the first byte. With an invalid boundary the parser has failed already.
+    pub fn new(content_type: &[u8], limits: Limits) -> Self {
+        let mut findings = Findings::default();
+        let (boundary, failure) =
+            match boundary::read(content_type, limits.boundary_bytes_max, &mut findings) {
+                Ok(boundary) => (boundary, None),
+                Err(problem) => (Vec::new(), Some(Failure { problem, offset: 0 })),
+            };
+        let line_start = LineStart::new(&boundary);
+        Self {
+            limits,
+            findings,
+            unmatched: Unmatched::No,
+            stage: Stage::Preamble,
+            place: Place::Start,
+            search: Search::new(line_start.delimiter()),
+            line_start,
+            headers: Headers::default(),
+            part: Part::default(),
+            held: LineEnd::Nothing,
+            boundaries: 0,
+            parts: 0,
+            files: 0,
+            arguments: 0,
+            offset: 0,
+            failure,
+        }
+    }
+
+    /// Takes the next bytes of the body, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
+        let mut rest = bytes;
+        while self.failure.is_none()
+            && let Some((byte, behind)) = rest.split_first()
+        {
+            rest = match (self.stage, self.place) {
+                (Stage::Epilogue, _) => {
+                    self.findings.flag(MultipartFlag::DataAfter);
+                    self.offset += rest.len() as u64;
+                    &[]
+                }
+                (_, Place::Start) => self.start(*byte, rest, behind, to),
+                (_, Place::Inside) => self.inside(rest, to),
+                (_, Place::Tail { dashes, has_cr }) => {
+                    self.tail(*byte, dashes, has_cr, to);
+                    behind
+                }
+            };
+        }
+    }
+
+    /// Takes the end of the body. An empty body is none, and has no problem.
+    pub fn finish(&mut self, to: &mut impl Sink) {
+        if self.failure.is_some() || self.offset == 0 || self.stage == Stage::Epilogue {
+            return;
+        }
+        match self.place {
+            // The line end behind the final boundary is optional.
+            Place::Tail { dashes: 2, .. } => return self.boundary(true, to),
+            Place::Start => self.not_a_boundary(to),
+            Place::Inside | Place::Tail { .. } => {}
+        }
+        self.flush_held(to);
+        if self.boundaries == 0 {
+            return self.fail(Problem::BoundaryNever, to);
+        }
+        self.findings.differ(Difference::FinalBoundaryMissing);
+        self.fail(Problem::BoundaryFinal, to);
+    }
+
+    /// What ended the reading, if anything did.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// What servers may read differently.
+    pub fn differences(&self) -> Differences {
+        self.findings.differences
+    }
+
+    /// What ModSecurity has variables for.
+    pub fn flags(&self) -> MultipartFlags {
+        self.findings.flags
+    }
+
+    /// MULTIPART_STRICT_ERROR.
+    pub fn strict_error(&self) -> bool {
+        let is_odd = !self.findings.flags.is_empty()
+            || !self.findings.differences.and(Differences::STRICT).is_empty();
+        is_odd || self.failure.is_some()
+    }
+
+    /// MULTIPART_UNMATCHED_BOUNDARY: 0 if every line that looks like a boundary is one; 1 if another was seen; 2 if a boundary followed it.
+    pub fn unmatched_boundary(&self) -> u8 {
+        match self.unmatched {
+            Unmatched::No => 0,
+            Unmatched::Yes => 1,
+            Unmatched::Enclosed => 2,
+        }
+    }
+
+    /// A byte of a line that may be a boundary.
+    fn start<'a>(
+        &mut self,
+        byte: u8,
+        rest: &'a [u8],
+        behind: &'a [u8],
+        to: &mut impl Sink,
+    ) -> &'a [u8] {
+        match self.line_start.byte(byte) {
+            Match::Open => {}
+            Match::Boundary => self.place = Place::Tail { dashes: 0, has_cr: false },
+            Match::Alike => {
+                self.findings.differ(Difference::BoundaryPrefix);
+                self.fail(Problem::BoundaryLine, to);
+            }
+            Match::Other => {
+                self.not_a_boundary(to);
+                return rest;
+            }
+        }
+        self.offset += 1;
+        behind
+    }
+
+    /// The beginning of the line is content.
+    fn not_a_boundary(&mut self, to: &mut impl Sink) {
+        self.place = Place::Inside;
+        let prefix = self.line_start.prefix().to_vec();
+        if prefix.starts_with(b"--") {
+            self.unmatched = Unmatched::Yes;
+        }
+        self.offset -= prefix.len() as u64;
+        self.flush_held(to);
+        if !prefix.is_empty() && self.failure.is_none() {
+            self.offset += self.content(&prefix, to);
+        }
+    }
+
+    /// A line that is no boundary.
+    fn inside<'a>(&mut self, rest: &'a [u8], to: &mut impl Sink) -> &'a [u8] {
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(end);
+        if !run.is_empty() {
+            self.offset += self.content(run, to);
+        }
+        match behind.split_first() {
+            Some((_, behind)) if self.failure.is_none() => {
+                self.end_line(to);
+                behind
+            }
+            _ => behind,
+        }
+    }
+
+    /// Content of a line; how many bytes were taken.
+    fn content(&mut self, bytes: &[u8], to: &mut impl Sink) -> u64 {
+        match self.stage {
+            Stage::Preamble | Stage::Epilogue => {
+                self.findings.flag(MultipartFlag::DataBefore);
+                self.look(bytes);
+                bytes.len() as u64
+            }
+            Stage::Headers => {
+                let taken = self.headers.push(bytes, &self.limits);
+                self.look(bytes.get(..taken).unwrap_or(bytes));
+                if taken < bytes.len() {
+                    self.offset += taken as u64;
+                    self.fail(Problem::PartHeaderLimit, to);
+                    return 0;
+                }
+                taken as u64
+            }
+            Stage::Data => {
+                self.flush_held(to);
+                let (bytes, cr) = match bytes.split_last() {
+                    Some((b'\r', before)) => (before, LineEnd::Cr),
+                    _ => (bytes, LineEnd::Nothing),
+                };
+                let taken = self.data(bytes, to);
+                if self.failure.is_some() {
+                    return taken;
+                }
+                self.held = cr;
+                taken + u64::from(cr == LineEnd::Cr)
+            }
+        }
+    }
+
+    /// Looks for a boundary inside of the line.
+    fn look(&mut self, bytes: &[u8]) {
+        self.search.feed(bytes);
+        if self.search.is_found() {
+            self.findings.differ(Difference::BoundaryInLine);
+            if self.unmatched == Unmatched::No {
+                self.unmatched = Unmatched::Yes;
+            }
+        }
+    }
+
+    /// The last line's end was content.
+    fn flush_held(&mut self, to: &mut impl Sink) {
+        let bytes: &[u8] = match std::mem::replace(&mut self.held, LineEnd::Nothing) {
+            LineEnd::Nothing => return,
+            LineEnd::Cr => b"\r",
+            LineEnd::Lf => b"\n",
+            LineEnd::CrLf => b"\r\n",
+        };
+        self.offset -= bytes.len() as u64;
+        self.offset += self.data(bytes, to);
+    }
+
+    /// Content of a part; how many bytes were taken.
+    fn data(&mut self, bytes: &[u8], to: &mut impl Sink) -> u64 {
+        if self.failure.is_some() || bytes.is_empty() {
+            return 0;
+        }
+        let taken = self.part.push(bytes, &self.limits, to);
+        self.look(bytes.get(..taken).unwrap_or(bytes));
+        if taken < bytes.len() {
+            self.offset += taken as u64;
+            self.fail(Problem::ValueLimit, to);
+            return 0;
+        }
+        taken as u64
+    }
+
+    /// A line that is no boundary ends with LF.
+    fn end_line(&mut self, to: &mut impl Sink) {
+        match self.stage {
+            Stage::Preamble | Stage::Epilogue => self.findings.flag(MultipartFlag::DataBefore),
+            Stage::Headers => match self.headers.end_line(&self.limits, &mut self.findings) {
+                Ok(Line::Header) => {}
+                Ok(Line::Empty) => self.end_headers(to),
+                Err(problem) => self.fail(problem, to),
+            },
+            Stage::Data => {
+                self.part.begin_data();
+                self.held = if self.held == LineEnd::Cr { LineEnd::CrLf } else { LineEnd::Lf };
+            }
+        }
+        if self.failure.is_none() {
+            self.offset += 1;
+        }
+        self.begin_line();
+    }
+
+    fn begin_line(&mut self) {
+        self.place = Place::Start;
+        self.line_start.reset();
+        self.search.reset();
+    }
+
+    /// A byte behind a boundary.
+    fn tail(&mut self, byte: u8, dashes: u8, has_cr: bool, to: &mut impl Sink) {
+        match (byte, dashes, has_cr) {
+            (b'-', 0 | 1, false) => self.place = Place::Tail { dashes: dashes + 1, has_cr },
+            (b'\r', 0 | 2, false) => self.place = Place::Tail { dashes, has_cr: true },
+            (b'\n', 0 | 2, _) => {
+                self.findings.line_end(has_cr);
+                self.boundary(dashes == 2, to);
+            }
+            _ => {
+                self.findings.differ(match byte {
+                    _ if has_cr => Difference::BareCarriageReturn,
+                    b' ' | b'\t' => Difference::BoundaryPadding,
+                    _ => Difference::BoundaryPrefix,
+                });
+                self.fail(Problem::BoundaryLine, to);
+            }
+        }
+        if self.failure.is_none() {
+            self.offset += 1;
+        }
+    }
+
+    /// A boundary, behind which another part begins or the body ends.
+    fn boundary(&mut self, is_final: bool, to: &mut impl Sink) {
+        match self.stage {
+            Stage::Headers => {
+                self.findings.flag(MultipartFlag::InvalidPart);
+                self.findings.differ(Difference::BoundaryEarly);
+                return self.fail(Problem::BoundaryLine, to);
+            }
+            Stage::Data if !self.part.has_data() => {
+                self.findings.flag(MultipartFlag::InvalidPart);
+                self.findings.differ(Difference::BoundaryEarly);
+            }
+            Stage::Data => self.findings.line_end(self.held == LineEnd::CrLf),
+            Stage::Preamble | Stage::Epilogue => {}
+        }
+        if self.boundaries > 0 && self.unmatched == Unmatched::Yes {
+            self.unmatched = Unmatched::Enclosed;
+        }
+        self.boundaries = self.boundaries.saturating_add(1);
+        self.end_part(to);
+        if self.failure.is_some() {
+            return;
+        }
+        self.held = LineEnd::Nothing;
+        self.begin_line();
+        self.stage = if is_final { Stage::Epilogue } else { Stage::Headers };
+        self.headers.clear();
+        if !is_final {
+            self.parts += 1;
+            if self.parts > self.limits.parts_max {
+                self.fail(Problem::PartsLimit, to);
+            }
+        }
+    }
+
+    /// The empty line behind the header of a part.
+    fn end_headers(&mut self, to: &mut impl Sink) {
+        let disposition = match self.headers.disposition(&mut self.findings) {
+            Ok(disposition) => disposition,
+            Err(problem) => return self.fail(problem, to),
+        };
+        let Some(part) = Part::new(disposition) else {
+            self.findings.flag(MultipartFlag::InvalidPart);
+            return self.fail(Problem::PartName, to);
+        };
+        self.headers.deliver(part.name(), to);
+        if part.has_file() {
+            self.files += 1;
+            if self.files > self.limits.files_max {
+                self.findings.flag(MultipartFlag::FileLimitExceeded);
+            }
+        }
+        part.start(to);
+        self.part = part;
+        self.stage = Stage::Data;
+    }
+
+    /// The content of a part has ended, or can be read no further.
+    fn end_part(&mut self, to: &mut impl Sink) {
+        if self.stage != Stage::Data {
+            return;
+        }
+        let part = std::mem::take(&mut self.part);
+        part.deliver_file(to);
+        if part.is_unclear() {
+            self.findings.differ(Difference::FileNameEmpty);
+        }
+        let Some(value) = part.value() else { return };
+        if self.arguments >= self.limits.arguments_max {
+            self.stage = Stage::Epilogue;
+            return self.fail(Problem::ArgumentsLimit, to);
+        }
+        self.arguments += 1;
+        to.argument(part.name(), value);
+    }
+
+    /// Ends the reading, unless it has ended. What was read of a part is delivered.
+    fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.failure = Some(Failure { problem, offset: self.offset });
+        match self.stage {
+            Stage::Headers => self.headers.deliver(b"", to),
+            Stage::Data => self.end_part(to),
+            Stage::Preamble | Stage::Epilogue => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Content-Disposition of a part (RFC 7578 section 4.2), read as ModSecurity reads it.
+
+use super::super::differences::Difference;
+use super::super::problem::Problem;
+use super::super::query::hex_digit;
+use super::flags::{Findings, MultipartFlag};
+
+/// What a part is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Disposition {
+    pub(super) name: Option<Vec<u8>>,
+    pub(super) file_name: Option<Vec<u8>>,
+    /// `filename*`, decoded.
+    pub(super) file_name_extended: Option<Vec<u8>>,
+}
+
+const KIND: &[u8] = b"form-data";
+
+/// Reads the value of the header. Of a repeated parameter the first counts.
+pub(super) fn read(value: &[u8], findings: &mut Findings) -> Result<Disposition, Problem> {
+    let mut disposition = Disposition::default();
+    let (kind, mut rest) = value.split_at_checked(KIND.len()).ok_or(Problem::PartDisposition)?;
+    if !kind.eq_ignore_ascii_case(KIND) {
+        return Err(Problem::PartDisposition);
+    }
+    if kind != KIND {
+        findings.differ(Difference::ParameterCase);
+    }
+    loop {
+        rest = skip_blanks(rest);
+        match rest.split_first() {
+            None => break,
+            Some((b';', behind)) => rest = skip_blanks(behind),
+            Some(_) => return Err(Problem::PartDisposition),
+        }
+        let (name, behind) = parameter_name(rest, findings)?;
+        rest = parameter(name, behind, &mut disposition, findings)?;
+    }
+    match (&disposition.file_name, &disposition.file_name_extended) {
+        (Some(_), Some(_)) => findings.differ(Difference::FileNameExtended),
+        (None, Some(_)) => findings.differ(Difference::FileNameExtendedAlone),
+        _ => {}
+    }
+    Ok(disposition)
+}
+
+fn skip_blanks(bytes: &[u8]) -> &[u8] {
+    let blanks = bytes.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    bytes.get(blanks..).unwrap_or_default()
+}
+
+/// A name, and what stands behind `=`.
+fn parameter_name<'a>(
+    bytes: &'a [u8],
+    findings: &mut Findings,
+) -> Result<(&'a [u8], &'a [u8]), Problem> {
+    let end = bytes
+        .iter()
+        .position(|byte| matches!(byte, b'=' | b';' | b' ' | b'\t'))
+        .unwrap_or(bytes.len());
+    let (name, rest) = bytes.split_at(end);
+    let equals = skip_blanks(rest);
+    let behind =
+        equals.strip_prefix(b"=").filter(|_| !name.is_empty()).ok_or(Problem::PartDisposition)?;
+    let start = skip_blanks(behind);
+    if equals.len() != rest.len() || start.len() != behind.len() {
+        findings.differ(Difference::ParameterBlanks);
+    }
+    Ok((name, start))
+}
+
+/// Reads a value and keeps it; returns what follows.
+fn parameter<'a>(
+    name: &[u8],
+    bytes: &'a [u8],
+    disposition: &mut Disposition,
+    findings: &mut Findings,
+) -> Result<&'a [u8], Problem> {
+    let lower = name.to_ascii_lowercase();
+    let (value, rest) = match (lower.as_slice(), bytes.first()) {
+        (_, None) => return Err(Problem::PartDisposition),
+        (b"filename*", _) => extended(bytes)?,
+        (_, Some(quote @ (b'"' | b'\''))) => quoted(*quote, bytes, findings),
+        _ => token(bytes, findings),
+    };
+    let (place, repeated) = match lower.as_slice() {
+        b"name" => (&mut disposition.name, Difference::NameRepeated),
+        b"filename" => (&mut disposition.file_name, Difference::FileNameRepeated),
+        b"filename*" => (&mut disposition.file_name_extended, Difference::FileNameRepeated),
+        _ => {
+            findings.differ(Difference::ParameterUnknown);
+            return Ok(rest);
+        }
+    };
+    if name != lower {
+        findings.differ(Difference::ParameterCase);
+    }
+    if place.is_some() {
+        findings.differ(repeated);
+    }
+    place.get_or_insert(value);
+    Ok(rest)
+}
+
+/// A backslash escapes the quote and itself; elsewhere it stands for itself, as in the paths that old browsers sent.
+fn quoted<'a>(quote: u8, bytes: &'a [u8], findings: &mut Findings) -> (Vec<u8>, &'a [u8]) {
+    if quote == b'\'' {
+        findings.flag(MultipartFlag::InvalidQuoting);
+        findings.differ(Difference::SingleQuotes);
+    }
+    let mut value = Vec::new();
+    let mut rest = bytes.get(1..).unwrap_or_default();
+    loop {
+        rest = match rest {
+            [b'\\', byte, behind @ ..] if *byte == quote || *byte == b'\\' => {
+                findings.differ(Difference::Backslash);
+                value.push(*byte);
+                behind
+            }
+            [byte, behind @ ..] if *byte == quote => {
+                if matches!(behind.first(), Some(byte) if !matches!(byte, b';' | b' ' | b'\t')) {
+                    findings.flag(MultipartFlag::InvalidQuoting);
+                }
+                return (value, behind);
+            }
+            [byte, behind @ ..] => {
+                if *byte == b'\\' {
+                    findings.differ(Difference::Backslash);
+                }
+                value.push(*byte);
+                behind
+            }
+            [] => {
+                findings.flag(MultipartFlag::InvalidQuoting);
+                findings.differ(Difference::QuoteUnclosed);
+                return (value, rest);
+            }
+        };
+    }
+}
+
+fn token<'a>(bytes: &'a [u8], findings: &mut Findings) -> (Vec<u8>, &'a [u8]) {
+    let end = bytes
+        .iter()
+        .position(|byte| !super::super::media_type::is_token_byte(*byte))
+        .unwrap_or(bytes.len());
+    let (value, rest) = bytes.split_at(end);
+    if value.contains(&b'\'') {
+        findings.flag(MultipartFlag::InvalidQuoting);
+        findings.differ(Difference::SingleQuotes);
+    }
+    (value.to_vec(), rest)
+}
+
+/// `charset'language'value` (RFC 8187), of which the value is decoded and the charset ignored.
+fn extended(bytes: &[u8]) -> Result<(Vec<u8>, &[u8]), Problem> {
+    let malformed = Problem::PartDisposition;
+    let (charset, rest) = bytes.split_at(memchr::memchr(b'\'', bytes).ok_or(malformed)?);
+    let is_charset = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&+-^_`{}~".contains(byte);
+    let rest = rest
+        .get(1..)
+        .filter(|_| !charset.is_empty() && charset.iter().all(is_charset))
+        .ok_or(malformed)?;
+    let language_end = memchr::memchr(b'\'', rest).ok_or(malformed)?;
+    let mut rest = rest.get(language_end + 1..).unwrap_or_default();
+    let mut value = Vec::new();
+    loop {
+        rest = match rest {
+            [] | [b';' | b' ' | b'\t', ..] => return Ok((value, rest)),
+            [b'%', high, low, behind @ ..] => {
+                let (high, low) =
+                    (hex_digit(*high).ok_or(malformed)?, hex_digit(*low).ok_or(malformed)?);
+                value.push(high << 4 | low);
+                behind
+            }
+            [byte, behind @ ..]
+                if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(byte) =>
+            {
+                value.push(*byte);
+                behind
+            }
+            _ => return Err(malformed),
+        };
+    }
+}

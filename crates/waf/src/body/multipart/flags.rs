@@ -1,0 +1,136 @@
+//! What ModSecurity tells of multipart bodies in variables of their own.
+
+use super::super::differences::{Difference, Differences};
+
+/// Something odd. Reading goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MultipartFlag {
+    /// The boundary is quoted in Content-Type.
+    BoundaryQuoted,
+    /// Blanks around the boundary parameter's `=` or behind its value.
+    BoundaryWhitespace,
+    /// Data before the first boundary.
+    DataBefore,
+    /// Data after the final boundary.
+    DataAfter,
+    /// A folded header line.
+    HeaderFolding,
+    /// A header line or boundary that ends with LF alone, or follows it.
+    LfLine,
+    /// Lines that end with CR LF beside others that end with LF alone.
+    CrlfLfLines,
+    /// No semicolon between the type and the boundary.
+    MissingSemicolon,
+    /// Single quotes, or quotes that are not closed, in a parameter.
+    InvalidQuoting,
+    /// A part without a name, or one that ends before its content.
+    InvalidPart,
+    /// A line folded with something else than a space or tab.
+    InvalidHeaderFolding,
+    /// More files than [`crate::body::Limits::files_max`].
+    FileLimitExceeded,
+}
+
+impl MultipartFlag {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::BoundaryQuoted,
+        Self::BoundaryWhitespace,
+        Self::DataBefore,
+        Self::DataAfter,
+        Self::HeaderFolding,
+        Self::LfLine,
+        Self::CrlfLfLines,
+        Self::MissingSemicolon,
+        Self::InvalidQuoting,
+        Self::InvalidPart,
+        Self::InvalidHeaderFolding,
+        Self::FileLimitExceeded,
+    ];
+
+    /// The variable that is 1 if it is set.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::BoundaryQuoted => "MULTIPART_BOUNDARY_QUOTED",
+            Self::BoundaryWhitespace => "MULTIPART_BOUNDARY_WHITESPACE",
+            Self::DataBefore => "MULTIPART_DATA_BEFORE",
+            Self::DataAfter => "MULTIPART_DATA_AFTER",
+            Self::HeaderFolding => "MULTIPART_HEADER_FOLDING",
+            Self::LfLine => "MULTIPART_LF_LINE",
+            Self::CrlfLfLines => "MULTIPART_CRLF_LF_LINES",
+            Self::MissingSemicolon => "MULTIPART_MISSING_SEMICOLON",
+            Self::InvalidQuoting => "MULTIPART_INVALID_QUOTING",
+            Self::InvalidPart => "MULTIPART_INVALID_PART",
+            Self::InvalidHeaderFolding => "MULTIPART_INVALID_HEADER_FOLDING",
+            Self::FileLimitExceeded => "MULTIPART_FILE_LIMIT_EXCEEDED",
+        }
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// Some flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MultipartFlags(u16);
+
+impl MultipartFlags {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// These and that one.
+    #[must_use]
+    pub const fn with(self, flag: MultipartFlag) -> Self {
+        Self(self.0 | flag.bit())
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, flag: MultipartFlag) {
+        *self = self.with(flag);
+    }
+
+    /// Whether it is set.
+    pub const fn have(self, flag: MultipartFlag) -> bool {
+        self.0 & flag.bit() != 0
+    }
+
+    /// Whether none is set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Them, one by one.
+    pub fn iter(self) -> impl Iterator<Item = MultipartFlag> {
+        MultipartFlag::ALL.into_iter().filter(move |flag| self.have(*flag))
+    }
+}
+
+/// What was found so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Findings {
+    pub(super) flags: MultipartFlags,
+    pub(super) differences: Differences,
+    has_crlf: bool,
+}
+
+impl Findings {
+    pub(super) fn flag(&mut self, flag: MultipartFlag) {
+        self.flags.add(flag);
+    }
+
+    pub(super) fn differ(&mut self, difference: Difference) {
+        self.differences.add(difference);
+    }
+
+    /// A line of the structure has ended, with CR LF or with LF alone.
+    pub(super) fn line_end(&mut self, is_crlf: bool) {
+        self.has_crlf |= is_crlf;
+        if !is_crlf {
+            self.flags.add(MultipartFlag::LfLine);
+        }
+        if self.has_crlf && self.flags.have(MultipartFlag::LfLine) {
+            self.flags.add(MultipartFlag::CrlfLfLines);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A part behind its header: a field, a file, or both.
+
+use super::super::limits::{self, Limits};
+use super::super::sink::Sink;
+use super::disposition::Disposition;
+
+/// The part that is being read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Part {
+    name: Vec<u8>,
+    file_name: Option<Vec<u8>>,
+    kind: Kind,
+    value: Vec<u8>,
+    size_bytes: u64,
+    has_data: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    #[default]
+    Field,
+    File,
+    /// `filename*` without `filename`: a file for some servers.
+    Both,
+}
+
+impl Part {
+    /// Nothing for a part without a name.
+    pub(super) fn new(disposition: Disposition) -> Option<Self> {
+        let name = disposition.name.filter(|name| !name.is_empty())?;
+        let kind = match (&disposition.file_name, &disposition.file_name_extended) {
+            (Some(file_name), _) if !file_name.is_empty() => Kind::File,
+            (None, Some(_)) => Kind::Both,
+            _ => Kind::Field,
+        };
+        let file_name = disposition.file_name.or(disposition.file_name_extended);
+        Some(Self { name, file_name, kind, ..Self::default() })
+    }
+
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    pub(super) fn has_file(&self) -> bool {
+        self.kind != Kind::Field
+    }
+
+    /// Whether there was any content, be it an empty line.
+    pub(super) fn has_data(&self) -> bool {
+        self.has_data
+    }
+
+    pub(super) fn begin_data(&mut self) {
+        self.has_data = true;
+    }
+
+    /// Whether some servers take it for a file and others for a field.
+    pub(super) fn is_unclear(&self) -> bool {
+        self.kind == Kind::Field && self.file_name.is_some() && self.size_bytes > 0
+    }
+
+    fn file_name(&self) -> &[u8] {
+        self.file_name.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn start(&self, to: &mut impl Sink) {
+        if self.kind == Kind::File {
+            to.file_start(&self.name, self.file_name());
+        }
+    }
+
+    /// Takes content; how many bytes there was room for.
+    pub(super) fn push(&mut self, bytes: &[u8], limits: &Limits, to: &mut impl Sink) -> usize {
+        self.has_data = true;
+        let taken = match self.kind {
+            Kind::File => {
+                to.file_content(bytes);
+                bytes.len()
+            }
+            Kind::Field | Kind::Both => {
+                limits::append(&mut self.value, bytes, limits.value_bytes_max)
+            }
+        };
+        self.size_bytes += taken as u64;
+        taken
+    }
+
+    /// The content has ended: the file that it was.
+    pub(super) fn deliver_file(&self, to: &mut impl Sink) {
+        if self.kind == Kind::Both {
+            to.file_start(&self.name, self.file_name());
+        }
+        if self.has_file() {
+            to.file(&self.name, self.file_name(), self.size_bytes);
+        }
+    }
+
+    /// The content has ended: the value that it was.
+    pub(super) fn value(&self) -> Option<&[u8]> {
+        (self.kind != Kind::File).then_some(self.value.as_slice())
+    }
+}

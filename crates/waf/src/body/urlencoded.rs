@@ -1,0 +1,180 @@
+//! `application/x-www-form-urlencoded` bodies (WHATWG URL section 5.1), piece by piece.
+//!
+//! Divided at the separator, then at the first `=`; only then decoded. `+` is a blank. `%` without two hexadecimal digits stays as it is, as
+//! in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Unlike ModSecurity, which hands on an argument without name or value for
+//! each separator too many, empty pieces are skipped, as servers do.
+
+use super::differences::{Difference, Differences};
+use super::limits::{self, Limits};
+use super::problem::{Failure, Problem};
+use super::query::hex_digit;
+use super::sink::Sink;
+
+/// Reads a body as it comes.
+#[derive(Debug, Clone)]
+pub struct UrlEncoded {
+    separator: u8,
+    limits: Limits,
+    name: Vec<u8>,
+    value: Vec<u8>,
+    in_value: bool,
+    escape: Escape,
+    arguments: u32,
+    bad_escapes: u64,
+    offset: u64,
+    failure: Option<Failure>,
+}
+
+/// What of `%hh` has been read.
+#[derive(Debug, Clone, Copy)]
+enum Escape {
+    Nothing,
+    Percent,
+    Digit(u8),
+}
+
+impl UrlEncoded {
+    /// Before the first byte. The separator is `&` everywhere but in old applications (ModSecurity's SecArgumentSeparator).
+    pub fn new(separator: u8, limits: Limits) -> Self {
+        Self {
+            separator,
+            limits,
+            name: Vec::new(),
+            value: Vec::new(),
+            in_value: false,
+            escape: Escape::Nothing,
+            arguments: 0,
+            bad_escapes: 0,
+            offset: 0,
+            failure: None,
+        }
+    }
+
+    /// Takes the next bytes of the body, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
+        let mut rest = bytes;
+        while self.failure.is_none() && !rest.is_empty() {
+            let plain = match self.escape {
+                Escape::Nothing => {
+                    rest.iter().position(|byte| self.is_special(*byte)).unwrap_or(rest.len())
+                }
+                Escape::Percent | Escape::Digit(_) => 0,
+            };
+            let (run, others) = rest.split_at(plain);
+            if !run.is_empty() {
+                self.push(run, true, to);
+                rest = others;
+            } else if let Some((byte, others)) = others.split_first() {
+                self.byte(*byte, to);
+                self.offset += 1;
+                rest = others;
+            }
+        }
+    }
+
+    /// Takes the end of the body.
+    pub fn finish(&mut self, to: &mut impl Sink) {
+        self.end_escape(to);
+        self.end_piece(to);
+    }
+
+    /// What ended the reading, if anything did.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// How many `%` had no two hexadecimal digits behind them.
+    pub fn bad_escapes(&self) -> u64 {
+        self.bad_escapes
+    }
+
+    /// What servers may read differently.
+    pub fn differences(&self) -> Differences {
+        if self.bad_escapes == 0 {
+            Differences::NONE
+        } else {
+            Differences::NONE.with(Difference::InvalidEscape)
+        }
+    }
+
+    fn is_special(&self, byte: u8) -> bool {
+        byte == self.separator || matches!(byte, b'%' | b'+') || (byte == b'=' && !self.in_value)
+    }
+
+    fn byte(&mut self, byte: u8, to: &mut impl Sink) {
+        if byte == self.separator {
+            self.end_escape(to);
+            return self.end_piece(to);
+        }
+        match (self.escape, hex_digit(byte)) {
+            (Escape::Percent, Some(_)) => return self.escape = Escape::Digit(byte),
+            (Escape::Digit(first), Some(low)) => {
+                self.escape = Escape::Nothing;
+                let high = hex_digit(first).unwrap_or_default();
+                return self.push(&[high << 4 | low], false, to);
+            }
+            (Escape::Nothing, _) => {}
+            (Escape::Percent | Escape::Digit(_), None) => self.end_escape(to),
+        }
+        match byte {
+            b'=' if !self.in_value => self.in_value = true,
+            b'%' => self.escape = Escape::Percent,
+            b'+' => self.push(b" ", false, to),
+            _ => self.push(&[byte], false, to),
+        }
+    }
+
+    /// An escape that does not come to its end is text.
+    fn end_escape(&mut self, to: &mut impl Sink) {
+        let escape = std::mem::replace(&mut self.escape, Escape::Nothing);
+        match escape {
+            Escape::Nothing => return,
+            Escape::Percent => self.push(b"%", false, to),
+            Escape::Digit(digit) => self.push(&[b'%', digit], false, to),
+        }
+        self.bad_escapes += 1;
+    }
+
+    /// Adds to the name or value. Whether the bytes stand so in the body, and count.
+    fn push(&mut self, bytes: &[u8], counted: bool, to: &mut impl Sink) {
+        if self.failure.is_some() {
+            return;
+        }
+        let (buffer, bytes_max, problem) = if self.in_value {
+            (&mut self.value, self.limits.value_bytes_max, Problem::ValueLimit)
+        } else {
+            (&mut self.name, self.limits.name_bytes_max, Problem::NameLimit)
+        };
+        let taken = limits::append(buffer, bytes, bytes_max);
+        if counted {
+            self.offset += taken as u64;
+        }
+        if taken < bytes.len() {
+            self.end_piece(to);
+            self.fail(problem);
+        }
+    }
+
+    fn end_piece(&mut self, to: &mut impl Sink) {
+        if self.failure.is_some() || (self.name.is_empty() && !self.in_value) {
+            return;
+        }
+        if self.arguments >= self.limits.arguments_max {
+            return self.fail(Problem::ArgumentsLimit);
+        }
+        to.argument(&self.name, &self.value);
+        self.arguments += 1;
+        self.in_value = false;
+        self.name.clear();
+        self.value.clear();
+    }
+
+    /// The first problem stays.
+    fn fail(&mut self, problem: Problem) {
+        let offset = self.offset;
+        self.failure.get_or_insert(Failure { problem, offset });
+    }
+}
+
+#[cfg(test)]
+mod tests;

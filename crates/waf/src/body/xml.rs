@@ -1,0 +1,430 @@
+//! XML 1.0, read strictly, without validation and without recursion.
+//!
+//! Text between two tags is delivered as one piece, with CDATA sections and references in their places: what an application reads from an
+//! element. ModSecurity makes one string of the whole document for `XML:/*`; Coraza hands on each piece, and divides it at comments and CDATA
+//! sections. Blanks at the ends of a piece are dropped, as in Coraza. Comments and processing instructions are not delivered.
+//!
+//! Entities are never expanded: a reference stays as it stands and is noted, with and without a document type.
+
+mod characters;
+mod collected;
+mod declaration;
+mod doctype;
+mod elements;
+mod markup;
+mod reference;
+
+use super::differences::{Difference, Differences};
+use super::limits::{self, Limits};
+use super::problem::{Failure, Problem};
+use super::sink::Sink;
+use characters::{is_blank, is_forbidden};
+use collected::{Collected, Kind};
+use doctype::Doctype;
+use elements::Elements;
+use markup::{Action, Markup};
+use reference::Reference;
+
+/// Reads a body as it comes.
+#[derive(Debug, Clone)]
+pub struct Xml {
+    limits: Limits,
+    state: State,
+    elements: Elements,
+    /// The document element has begun.
+    has_root: bool,
+    has_doctype: bool,
+    /// Where the document begins, behind a byte order mark.
+    start: u64,
+    /// Where the current markup begins.
+    markup_start: u64,
+    collected: Collected,
+    name: Vec<u8>,
+    reference: Vec<u8>,
+    /// The XML declaration's content, while it is read.
+    declaration: Option<Vec<u8>>,
+    /// The last byte was CR, whose LF has been counted already.
+    after_cr: bool,
+    offset: u64,
+    differences: Differences,
+    failure: Option<Failure>,
+}
+
+/// Where in the syntax the next byte stands.
+#[derive(Debug, Clone)]
+enum State {
+    /// At the beginning, behind so many bytes of a byte order mark.
+    Start(usize),
+    /// Text, behind so many `]`.
+    Content(u8),
+    /// Inside of `<` and `>`.
+    Markup(Markup),
+    /// An attribute's value.
+    Value {
+        quote: u8,
+    },
+    /// Behind `&`, in text or in a value with this quote.
+    Reference {
+        quote: Option<u8>,
+    },
+    Doctype(Box<Doctype>),
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl Xml {
+    /// Before the first byte.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            state: State::Start(0),
+            elements: Elements::default(),
+            has_root: false,
+            has_doctype: false,
+            start: 0,
+            markup_start: 0,
+            collected: Collected::new(&limits),
+            name: Vec::new(),
+            reference: Vec::new(),
+            declaration: None,
+            after_cr: false,
+            offset: 0,
+            differences: Differences::NONE,
+            failure: None,
+        }
+    }
+
+    /// Takes the next bytes of the body, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
+        let mut rest = bytes;
+        while self.failure.is_none() && !rest.is_empty() {
+            let (run, others) = rest.split_at(self.plain(rest));
+            if !run.is_empty() {
+                if let Err(problem) = self.run(run) {
+                    self.fail(problem, to);
+                }
+                rest = others;
+            } else if let Some((byte, others)) = others.split_first() {
+                match self.byte(*byte, to) {
+                    Ok(()) => self.offset += 1,
+                    Err(problem) => self.fail(problem, to),
+                }
+                rest = others;
+            }
+        }
+    }
+
+    /// Takes the end of the body. An empty body is none, and has no problem.
+    pub fn finish(&mut self, to: &mut impl Sink) {
+        let is_whole =
+            self.has_root && self.elements.depth() == 0 && matches!(self.state, State::Content(_));
+        if self.failure.is_none() && self.offset > 0 && !is_whole {
+            self.fail(Problem::Unfinished, to);
+        }
+    }
+
+    /// What ended the reading, if anything did.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// What servers may read differently.
+    pub fn differences(&self) -> Differences {
+        let mut differences = self.differences;
+        if let State::Doctype(doctype) = &self.state {
+            differences.add_all(doctype.differences());
+        }
+        differences
+    }
+
+    /// How many bytes of text or of a value stand for themselves.
+    fn plain(&self, bytes: &[u8]) -> usize {
+        let end = match self.state {
+            _ if self.after_cr => Some(0),
+            State::Content(0) if self.elements.depth() > 0 => bytes
+                .iter()
+                .position(|byte| matches!(byte, b'<' | b'&' | b']' | b'\r') || is_forbidden(*byte)),
+            State::Value { quote } => bytes
+                .iter()
+                .position(|byte| *byte == quote || matches!(byte, b'<' | b'&' | 0..b' ')),
+            State::Markup(markup) => markup.skips(bytes),
+            _ => Some(0),
+        };
+        end.unwrap_or(bytes.len())
+    }
+
+    /// Takes bytes that stand for themselves.
+    fn run(&mut self, run: &[u8]) -> Result<(), Problem> {
+        let taken = match self.state {
+            State::Value { .. } => self.collected.append(Kind::Attribute, run),
+            State::Markup(Markup::CData(_)) | State::Content(_) => {
+                self.collected.append(Kind::Text, run)
+            }
+            _ => run.len(),
+        };
+        self.offset += taken as u64;
+        if taken < run.len() { Err(Problem::ValueLimit) } else { Ok(()) }
+    }
+
+    fn byte(&mut self, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
+        if is_forbidden(byte) {
+            return Err(if self.offset < 4 && byte == 0 {
+                Problem::XmlEncoding
+            } else {
+                Problem::XmlCharacter
+            });
+        }
+        // CR and CR LF are line ends, which are read as LF (section 2.11).
+        let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
+        let in_data = matches!(
+            self.state,
+            State::Content(_) | State::Value { .. } | State::Markup(Markup::CData(_))
+        );
+        let byte = match byte {
+            b'\n' if after_cr && in_data => return Ok(()),
+            b'\r' => b'\n',
+            _ => byte,
+        };
+        match &mut self.state {
+            State::Start(_) => self.begin(byte),
+            State::Content(brackets) => {
+                let brackets = *brackets;
+                self.content(byte, brackets)
+            }
+            State::Value { quote } => {
+                let quote = *quote;
+                self.value(byte, quote, to)
+            }
+            State::Reference { quote } => {
+                let quote = *quote;
+                self.referred(byte, quote)
+            }
+            State::Markup(markup) => {
+                let markup = *markup;
+                self.markup(markup, byte, to)
+            }
+            State::Doctype(doctype) => {
+                let step = doctype.byte(byte);
+                self.doctype(step)
+            }
+        }
+    }
+
+    /// The first bytes of the document.
+    fn begin(&mut self, byte: u8) -> Result<(), Problem> {
+        let State::Start(seen) = self.state else { return Ok(()) };
+        if BYTE_ORDER_MARK.get(seen) == Some(&byte) {
+            self.state = State::Start(seen + 1);
+            self.start = seen as u64 + 1;
+            return Ok(());
+        }
+        if matches!(seen, 1 | 2) || byte >= 0xfe {
+            return Err(Problem::XmlEncoding);
+        }
+        self.state = State::Content(0);
+        self.content(byte, 0)
+    }
+
+    fn content(&mut self, byte: u8, brackets: u8) -> Result<(), Problem> {
+        if byte == b'<' {
+            self.markup_start = self.offset;
+            self.state = State::Markup(Markup::Open);
+            return Ok(());
+        }
+        if self.elements.depth() == 0 {
+            return if is_blank(byte) { Ok(()) } else { Err(Problem::XmlOutside) };
+        }
+        self.state = match byte {
+            b'&' => return self.begin_reference(None),
+            b']' => State::Content(brackets.saturating_add(1).min(2)),
+            // Section 2.4: not in text, but at the end of a CDATA section.
+            b'>' if brackets == 2 => return Err(Problem::XmlSyntax),
+            _ => State::Content(0),
+        };
+        self.collected.push(Kind::Text, &[byte])
+    }
+
+    fn value(&mut self, byte: u8, quote: u8, to: &mut impl Sink) -> Result<(), Problem> {
+        if byte == quote {
+            self.state = State::Markup(Markup::AfterValue);
+            return self.collected.deliver_attribute(to);
+        }
+        // Blanks are spaces (section 3.3.3); those that are referred to stay.
+        let byte = match byte {
+            b'<' => return Err(Problem::XmlSyntax),
+            b'&' => return self.begin_reference(Some(quote)),
+            _ if is_blank(byte) => b' ',
+            _ => byte,
+        };
+        self.collected.push(Kind::Attribute, &[byte])
+    }
+
+    fn begin_reference(&mut self, quote: Option<u8>) -> Result<(), Problem> {
+        self.reference.clear();
+        self.state = State::Reference { quote };
+        Ok(())
+    }
+
+    fn referred(&mut self, byte: u8, quote: Option<u8>) -> Result<(), Problem> {
+        if byte != b';' {
+            let is_part = byte == b'#' || characters::is_name_byte(byte);
+            let room = limits::append(&mut self.reference, &[byte], self.limits.name_bytes_max);
+            return match (is_part, room) {
+                (false, _) => Err(Problem::XmlReference),
+                (true, 0) => Err(Problem::NameLimit),
+                (true, _) => Ok(()),
+            };
+        }
+        let reference = std::mem::take(&mut self.reference);
+        self.state = quote.map_or(State::Content(0), |quote| State::Value { quote });
+        let kind = if quote.is_some() { Kind::Attribute } else { Kind::Text };
+        let mut buffer = [0; 4];
+        let text: &[u8] = match reference::read(&reference) {
+            Reference::Character(character) => character.encode_utf8(&mut buffer).as_bytes(),
+            Reference::Forbidden => return Err(Problem::XmlCharacter),
+            Reference::Malformed => return Err(Problem::XmlReference),
+            Reference::Entity => {
+                self.differences.add(Difference::EntityReference);
+                self.collected.push(kind, b"&")?;
+                self.collected.push(kind, &reference)?;
+                b";"
+            }
+        };
+        self.collected.push(kind, text)
+    }
+
+    /// A byte of markup.
+    fn markup(&mut self, markup: Markup, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
+        let mut markup = markup;
+        loop {
+            let step = markup.step(byte)?;
+            self.state = State::Markup(step.next);
+            self.act(step.action, byte, to)?;
+            if !step.again {
+                return Ok(());
+            }
+            markup = step.next;
+        }
+    }
+
+    fn act(&mut self, action: Action, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
+        match action {
+            Action::Nothing => {}
+            Action::TagNameStarts => {
+                self.collected.deliver_text(to)?;
+                self.name.clear();
+                return self.push_name(byte);
+            }
+            Action::NameStarts => {
+                self.name.clear();
+                return self.push_name(byte);
+            }
+            Action::Name => return self.push_name(byte),
+            Action::Element => return self.open_element(),
+            Action::Attribute => return self.begin_attribute(),
+            Action::EndElement if !self.elements.innermost_is(&self.name) => {
+                return Err(Problem::XmlEndTag);
+            }
+            Action::EndElement => {}
+            Action::Target => return self.begin_instruction(),
+            Action::TagEnds | Action::Ends => self.state = State::Content(0),
+            Action::ElementEnds => {
+                self.elements.close();
+                self.state = State::Content(0);
+            }
+            Action::ValueStarts => self.state = State::Value { quote: byte },
+            Action::CDataStarts if self.elements.depth() == 0 => return Err(Problem::XmlOutside),
+            Action::CDataStarts => {}
+            Action::Text(brackets) => {
+                self.collected
+                    .push(Kind::Text, b"]]".get(..usize::from(brackets)).unwrap_or_default())?;
+                return self.collected.push(Kind::Text, &[byte]);
+            }
+            Action::DoctypeStarts if self.has_root || self.has_doctype => {
+                return Err(Problem::XmlDoctype);
+            }
+            Action::DoctypeStarts => {
+                self.has_doctype = true;
+                self.state = State::Doctype(Box::new(Doctype::new()));
+            }
+            Action::Instruction => return self.instruction_byte(byte),
+            Action::InstructionEnds => return self.end_instruction(),
+        }
+        Ok(())
+    }
+
+    fn push_name(&mut self, byte: u8) -> Result<(), Problem> {
+        let taken = limits::append(&mut self.name, &[byte], self.limits.name_bytes_max);
+        if taken == 0 { Err(Problem::NameLimit) } else { Ok(()) }
+    }
+
+    fn open_element(&mut self) -> Result<(), Problem> {
+        self.collected.check_encoding(&self.name)?;
+        if self.elements.depth() == 0 && self.has_root {
+            return Err(Problem::XmlOutside);
+        }
+        self.has_root = true;
+        self.elements.open(&self.name, &self.limits)
+    }
+
+    fn begin_attribute(&mut self) -> Result<(), Problem> {
+        self.collected.check_encoding(&self.name)?;
+        self.elements.attribute(&self.name, &self.limits)
+    }
+
+    /// `xml`, in letters of any case, is the target of the XML declaration alone.
+    fn begin_instruction(&mut self) -> Result<(), Problem> {
+        if self.name.eq_ignore_ascii_case(b"xml") {
+            if self.markup_start != self.start || self.name != b"xml" {
+                return Err(Problem::XmlDeclaration);
+            }
+            self.declaration = Some(Vec::new());
+        }
+        Ok(())
+    }
+
+    fn instruction_byte(&mut self, byte: u8) -> Result<(), Problem> {
+        if let Some(declaration) = &mut self.declaration {
+            declaration.push(byte);
+        }
+        self.check_declaration_size()
+    }
+
+    fn end_instruction(&mut self) -> Result<(), Problem> {
+        self.state = State::Content(0);
+        if let Some(declaration) = self.declaration.take() {
+            let content = declaration.strip_suffix(b"?").unwrap_or(&declaration);
+            self.collected.set_encoding(declaration::read(content)?);
+        }
+        Ok(())
+    }
+
+    fn check_declaration_size(&self) -> Result<(), Problem> {
+        let is_long =
+            self.offset - self.markup_start > u64::from(self.limits.declaration_bytes_max);
+        if is_long { Err(Problem::DeclarationLimit) } else { Ok(()) }
+    }
+
+    fn doctype(&mut self, step: doctype::Step) -> Result<(), Problem> {
+        self.check_declaration_size()?;
+        match step {
+            doctype::Step::More => Ok(()),
+            doctype::Step::Wrong => Err(Problem::XmlDoctype),
+            doctype::Step::End => {
+                self.differences = self.differences();
+                self.state = State::Content(0);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the reading. What was read of a text or value is delivered.
+    fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
+        self.differences = self.differences();
+        self.failure = Some(Failure { problem, offset: self.offset });
+        self.collected.deliver_rest(to);
+    }
+}
+
+#[cfg(test)]
+mod tests;

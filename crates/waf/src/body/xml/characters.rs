@@ -1,0 +1,26 @@
+//! Which bytes may stand where. Bytes of characters beyond ASCII are taken for letters; whether they are UTF-8 is checked elsewhere.
+
+/// White space (XML 1.0 production 3).
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// NameStartChar (production 4).
+pub(super) fn starts_name(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':' | 0x80..)
+}
+
+/// NameChar (production 4a).
+pub(super) fn is_name_byte(byte: u8) -> bool {
+    starts_name(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
+}
+
+/// Not a Char (production 2).
+pub(super) fn is_forbidden(byte: u8) -> bool {
+    byte < b' ' && !is_blank(byte)
+}
+
+/// Char (production 2).
+pub(super) fn is_char(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{1_0000}'..)
+}

@@ -1,0 +1,99 @@
+//! The text and the attribute value that are being read, and their delivery.
+
+use super::super::limits::{self, Limits};
+use super::super::problem::Problem;
+use super::super::sink::Sink;
+use super::declaration::Encoding;
+
+/// What is collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Attribute,
+}
+
+/// Collects and delivers.
+#[derive(Debug, Clone)]
+pub(super) struct Collected {
+    value_bytes_max: u32,
+    arguments_left: u32,
+    encoding: Encoding,
+    text: Vec<u8>,
+    attribute: Vec<u8>,
+}
+
+impl Collected {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            value_bytes_max: limits.value_bytes_max,
+            arguments_left: limits.arguments_max,
+            encoding: Encoding::default(),
+            text: Vec::new(),
+            attribute: Vec::new(),
+        }
+    }
+
+    pub(super) fn set_encoding(&mut self, encoding: Encoding) {
+        self.encoding = encoding;
+    }
+
+    /// Adds as much as there is room for; how many bytes that was.
+    pub(super) fn append(&mut self, kind: Kind, bytes: &[u8]) -> usize {
+        let buffer = match kind {
+            Kind::Text => &mut self.text,
+            Kind::Attribute => &mut self.attribute,
+        };
+        limits::append(buffer, bytes, self.value_bytes_max)
+    }
+
+    /// Adds all.
+    pub(super) fn push(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Problem> {
+        if self.append(kind, bytes) < bytes.len() { Err(Problem::ValueLimit) } else { Ok(()) }
+    }
+
+    /// Delivers the text before a tag, if it is more than blanks.
+    pub(super) fn deliver_text(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
+        let text = self.text.trim_ascii();
+        if !text.is_empty() {
+            self.check(text)?;
+            to.xml_text(text);
+            self.arguments_left -= 1;
+        }
+        self.text.clear();
+        Ok(())
+    }
+
+    pub(super) fn deliver_attribute(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
+        self.check(&self.attribute)?;
+        to.xml_attribute(&self.attribute);
+        self.arguments_left -= 1;
+        self.attribute.clear();
+        Ok(())
+    }
+
+    fn check(&self, text: &[u8]) -> Result<(), Problem> {
+        if self.arguments_left == 0 {
+            return Err(Problem::ArgumentsLimit);
+        }
+        self.check_encoding(text)
+    }
+
+    /// Whether the bytes are text in the document's encoding.
+    pub(super) fn check_encoding(&self, text: &[u8]) -> Result<(), Problem> {
+        match self.encoding {
+            Encoding::Utf8 if std::str::from_utf8(text).is_err() => Err(Problem::Utf8),
+            _ => Ok(()),
+        }
+    }
+
+    /// Delivers what there is of an unfinished text or value.
+    pub(super) fn deliver_rest(&self, to: &mut impl Sink) {
+        let text = self.text.trim_ascii();
+        if self.arguments_left > 0 && !text.is_empty() {
+            to.xml_text(text);
+        }
+        if self.arguments_left > 0 && !self.attribute.is_empty() {
+            to.xml_attribute(&self.attribute);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The XML declaration, `<?xml version="1.0" encoding="utf-8"?>` (XML 1.0 section 2.8).
+
+use super::super::problem::Problem;
+use super::characters::is_blank;
+
+/// How bytes beyond ASCII are to be read. In all of these, ASCII bytes are ASCII characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Encoding {
+    #[default]
+    Utf8,
+    /// One byte is one character.
+    Bytes,
+}
+
+/// Reads what stands between `<?xml` and `?>`.
+pub(super) fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
+    let (version, rest) =
+        pseudo_attribute(declaration, b"version").ok_or(Problem::XmlDeclaration)?;
+    if !matches!(version, [b'1', b'.', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+    {
+        return Err(Problem::XmlDeclaration);
+    }
+    let (encoding, rest) = match pseudo_attribute(rest, b"encoding") {
+        Some((name, rest)) => (encoding(name).ok_or(Problem::XmlEncoding)?, rest),
+        None => (Encoding::Utf8, rest),
+    };
+    let rest = match pseudo_attribute(rest, b"standalone") {
+        Some((b"yes" | b"no", rest)) => rest,
+        Some(_) => return Err(Problem::XmlDeclaration),
+        None => rest,
+    };
+    if rest.iter().all(|byte| is_blank(*byte)) {
+        Ok(encoding)
+    } else {
+        Err(Problem::XmlDeclaration)
+    }
+}
+
+/// Encodings that leave ASCII bytes alone. UTF-7, UTF-16, ISO 2022, Shift JIS, GBK and EBCDIC do not.
+fn encoding(name: &[u8]) -> Option<Encoding> {
+    let lower = name.to_ascii_lowercase();
+    match lower.as_slice() {
+        b"utf-8" | b"utf8" | b"us-ascii" | b"ascii" => Some(Encoding::Utf8),
+        [b'i', b's', b'o', b'-', b'8', b'8', b'5', b'9', b'-', digits @ ..]
+            if (1..=2).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit) =>
+        {
+            Some(Encoding::Bytes)
+        }
+        [b'w', b'i', b'n', b'd', b'o', b'w', b's', b'-', b'1', b'2', b'5', b'0'..=b'8'] => {
+            Some(Encoding::Bytes)
+        }
+        _ => None,
+    }
+}
+
+/// Blanks, a name, `=` and a quoted value; the value and what follows.
+fn pseudo_attribute<'a>(bytes: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let blanks = bytes.iter().take_while(|byte| is_blank(**byte)).count();
+    let rest = bytes.get(blanks..).filter(|_| blanks > 0)?;
+    let rest = rest.strip_prefix(name)?.trim_ascii_start();
+    let (quote, rest) = rest.strip_prefix(b"=")?.trim_ascii_start().split_first()?;
+    if !matches!(quote, b'"' | b'\'') {
+        return None;
+    }
+    let end = memchr::memchr(*quote, rest)?;
+    Some((rest.get(..end)?, rest.get(end + 1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_read() {
+        for (declaration, expected) in [
+            (" version=\"1.0\"", Ok(Encoding::Utf8)),
+            (" version = '1.1' ", Ok(Encoding::Utf8)),
+            (" version=\"1.0\" encoding=\"UTF-8\" standalone='yes'", Ok(Encoding::Utf8)),
+            (" version=\"1.0\" encoding='ISO-8859-15'", Ok(Encoding::Bytes)),
+            (" version=\"1.0\" encoding='windows-1252'", Ok(Encoding::Bytes)),
+            (" version=\"1.0\" encoding='utf-7'", Err(Problem::XmlEncoding)),
+            (" version=\"1.0\" encoding='UTF-16'", Err(Problem::XmlEncoding)),
+            (" version=\"1.0\" encoding='iso-8859-'", Err(Problem::XmlEncoding)),
+            (" version=\"1.0\" encoding=''", Err(Problem::XmlEncoding)),
+            ("", Err(Problem::XmlDeclaration)),
+            (" version=\"2.0\"", Err(Problem::XmlDeclaration)),
+            (" version=\"1.\"", Err(Problem::XmlDeclaration)),
+            (" encoding='utf-8'", Err(Problem::XmlDeclaration)),
+            (" version=\"1.0\"encoding='utf-8'", Err(Problem::XmlDeclaration)),
+            (" version=\"1.0\" standalone='maybe'", Err(Problem::XmlDeclaration)),
+            (" version=\"1.0\" other='x'", Err(Problem::XmlDeclaration)),
+            (" version=\"1.0", Err(Problem::XmlDeclaration)),
+            ("version=\"1.0\"", Err(Problem::XmlDeclaration)),
+        ] {
+            assert_eq!(read(declaration.as_bytes()), expected, "{declaration}");
+        }
+    }
+}

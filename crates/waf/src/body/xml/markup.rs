@@ -1,0 +1,205 @@
+//! What stands between `<` and `>`, document types aside: which byte leads from where to where.
+
+use super::super::problem::Problem;
+use super::characters::{is_blank, is_forbidden, is_name_byte, starts_name};
+
+/// Where in the markup the next byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Markup {
+    /// Behind `<`.
+    Open,
+    /// Behind `</`.
+    EndOpen,
+    /// Behind `<!`.
+    Bang,
+    /// In a keyword behind `<!`, of which this is still to come.
+    Keyword(&'static [u8], Keyword),
+    StartName,
+    EndName,
+    /// Behind the name of an end tag.
+    EndTag,
+    /// In a start tag, where an attribute may begin.
+    InTag,
+    AttributeName,
+    /// Behind the name of an attribute.
+    Equals,
+    /// Behind `=`.
+    Quote,
+    /// Behind the closing quote.
+    AfterValue,
+    /// Behind the `/` of an empty element.
+    Empty,
+    /// In a comment, behind so many dashes.
+    Comment(u8),
+    /// In a CDATA section, behind so many brackets that may end it.
+    CData(u8),
+    /// Behind `<?`.
+    InstructionOpen,
+    InstructionName,
+    /// In a processing instruction, perhaps behind `?`.
+    Instruction(bool),
+}
+
+/// What follows `<!`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keyword {
+    Comment,
+    CData,
+    Doctype,
+}
+
+/// What is to be done at a byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Nothing,
+    /// The byte is the first of the name of a tag.
+    TagNameStarts,
+    /// The byte is the first of the name of an attribute or instruction.
+    NameStarts,
+    /// The byte belongs to a name.
+    Name,
+    /// The name of a start tag is whole.
+    Element,
+    /// The name of an attribute is whole.
+    Attribute,
+    /// The name of an end tag is whole.
+    EndElement,
+    /// The name of a processing instruction is whole.
+    Target,
+    /// A start tag ends.
+    TagEnds,
+    /// An end tag ends, or a start tag without content.
+    ElementEnds,
+    /// The byte is the quote before a value.
+    ValueStarts,
+    CDataStarts,
+    /// The byte is text, and so many brackets before it.
+    Text(u8),
+    /// A comment or CDATA section ends.
+    Ends,
+    DoctypeStarts,
+    /// The byte belongs to a processing instruction.
+    Instruction,
+    InstructionEnds,
+}
+
+/// Where a byte leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) next: Markup,
+    pub(super) action: Action,
+    /// The byte stands at the next place too.
+    pub(super) again: bool,
+}
+
+impl Markup {
+    pub(super) fn step(self, byte: u8) -> Result<Step, Problem> {
+        let (next, action) = match self {
+            Self::Open | Self::EndOpen | Self::Bang | Self::Keyword(..) => self.opening(byte)?,
+            Self::Comment(_) | Self::CData(_) => self.section(byte)?,
+            Self::InstructionOpen | Self::InstructionName | Self::Instruction(_) => {
+                return self.instruction(byte);
+            }
+            Self::StartName | Self::EndName | Self::AttributeName if is_name_byte(byte) => {
+                (self, Action::Name)
+            }
+            Self::StartName => {
+                return Ok(Step { next: Self::InTag, action: Action::Element, again: true });
+            }
+            Self::EndName => {
+                return Ok(Step { next: Self::EndTag, action: Action::EndElement, again: true });
+            }
+            Self::AttributeName => {
+                return Ok(Step { next: Self::Equals, action: Action::Attribute, again: true });
+            }
+            Self::EndTag | Self::Equals | Self::Quote | Self::InTag if is_blank(byte) => {
+                (self, Action::Nothing)
+            }
+            Self::AfterValue if is_blank(byte) => (Self::InTag, Action::Nothing),
+            Self::EndTag | Self::Empty if byte == b'>' => (self, Action::ElementEnds),
+            Self::InTag | Self::AfterValue if byte == b'>' => (self, Action::TagEnds),
+            Self::InTag | Self::AfterValue if byte == b'/' => (Self::Empty, Action::Nothing),
+            Self::InTag if starts_name(byte) => (Self::AttributeName, Action::NameStarts),
+            Self::Equals if byte == b'=' => (Self::Quote, Action::Nothing),
+            Self::Quote if matches!(byte, b'"' | b'\'') => (self, Action::ValueStarts),
+            Self::EndTag
+            | Self::Equals
+            | Self::Quote
+            | Self::InTag
+            | Self::AfterValue
+            | Self::Empty => {
+                return Err(Problem::XmlSyntax);
+            }
+        };
+        Ok(Step { next, action, again: false })
+    }
+
+    fn opening(self, byte: u8) -> Result<(Self, Action), Problem> {
+        match (self, byte) {
+            (Self::Open, b'/') => Ok((Self::EndOpen, Action::Nothing)),
+            (Self::Open, b'!') => Ok((Self::Bang, Action::Nothing)),
+            (Self::Open, b'?') => Ok((Self::InstructionOpen, Action::Nothing)),
+            (Self::Open, _) if starts_name(byte) => Ok((Self::StartName, Action::TagNameStarts)),
+            (Self::EndOpen, _) if starts_name(byte) => Ok((Self::EndName, Action::TagNameStarts)),
+            (Self::Bang, b'-') => Ok((Self::Keyword(b"-", Keyword::Comment), Action::Nothing)),
+            (Self::Bang, b'[') => Ok((Self::Keyword(b"CDATA[", Keyword::CData), Action::Nothing)),
+            (Self::Bang, b'D') => Ok((Self::Keyword(b"OCTYPE", Keyword::Doctype), Action::Nothing)),
+            (Self::Keyword(rest, keyword), _) => match (rest.split_first(), keyword) {
+                (Some((expected, _)), _) if *expected != byte => Err(Problem::XmlSyntax),
+                (Some((_, rest @ [_, ..])), _) => {
+                    Ok((Self::Keyword(rest, keyword), Action::Nothing))
+                }
+                (_, Keyword::Comment) => Ok((Self::Comment(0), Action::Nothing)),
+                (_, Keyword::CData) => Ok((Self::CData(0), Action::CDataStarts)),
+                (_, Keyword::Doctype) => Ok((self, Action::DoctypeStarts)),
+            },
+            _ => Err(Problem::XmlSyntax),
+        }
+    }
+
+    fn section(self, byte: u8) -> Result<(Self, Action), Problem> {
+        match (self, byte) {
+            (Self::Comment(2) | Self::CData(2), b'>') => Ok((self, Action::Ends)),
+            // Section 2.5: no `--` in comments.
+            (Self::Comment(2), _) => Err(Problem::XmlSyntax),
+            (Self::Comment(dashes), b'-') => Ok((Self::Comment(dashes + 1), Action::Nothing)),
+            (Self::Comment(_), _) => Ok((Self::Comment(0), Action::Nothing)),
+            (Self::CData(brackets @ (0 | 1)), b']') => {
+                Ok((Self::CData(brackets + 1), Action::Nothing))
+            }
+            // The first bracket is text, the others may end the section still. They are the same bytes.
+            (Self::CData(_), b']') => Ok((self, Action::Text(0))),
+            (Self::CData(brackets), _) => Ok((Self::CData(0), Action::Text(brackets))),
+            _ => Err(Problem::XmlSyntax),
+        }
+    }
+
+    fn instruction(self, byte: u8) -> Result<Step, Problem> {
+        let (next, action, again) = match (self, byte) {
+            (Self::InstructionOpen, _) if starts_name(byte) => {
+                (Self::InstructionName, Action::NameStarts, false)
+            }
+            (Self::InstructionName, _) if is_name_byte(byte) => (self, Action::Name, false),
+            (Self::InstructionName, _) if byte == b'?' || is_blank(byte) => {
+                (Self::Instruction(false), Action::Target, true)
+            }
+            (Self::Instruction(true), b'>') => (self, Action::InstructionEnds, false),
+            (Self::Instruction(_), _) => {
+                (Self::Instruction(byte == b'?'), Action::Instruction, false)
+            }
+            _ => return Err(Problem::XmlSyntax),
+        };
+        Ok(Step { next, action, again })
+    }
+
+    /// How many of these bytes change nothing, or, of a CDATA section, are text. Nothing if all.
+    pub(super) fn skips(self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Comment(0) => bytes.iter().position(|byte| *byte == b'-' || is_forbidden(*byte)),
+            Self::CData(0) => {
+                bytes.iter().position(|byte| matches!(byte, b']' | b'\r') || is_forbidden(*byte))
+            }
+            _ => Some(0),
+        }
+    }
+}
