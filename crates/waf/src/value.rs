@@ -20,7 +20,11 @@ impl Value {
         let bytes = &bytes[..bytes.len().min(VALUE_BYTES_MAX)];
         let number = number_of(bytes);
         let mut written = itoa_buffer();
-        if write_number(number, &mut written) == bytes { Self::Number(number) } else { Self::Text(bytes.into()) }
+        if write_number(number, &mut written) == bytes {
+            Self::Number(number)
+        } else {
+            Self::Text(bytes.into())
+        }
     }
 
     /// Its number: that which a text begins with.
@@ -75,7 +79,8 @@ pub fn number_of(bytes: &[u8]) -> i64 {
     for digit in digits.iter().take_while(|byte| byte.is_ascii_digit()) {
         let digit = i64::from(digit - b'0');
         number = number.saturating_mul(10);
-        number = if is_negative { number.saturating_sub(digit) } else { number.saturating_add(digit) };
+        number =
+            if is_negative { number.saturating_sub(digit) } else { number.saturating_add(digit) };
     }
     number
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::report::Limit;
-use super::request::{Request, Response, parts};
+use super::request::{Request, Response, basename, decoded, parts};
 use super::state::{Inspection, Mode, Passing};
 use super::texts::{TextId, Texts};
 use super::values::Values;
@@ -82,7 +82,12 @@ impl Inspection {
             passing: Passing::Nothing,
             is_on: true,
             is_audited: true,
-            body: BodySettings { limits, is_read: true, is_response_read: true, ..Default::default() },
+            body: BodySettings {
+                limits,
+                is_read: true,
+                is_response_read: true,
+                ..Default::default()
+            },
             work_bytes_max: options.work_bytes_max,
             exceeded: None,
             would_be: None,
@@ -119,8 +124,9 @@ impl Inspection {
         self.set(V::RequestLine, &[method, b" ", target, b" ", protocol].concat());
         self.set(V::RequestUriRaw, target);
         self.set(V::RequestUri, parts.uri);
-        self.set(V::RequestFilename, parts.path);
-        self.set(V::RequestBasename, parts.basename);
+        let path = decoded(parts.path);
+        self.set(V::RequestFilename, &path);
+        self.set(V::RequestBasename, basename(&path));
         self.set(V::QueryString, parts.query);
         self.set(V::UniqueId, unique_id);
         for (name, value) in headers {
@@ -160,7 +166,8 @@ impl Inspection {
     fn set_sizes(&mut self) {
         let sum = |values: &Values, texts: &Texts, variable| -> u64 {
             let all = values.of(variable).iter();
-            all.map(|entry| (texts.get(entry.name).len() + texts.get(entry.text).len()) as u64).sum()
+            all.map(|entry| (texts.get(entry.name).len() + texts.get(entry.text).len()) as u64)
+                .sum()
         };
         let arguments = sum(&self.values, &self.texts, Variable::ArgsGet)
             + sum(&self.values, &self.texts, Variable::ArgsPost);
@@ -173,7 +180,7 @@ impl Inspection {
 
     /// What takes the body apart, as a rule says.
     pub(super) fn choose_processor(&mut self, name: &str) {
-        if let Some(processor) = Processor::from_name(name) {
+        if let Some(processor) = Processor::named(name.as_bytes()) {
             self.body.processor = processor;
             self.set(Variable::ReqbodyProcessor, processor.name().as_bytes());
         }
@@ -195,16 +202,20 @@ impl Inspection {
             self.body.kept.extend_from_slice(bytes);
         }
         let mut reading = self.body.reading.take().unwrap_or_else(|| {
-            let separator = self.view.rules.settings.argument_separator;
-            Body::new(self.body.processor, &self.body.content_type, separator, self.body.limits)
+            let settings = body::Settings {
+                separator: self.view.rules.settings.argument_separator,
+                limits: self.body.limits,
+                ..body::Settings::DEFAULT
+            };
+            Body::new(self.body.processor, &self.body.content_type, &settings)
         });
         reading.feed(bytes, &mut Arguments { texts: &mut self.texts, values: &mut self.values });
         self.body.reading = Some(reading);
     }
 
-    /// ModSecurity keeps the body of a form, and others only where a rule asks for that.
+    /// Those of forms and JSON are looked at as a whole as well, others only where a rule asks for that.
     fn keeps_body(&self) -> bool {
-        self.body.is_kept || self.body.processor == Processor::UrlEncoded
+        self.body.is_kept || matches!(self.body.processor, Processor::UrlEncoded | Processor::Json)
     }
 
     /// The request's body is over.
@@ -223,20 +234,34 @@ impl Inspection {
 
     fn tell_problems(&mut self, reading: &Body) {
         use Variable as V;
-        if let Some(problem) = reading.problem() {
+        if let Some(failure) = reading.failure() {
             for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
                 self.set(variable, b"1");
             }
             for variable in [V::ReqbodyErrorMsg, V::ReqbodyProcessorErrorMsg] {
-                self.set(variable, problem.sentence().as_bytes());
+                self.set(variable, failure.problem.sentence().as_bytes());
             }
         }
-        for variable in reading.multipart_errors() {
-            self.set(variable, b"1");
+        match reading {
+            Body::UrlEncoded(form) if form.bad_escapes() > 0 => self.set(V::UrlencodedError, b"1"),
+            Body::Multipart(multipart) => self.tell_flags(multipart),
+            _ => {}
         }
-        if reading.bad_escapes() > 0 {
-            self.set(V::UrlencodedError, b"1");
+    }
+
+    fn tell_flags(&mut self, multipart: &body::Multipart) {
+        for flag in multipart.flags().iter() {
+            if let Some(variable) = Variable::from_name(flag.variable()) {
+                self.set(variable, b"1");
+            }
         }
+        if multipart.strict_error() {
+            self.set(Variable::MultipartStrictError, b"1");
+        }
+        self.set_number(
+            Variable::MultipartUnmatchedBoundary,
+            multipart.unmatched_boundary().into(),
+        );
     }
 
     /// Takes the head of the response.

@@ -66,12 +66,17 @@ impl Inspection {
                     Outcome::of(how.holds(self.texts.get(text), &argument))
                 }
             },
-            Comparison::ByteRange(allowed) => Outcome::of(has_other_bytes(self.texts.get(text), allowed)),
+            Comparison::ByteRange(allowed) => {
+                Outcome::of(has_other_bytes(self.texts.get(text), allowed))
+            }
             Comparison::UrlEncoding => Outcome::of(has_bad_escape(self.texts.get(text))),
-            Comparison::Utf8Encoding => Outcome::of(std::str::from_utf8(self.texts.get(text)).is_err()),
+            Comparison::Utf8Encoding => {
+                Outcome::of(std::str::from_utf8(self.texts.get(text)).is_err())
+            }
             Comparison::Addresses(networks) => {
                 let address = std::str::from_utf8(self.texts.get(text)).ok();
-                let address: Option<std::net::IpAddr> = address.and_then(|it| it.trim().parse().ok());
+                let address: Option<std::net::IpAddr> =
+                    address.and_then(|it| it.trim().parse().ok());
                 Outcome::of(address.is_some_and(|address| {
                     networks.iter().any(|network| crate::plan::is_within(address, *network))
                 }))

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::report::Limit;
-use super::state::{Inspection, Mode};
+use super::state::{Hit, Inspection, Mode};
 use crate::plan::{Bits, Effect, Link, Sign, VariableName};
-use crate::seclang::{Control, Selector, Target, Toggle, Variable};
+use crate::seclang::{Control, Target, Toggle, Variable};
 use crate::value::{Value, number_of};
 
 impl Inspection {
@@ -39,8 +39,8 @@ impl Inspection {
                 Effect::Remove(collection, name) => self.write(place, *collection, name, None),
                 Effect::Control(control) => self.control(control),
                 Effect::Mask(target) => self.masked.push(target.clone()),
-                // Stored collections begin empty, and go with the request.
-                Effect::Open(..) | Effect::Expire(..) => {}
+                // Stored collections begin empty, and go with the request: the view has warned of that.
+                Effect::Open(_) | Effect::Expire => {}
             }
         }
     }
@@ -67,7 +67,13 @@ impl Inspection {
         value.map_or(0, Value::number)
     }
 
-    fn write(&mut self, place: u32, collection: Variable, name: &VariableName, value: Option<Value>) {
+    fn write(
+        &mut self,
+        place: u32,
+        collection: Variable,
+        name: &VariableName,
+        value: Option<Value>,
+    ) {
         let view = Arc::clone(&self.view);
         let symbols = &view.rules.symbols;
         match name {
@@ -88,7 +94,9 @@ impl Inspection {
             Control::RemoveByMessage(message) => {
                 self.remove_rules(|rule| rule.message_text().as_deref() == Some(message));
             }
-            Control::RemoveTargetById(ids, target) => self.remove_target(target, |rule| ids.has(rule.id)),
+            Control::RemoveTargetById(ids, target) => {
+                self.remove_target(target, |rule| ids.has(rule.id))
+            }
             Control::RemoveTargetByTag(tag, target) => {
                 self.remove_target(target, |rule| rule.tags.contains(tag));
             }
@@ -123,7 +131,11 @@ impl Inspection {
         self.removed.add(&found);
     }
 
-    fn remove_target(&mut self, target: &Target, is_it: impl Fn(&crate::plan::CompiledRule) -> bool) {
+    fn remove_target(
+        &mut self,
+        target: &Target,
+        is_it: impl Fn(&crate::plan::CompiledRule) -> bool,
+    ) {
         let is_known = |(_, known): &(Bits, Target)| known == target;
         let found = self.rules_where(is_it);
         match self.removed_targets.iter_mut().find(|entry| is_known(entry)) {
@@ -132,15 +144,15 @@ impl Inspection {
         }
     }
 
-    /// Whether a value of this variable and name is masked in logs.
-    pub(super) fn is_masked(&self, variable: Variable, name: &[u8]) -> bool {
-        self.masked.iter().any(|target| {
-            let is_same = target.variable == variable
-                || matches!(
-                    (target.variable, variable),
-                    (Variable::Args, Variable::ArgsGet | Variable::ArgsPost)
-                );
-            is_same && (matches!(target.selector, Selector::All) || target.selector.takes(name))
-        })
+    /// Whether a value is masked in logs.
+    pub(super) fn is_masked(&self, hit: &Hit) -> bool {
+        let is_same = |target: &Target| {
+            target.variable == hit.variable
+                || target.variable == Variable::Args
+                    && matches!(hit.variable, Variable::ArgsGet | Variable::ArgsPost)
+        };
+        self.masked
+            .iter()
+            .any(|target| is_same(target) && target.selector.takes(self.texts.get(hit.name)))
     }
 }

@@ -12,6 +12,8 @@ use crate::value::Value;
 
 /// Bytes of a value that are told.
 const TOLD_BYTES_MAX: usize = 512;
+/// What is told in place of a value that is masked.
+const MASK: &[u8] = b"***";
 /// Values of one rule that are told.
 const TOLD_VALUES_MAX: usize = 8;
 /// Rules that held, of which is told.
@@ -181,7 +183,11 @@ impl Inspection {
                     Value::from_bytes(bytes.get(range).unwrap_or_default())
                 };
                 // A group that took no part is empty.
-                found.extend(groups.into_iter().map(|group| Some(group.map_or(Value::Text(Box::default()), value))));
+                found.extend(
+                    groups
+                        .into_iter()
+                        .map(|group| Some(group.map_or(Value::Text(Box::default()), value))),
+                );
             }
             Outcome::Found(bytes) => found.push(Some(Value::from_bytes(&bytes))),
             Outcome::Yes => found.push(Some(Value::from_bytes(self.texts.get(text)))),
@@ -212,7 +218,8 @@ impl Inspection {
             Disruption::Deny => stop(Verdict::Deny { status: rule.status, rule: rule.id }),
             Disruption::Drop => stop(Verdict::Drop { rule: rule.id }),
             Disruption::Redirect(_) => {
-                let to = rule.redirect.as_ref().map(|to| self.expanded(place, to)).unwrap_or_default();
+                let to =
+                    rule.redirect.as_ref().map(|to| self.expanded(place, to)).unwrap_or_default();
                 let status = if (300..400).contains(&rule.status) { rule.status } else { 302 };
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
@@ -239,13 +246,13 @@ impl Inspection {
             return;
         }
         let message = rule.message.as_ref().map(|it| self.expanded(place, it)).unwrap_or_default();
-        let log_data = rule.log_data.as_ref().map(|it| self.expanded(place, it)).unwrap_or_default();
+        let log_data =
+            rule.log_data.as_ref().map(|it| self.expanded(place, it)).unwrap_or_default();
         let values = self.hits.iter().take(TOLD_VALUES_MAX).map(|hit| {
             let value = self.texts.get(hit.text);
-            MatchedValue {
-                variable: self.full_name(hit),
-                value: value[..value.len().min(TOLD_BYTES_MAX)].to_vec(),
-            }
+            let is_masked = self.is_masked(hit);
+            let told = if is_masked { MASK } else { &value[..value.len().min(TOLD_BYTES_MAX)] };
+            MatchedValue { variable: self.full_name(hit), value: told.to_vec() }
         });
         let values = values.collect();
         self.matches.push(Match {

@@ -32,7 +32,9 @@ impl Inspection {
                         to.extend_from_slice(&value.bytes());
                     }
                 }
-                CompiledPiece::Variable(variable, name) => self.first(*variable, name.as_deref(), to),
+                CompiledPiece::Variable(variable, name) => {
+                    self.first(*variable, name.as_deref(), to)
+                }
                 CompiledPiece::OwnMessage | CompiledPiece::OwnLogData => {
                     let own = &view.rules.rules[rule as usize];
                     let is_message = matches!(piece, CompiledPiece::OwnMessage);

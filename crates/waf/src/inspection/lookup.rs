@@ -8,7 +8,13 @@ use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 impl Inspection {
     /// The values that a target takes, with the variable that they are told as.
-    pub(super) fn collect(&mut self, rule: u32, link: &Link, target: &Target, found: &mut Vec<Hit>) {
+    pub(super) fn collect(
+        &mut self,
+        rule: u32,
+        link: &Link,
+        target: &Target,
+        found: &mut Vec<Hit>,
+    ) {
         self.collect_unfiltered(target, found);
         if !found.is_empty() {
             found.retain(|hit| !self.is_excluded(rule, link, hit));
@@ -19,7 +25,9 @@ impl Inspection {
     pub(super) fn collect_unfiltered(&mut self, target: &Target, found: &mut Vec<Hit>) {
         found.clear();
         match target.variable {
-            Variable::MatchedVars | Variable::MatchedVarsNames => self.collect_matched(target, found),
+            Variable::MatchedVars | Variable::MatchedVarsNames => {
+                self.collect_matched(target, found)
+            }
             Variable::MatchedVar => {
                 found.extend(self.hits.last().map(|hit| single(target.variable, hit.text)));
             }
@@ -65,7 +73,8 @@ impl Inspection {
         if let Selector::Name(name) = &target.selector {
             let value = self.written.get_named(target.variable, name.as_bytes(), symbols);
             if let Some(value) = value {
-                let (name, text) = (self.texts.add(name.as_bytes()), self.texts.add(&value.bytes()));
+                let (name, text) =
+                    (self.texts.add(name.as_bytes()), self.texts.add(&value.bytes()));
                 found.push(Hit { variable: target.variable, name, text, is_count: false });
             }
             return;
@@ -128,7 +137,9 @@ impl Inspection {
         let generation = self.values.generation();
         let place = usize::from(group);
         match self.groups.get(place) {
-            Some(Some((of, operators))) if *of == generation => operators.has(usize::from(operator)),
+            Some(Some((of, operators))) if *of == generation => {
+                operators.has(usize::from(operator))
+            }
             _ => {
                 let operators = self.operators_of(place);
                 let may = operators.has(usize::from(operator));

@@ -39,8 +39,6 @@ pub(super) struct TargetParts<'a> {
     pub uri: &'a [u8],
     /// Up to the query.
     pub path: &'a [u8],
-    /// Behind the last separator of the path.
-    pub basename: &'a [u8],
     /// Behind the question mark.
     pub query: &'a [u8],
 }
@@ -53,8 +51,36 @@ pub(super) fn parts(target: &[u8]) -> TargetParts<'_> {
         Some(at) => (&uri[..at], &uri[at + 1..]),
         None => (uri, &uri[uri.len()..]),
     };
+    TargetParts { uri, path, query }
+}
+
+/// What stands behind the last separator of a path.
+pub(super) fn basename(path: &[u8]) -> &[u8] {
     let base = path.iter().rposition(|byte| matches!(byte, b'/' | b'\\')).map_or(0, |at| at + 1);
-    TargetParts { uri, path, basename: &path[base..], query }
+    &path[base..]
+}
+
+/// A path as ModSecurity 3 and Coraza show it: percent-decoded once. An escape that is none stays as it is.
+pub(super) fn decoded(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        let (plain, from) = rest.split_at(at);
+        out.extend_from_slice(plain);
+        let digit = |index: usize| char::from(*from.get(index)?).to_digit(16);
+        match (digit(1), digit(2)) {
+            (Some(high), Some(low)) => {
+                out.push((high << 4 | low) as u8);
+                rest = &from[3..];
+            }
+            _ => {
+                out.push(b'%');
+                rest = &from[1..];
+            }
+        }
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
 fn without_authority(target: &[u8]) -> &[u8] {
@@ -76,7 +102,7 @@ mod tests {
 
     #[test]
     fn targets_have_parts() {
-        for (target, uri, path, basename, query) in [
+        for (target, uri, path, base, query) in [
             ("/", "/", "/", "", ""),
             ("/a/b.php?x=1?2", "/a/b.php?x=1?2", "/a/b.php", "b.php", "x=1?2"),
             ("http://h/a?b", "/a?b", "/a", "a", "b"),
@@ -87,13 +113,23 @@ mod tests {
             ("", "", "", "", ""),
             ("/a\\b", "/a\\b", "/a\\b", "b", ""),
         ] {
-            let expected = TargetParts {
-                uri: uri.as_bytes(),
-                path: path.as_bytes(),
-                basename: basename.as_bytes(),
-                query: query.as_bytes(),
-            };
+            assert_eq!(basename(path.as_bytes()), base.as_bytes(), "{target}");
+            let expected =
+                TargetParts { uri: uri.as_bytes(), path: path.as_bytes(), query: query.as_bytes() };
             assert_eq!(parts(target.as_bytes()), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn paths_are_decoded_once() {
+        for (path, expected) in [
+            ("/a%20b%2F%2520", &b"/a b/%20"[..]),
+            ("/%", b"/%"),
+            ("/%2", b"/%2"),
+            ("/%zz%41", b"/%zzA"),
+            ("/a+b%ff", b"/a+b\xff"),
+        ] {
+            assert_eq!(decoded(path.as_bytes()), expected, "{path}");
         }
     }
 }

@@ -56,16 +56,6 @@ impl Texts {
         self.push(start)
     }
 
-    /// A part of one as a text of its own.
-    pub fn add_part(&mut self, of: TextId, range: std::ops::Range<usize>) -> TextId {
-        let Some(text) = self.texts.get(of.0 as usize) else { return Self::EMPTY };
-        let (start, end) = (range.start.min(text.length), range.end.min(text.length));
-        let from = text.start + start..text.start + end.max(start);
-        let start = self.bytes.len();
-        self.bytes.extend_from_within(from);
-        self.push(start)
-    }
-
     fn push(&mut self, start: usize) -> TextId {
         let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         let length = self.bytes.len() - start;
@@ -75,12 +65,9 @@ impl Texts {
 
     /// Its bytes.
     pub fn get(&self, id: TextId) -> &[u8] {
-        self.texts.get(id.0 as usize).map_or(&[], |text| &self.bytes[text.start..text.start + text.length])
-    }
-
-    /// Bytes of all texts.
-    pub fn bytes_in_all(&self) -> usize {
-        self.bytes.len()
+        self.texts
+            .get(id.0 as usize)
+            .map_or(&[], |text| &self.bytes[text.start..text.start + text.length])
     }
 
     /// What a list of transformations makes of it.

@@ -33,10 +33,16 @@ impl Written {
     }
 
     /// The value of any name.
-    pub fn get_named(&self, collection: Variable, name: &[u8], symbols: &Symbols) -> Option<&Value> {
+    pub fn get_named(
+        &self,
+        collection: Variable,
+        name: &[u8],
+        symbols: &Symbols,
+    ) -> Option<&Value> {
         if collection != Variable::Tx {
             let mut all = self.stored.iter();
-            let found = all.find(|(of, known, _)| *of == collection && known.eq_ignore_ascii_case(name));
+            let found =
+                all.find(|(of, known, _)| *of == collection && known.eq_ignore_ascii_case(name));
             return found.map(|(_, _, value)| value);
         }
         if let Some(symbol) = symbols.get(name) {
@@ -47,7 +53,13 @@ impl Written {
     }
 
     /// Sets the value of a name that rules have, or removes it.
-    pub fn set(&mut self, collection: Variable, symbol: Symbol, value: Option<Value>, symbols: &Symbols) {
+    pub fn set(
+        &mut self,
+        collection: Variable,
+        symbol: Symbol,
+        value: Option<Value>,
+        symbols: &Symbols,
+    ) {
         if collection != Variable::Tx {
             self.set_named(collection, symbols.name(symbol), value, symbols);
             return;
@@ -66,7 +78,8 @@ impl Written {
         symbols: &Symbols,
     ) -> bool {
         if collection != Variable::Tx {
-            let is_it = |of: Variable, known: &[u8]| of == collection && known.eq_ignore_ascii_case(name);
+            let is_it =
+                |of: Variable, known: &[u8]| of == collection && known.eq_ignore_ascii_case(name);
             self.stored.retain(|(of, known, _)| !is_it(*of, known));
             let Some(value) = value else { return true };
             let has_room = self.stored.len() < MADE_MAX;

@@ -6,16 +6,17 @@ use regex::bytes::Regex;
 
 use super::facts::OperatorIndex;
 use super::literals::{self, Needs};
-use super::operators::{self, CompiledOperator, Comparison, Relation, TextComparison};
+use super::operators::{self, Comparison, CompiledOperator, Relation, TextComparison};
 use super::rule::{
-    CompiledRule, CompiledTemplate, Effect, FileSettings, Link, PipelineId, RuleSet,
-    Sign, Skip, VariableName, template,
+    CompiledRule, CompiledTemplate, Effect, FileSettings, Link, PipelineId, RuleSet, Sign, Skip,
+    VariableName, template,
 };
 use super::sources::{self, Files};
 use super::symbols::Symbols;
 use crate::seclang::{
-    Action, Directive, DirectiveKind, Disruption, IdRange, Operator, OperatorKind, Pattern, Phase, Place,
-    Problem, Rule, Setting, Target, TargetKind, Template, Variable, VariableChange,
+    Action, Directive, DirectiveKind, Disruption, IdRange, Operator, OperatorKind, Pattern, Phase,
+    Place, Problem, Rule, Selector, Setting, Target, TargetKind, Template, Variable,
+    VariableChange,
 };
 use crate::transformation::Transformation;
 
@@ -121,7 +122,9 @@ impl<'a> Compiler<'a> {
             DirectiveKind::UpdateTargetByMessage(message, targets) => {
                 self.update_targets(&targets, |draft| has_message(&draft.rule, &message));
             }
-            DirectiveKind::UpdateActionById(id, actions) => self.update_actions(&place, id, &actions),
+            DirectiveKind::UpdateActionById(id, actions) => {
+                self.update_actions(&place, id, &actions)
+            }
             DirectiveKind::RemoveById(ranges) => {
                 self.remove(|draft| ranges.iter().any(|range: &IdRange| range.has(draft.id)));
             }
@@ -241,7 +244,9 @@ impl<'a> Compiler<'a> {
         for (mut rule, draft) in rules {
             match self.skip(draft, &places, &by_id) {
                 Ok(skip) => rule.skip = skip,
-                Err(message) => self.problem(&draft.place, message, "add the marker, or remove `skipAfter`"),
+                Err(message) => {
+                    self.problem(&draft.place, message, "add the marker, or remove `skipAfter`")
+                }
             }
             compiled.push(rule);
         }
@@ -386,6 +391,11 @@ impl<'a> Compiler<'a> {
             }
         }
         let pipeline = shared.pipeline(pipeline);
+        for target in rule.targets.iter().filter(|target| target.variable == Variable::Tx) {
+            if let Selector::Name(name) = &target.selector {
+                self.symbols.intern(name.as_bytes());
+            }
+        }
         let (kind, needs) = self.operator(&rule.operator, draft)?;
         // A negated operator holds for what has nothing of that. Of several transformations any may match.
         let is_chosen = !rule.operator.is_negated && !is_multi_match;
@@ -421,14 +431,8 @@ impl<'a> Compiler<'a> {
                     VariableChange::Remove => Effect::Remove(collection, name),
                 }
             }
-            Action::ExpireVariable { collection, name, seconds } => Effect::Expire(
-                *collection,
-                self.name(name, draft),
-                self.template(seconds, draft),
-            ),
-            Action::InitCollection(collection, key) => {
-                Effect::Open(*collection, self.template(key, draft))
-            }
+            Action::ExpireVariable { .. } => Effect::Expire,
+            Action::InitCollection(collection, _) => Effect::Open(*collection),
             Action::Control(control) => Effect::Control(control.clone()),
             Action::Sanitise(target) => Effect::Mask(target.clone()),
             _ => return None,
@@ -449,9 +453,8 @@ impl<'a> Compiler<'a> {
         draft: &Draft,
     ) -> Result<(Comparison, Option<Needs>), String> {
         use OperatorKind as Kind;
-        let mut number = |relation, text: &Template| {
-            Comparison::Number(relation, self.template(text, draft))
-        };
+        let mut number =
+            |relation, text: &Template| Comparison::Number(relation, self.template(text, draft));
         let kind = match &operator.kind {
             Kind::Rx(pattern) => {
                 let needs = needs_of(pattern);
@@ -504,7 +507,8 @@ impl<'a> Compiler<'a> {
             let [path] = found.as_slice() else {
                 return Err(format!("there is no file `{name}` beside `{}`", draft.place.file));
             };
-            let bytes = self.files.read(path).map_err(|it| format!("`{path}` cannot be read: {it}"))?;
+            let bytes =
+                self.files.read(path).map_err(|it| format!("`{path}` cannot be read: {it}"))?;
             if bytes.len() > FILE_BYTES_MAX {
                 return Err(format!("`{path}` is larger than {FILE_BYTES_MAX} bytes"));
             }
@@ -544,9 +548,8 @@ impl Shared {
 
     /// The group of links with these targets, if all of them are values of the message at hand.
     fn group(&mut self, targets: &[Target], pipeline: PipelineId) -> Option<u16> {
-        let is_of_message = |target: &Target| {
-            target.kind != TargetKind::Count && is_of_message(target.variable)
-        };
+        let is_of_message =
+            |target: &Target| target.kind != TargetKind::Count && is_of_message(target.variable);
         if targets.is_empty() || !targets.iter().all(is_of_message) {
             return None;
         }

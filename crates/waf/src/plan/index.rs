@@ -17,13 +17,6 @@ impl Bits {
         }
     }
 
-    /// Takes one out.
-    pub fn clear(&mut self, number: usize) {
-        if let Some(word) = self.0.get_mut(number / 64) {
-            *word &= !(1 << (number % 64));
-        }
-    }
-
     /// Whether it is in.
     pub fn has(&self, number: usize) -> bool {
         self.0.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)

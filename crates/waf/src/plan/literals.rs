@@ -217,13 +217,15 @@ fn of_concat(parts: &[Hir], depth: usize) -> Known {
 }
 
 fn product(before: &[Vec<u8>], behind: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let joined = before.iter().flat_map(|one| behind.iter().map(move |two| [&one[..], two].concat()));
+    let joined =
+        before.iter().flat_map(|one| behind.iter().map(move |two| [&one[..], two].concat()));
     joined.collect()
 }
 
 fn of_alternation(parts: &[Hir], depth: usize) -> Known {
     let known: Vec<Known> = parts.iter().map(|part| of(part, depth + 1)).collect();
-    let count: usize = known.iter().map(|it| it.exact.as_ref().map_or(usize::MAX / 1_024, Vec::len)).sum();
+    let count: usize =
+        known.iter().map(|it| it.exact.as_ref().map_or(usize::MAX / 1_024, Vec::len)).sum();
     if count <= LITERALS_MAX && known.iter().all(|it| it.exact.is_some()) {
         let texts = known.into_iter().filter_map(|it| it.exact).flatten();
         return Known::exactly(texts.collect());

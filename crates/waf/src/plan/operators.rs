@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 use super::rule::CompiledTemplate;
 use crate::seclang::Pattern;
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
 /// An operator, and its number among those that are chosen beforehand.
 #[derive(Debug, Clone)]
@@ -84,9 +84,8 @@ impl TextComparison {
 }
 
 fn has_word(value: &[u8], word: &[u8]) -> bool {
-    let is_part = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-    };
+    let is_part =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     memchr::memmem::find_iter(value, word).any(|at| {
         let before = at.checked_sub(1).and_then(|before| value.get(before));
         !is_part(before) && !is_part(value.get(at + word.len()))
@@ -105,9 +104,7 @@ pub fn words(words: &[Box<[u8]>]) -> Result<AhoCorasick, String> {
 /// Whether an address is of a network.
 pub fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
     let differing = match (address.to_canonical(), network) {
-        (IpAddr::V4(one), IpAddr::V4(other)) => {
-            (u32::from(one) ^ u32::from(other)).leading_zeros()
-        }
+        (IpAddr::V4(one), IpAddr::V4(other)) => (u32::from(one) ^ u32::from(other)).leading_zeros(),
         (IpAddr::V6(one), IpAddr::V6(other)) => {
             (u128::from(one) ^ u128::from(other)).leading_zeros()
         }

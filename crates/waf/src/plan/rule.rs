@@ -54,9 +54,9 @@ pub enum Effect {
     /// A variable is removed.
     Remove(Variable, VariableName),
     /// A stored variable is forgotten after so many seconds.
-    Expire(Variable, VariableName, CompiledTemplate),
-    /// A stored collection is opened under this key.
-    Open(Variable, CompiledTemplate),
+    Expire,
+    /// A stored collection is opened.
+    Open(Variable),
     /// A change for this request.
     Control(Control),
     /// Values of this target are masked in logs.

@@ -17,7 +17,8 @@ pub trait Files {
 
 /// The directives of these files, and of those that they include, in their order.
 pub fn directives(paths: &[String], files: &mut dyn Files) -> Result<Vec<Directive>, Vec<Problem>> {
-    let mut reading = Reading { files, open: BTreeSet::new(), found: Vec::new(), problems: Vec::new() };
+    let mut reading =
+        Reading { files, open: BTreeSet::new(), found: Vec::new(), problems: Vec::new() };
     for path in paths {
         let place = Place { file: path.as_str().into(), line: 1 };
         reading.file(path, &place);
@@ -46,7 +47,9 @@ impl Reading<'_> {
             return self.problem(named_at, message, Some("include each file once"));
         }
         match self.files.read(path) {
-            Err(reason) => self.problem(named_at, format!("`{path}` cannot be read: {reason}"), None),
+            Err(reason) => {
+                self.problem(named_at, format!("`{path}` cannot be read: {reason}"), None)
+            }
             Ok(bytes) => match seclang::parse(path, &String::from_utf8_lossy(&bytes)) {
                 Err(problems) => self.problems.extend(problems),
                 Ok(directives) => self.take(path, directives),

@@ -17,7 +17,7 @@ use super::rule::{
     CompiledPiece, CompiledRule, CompiledTemplate, Effect, Link, RuleSet, Sign, Skip, VariableName,
 };
 use super::symbols::Symbol;
-use crate::seclang::{Control, Disruption, Phase, Selector, TargetKind, Variable};
+use crate::seclang::{Control, Disruption, Pattern, Phase, Selector, TargetKind, Variable};
 use crate::value::{Value, number_of};
 
 /// What is known before any request.
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
     fn phase(&mut self, phase: Phase) -> Box<[u32]> {
         let mut stays = Vec::new();
         // Skips do not reach beyond their phase.
-        (self.conditional_before, self.removals) = (0, std::mem::take(&mut self.removals));
+        self.conditional_before = 0;
         let (mut skipped_before, mut skipped_rules) = (0, 0);
         for (place, rule) in (0u32..).zip(&self.rules.rules) {
             if rule.phase != phase || place < skipped_before {
@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
                     }
                 }
                 None => {
-                    self.keep(place, rule);
+                    self.keep(rule);
                     stays.push(place);
                 }
             }
@@ -118,28 +118,33 @@ impl<'a> Walk<'a> {
 
     /// Whether a rule holds, if no request decides it and it need not be told.
     fn decided(&mut self, place: u32, rule: &CompiledRule) -> Option<bool> {
-        let mut holds = true;
-        for link in &rule.links {
+        for (index, link) in rule.links.iter().enumerate() {
             if !self.is_known(link) {
                 return None;
             }
-            // Effects of the first links come even if the last one does not hold.
-            if !holds {
-                break;
+            if !self.holds(link) {
+                // Effects of the links before come all the same.
+                let has_none = rule.links[..index].iter().all(|link| link.effects.is_empty());
+                return has_none.then_some(false);
             }
-            holds = self.holds(link);
-            if !holds && rule.links.iter().any(|link| !link.effects.is_empty()) && rule.links.len() > 1 {
-                return None;
-            }
-        }
-        if !holds {
-            return Some(false);
         }
         let is_silent = !rule.is_logged && !rule.is_audited;
         let passes = matches!(rule.disruption, Disruption::Pass);
-        let is_sure = place >= self.conditional_before && !self.may_be_removed(place, rule);
-        let has_known_effects = rule.links.iter().all(|link| self.has_known_effects(link));
+        let is_sure = self.comes_to_the_same(place, rule) && !self.may_be_removed(place, rule);
+        let has_known_effects =
+            rule.links.iter().all(|link| !link.captures && self.has_known_effects(link));
         (is_silent && passes && is_sure && has_known_effects).then_some(true)
+    }
+
+    /// Whether it does the same where a rule before it is held to skip it: what it passes over is then passed over as well.
+    fn comes_to_the_same(&self, place: u32, rule: &CompiledRule) -> bool {
+        let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
+        let is_within = match rule.skip {
+            None => true,
+            Some(Skip::Behind(to)) => to <= self.conditional_before,
+            Some(Skip::Rules(_)) => false,
+        };
+        place >= self.conditional_before || (!has_effects && is_within)
     }
 
     fn is_known(&self, link: &Link) -> bool {
@@ -159,10 +164,11 @@ impl<'a> Walk<'a> {
             Comparison::Number(_, template) | Comparison::Text(_, template) => {
                 self.is_template_known(template)
             }
-            Comparison::Always | Comparison::Never => true,
+            Comparison::Rx(Pattern::Linear(_)) | Comparison::Pm(_) => true,
+            Comparison::Always | Comparison::Never => link.targets.is_empty(),
             _ => false,
         };
-        targets && argument && !link.captures && !link.is_multi_match
+        targets && argument && !link.is_multi_match
     }
 
     fn is_template_known(&self, template: &CompiledTemplate) -> bool {
@@ -239,6 +245,8 @@ impl<'a> Walk<'a> {
                 relation.holds(number_of(&text), number_of(&self.expanded(template)))
             }
             Comparison::Text(how, template) => how.holds(&text, &self.expanded(template)),
+            Comparison::Rx(pattern) => pattern.is_match(&text).unwrap_or(false),
+            Comparison::Pm(words) => words.is_match(&text),
             Comparison::Always => true,
             _ => false,
         }
@@ -290,15 +298,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes note of what a rule reads and may change that stays.
-    fn keep(&mut self, place: u32, rule: &CompiledRule) {
+    fn keep(&mut self, rule: &CompiledRule) {
         for template in rule.message.iter().chain(&rule.log_data).chain(&rule.redirect) {
             self.reads_template(template);
         }
         for link in &rule.links {
             self.reads(link);
-            if link.captures {
-                // Their names are digits, which are never known.
-            }
             for effect in &link.effects {
                 self.changes(effect);
             }
@@ -313,7 +318,6 @@ impl<'a> Walk<'a> {
             // It ends the phase for some requests; what comes behind in it is conditional.
             self.conditional_before = u32::MAX;
         }
-        let _ = place;
     }
 
     fn reads(&mut self, link: &Link) {
@@ -348,7 +352,7 @@ impl<'a> Walk<'a> {
                 self.changes_name(*collection, name);
             }
             Effect::Remove(collection, name) => self.changes_name(*collection, name),
-            Effect::Expire(_, _, value) | Effect::Open(_, value) => self.reads_template(value),
+            Effect::Expire | Effect::Open(_) => {}
             Effect::Control(control) => match control {
                 Control::RemoveById(_) | Control::RemoveByTag(_) | Control::RemoveByMessage(_) => {
                     self.removals.push(control.clone());

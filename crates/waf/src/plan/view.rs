@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::index::Bits;
-use super::rule::RuleSet;
+use super::rule::{CompiledRule, Effect, RuleSet};
 use super::statics;
 use super::symbols::Symbol;
 use crate::seclang::{Phase, Problem};
@@ -26,6 +26,8 @@ pub struct View {
     pub(crate) initial: Box<[(Symbol, Value)]>,
     /// Those that `SecAction` does not change.
     pub(crate) fixed: Bits,
+    /// What is done otherwise than rules say.
+    pub warnings: Vec<Problem>,
 }
 
 impl View {
@@ -34,18 +36,13 @@ impl View {
         let given = given(&rules, settings);
         let statics = statics::decide(&rules, &given);
         let fixed = fixed(&rules, &given);
-        let stay = statics.phases.iter().flatten().map(|place| &rules.rules[*place as usize]);
-        let problems: Vec<Problem> = stay
-            .filter_map(|rule| {
-                let (message, help) = rule.absent.as_ref()?;
-                let (place, help) = (rule.place.clone(), Some((*help).to_owned()));
-                Some(Problem { place, message: message.clone(), help })
-            })
-            .collect();
+        let stay = || statics.phases.iter().flatten().map(|place| &rules.rules[*place as usize]);
+        let problems: Vec<Problem> = stay().filter_map(absent).collect();
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Self { rules, phases: statics.phases, initial: statics.initial.into(), fixed })
+        let warnings = stay().filter_map(warning).collect();
+        Ok(Self { rules, phases: statics.phases, initial: statics.initial.into(), fixed, warnings })
     }
 
     /// The same, with every rule evaluated for every request: what the one above is compared with.
@@ -57,7 +54,7 @@ impl View {
         let phases = Phase::ALL.map(of_phase);
         let given = given(&rules, settings);
         let fixed = fixed(&rules, &given);
-        Self { rules, phases, initial: given.into(), fixed }
+        Self { rules, phases, initial: given.into(), fixed, warnings: Vec::new() }
     }
 
     /// The rules.
@@ -69,6 +66,27 @@ impl View {
     pub fn rules_count(&self) -> usize {
         self.phases.iter().map(|rules| rules.len()).sum()
     }
+}
+
+/// What a rule asks for that is not here.
+fn absent(rule: &CompiledRule) -> Option<Problem> {
+    let (message, help) = rule.absent.as_ref()?;
+    let (place, help) = (rule.place.clone(), Some((*help).to_owned()));
+    Some(Problem { place, message: message.clone(), help })
+}
+
+/// A collection that a rule opens is of this request alone.
+fn warning(rule: &CompiledRule) -> Option<Problem> {
+    let opened =
+        rule.links.iter().flat_map(|link| &link.effects).find_map(|effect| match effect {
+            Effect::Open(variable) => Some(variable.name()),
+            _ => None,
+        })?;
+    Some(Problem {
+        place: rule.place.clone(),
+        message: format!("variables of `{opened}` are not kept from request to request"),
+        help: Some("limit requests of a client by `limit` in a rule of weir's".into()),
+    })
 }
 
 /// Names that no rule has in it have no effect.

@@ -274,7 +274,10 @@ fn action(name: &str, value: Option<&str>) -> Result<Action, Wrong> {
     let needs = || value.ok_or_else(|| wrong(format!("`{name}` needs a value: `{name}:…`")));
     Ok(match name {
         "id" => Action::Id(needs()?.trim().parse().map_err(|_| {
-            wrong_help(format!("`id:{}` is no number", value.unwrap_or_default()), "give a whole number")
+            wrong_help(
+                format!("`id:{}` is no number", value.unwrap_or_default()),
+                "give a whole number",
+            )
         })?),
         "phase" => Action::Phase(phase(needs()?)?),
         "msg" => Action::Message(Template::parse(needs()?)?),
@@ -309,7 +312,9 @@ fn action(name: &str, value: Option<&str>) -> Result<Action, Wrong> {
         "ctl" => Action::Control(control(needs()?)?),
         "sanitisearg" | "sanitizearg" => masked("ARGS", needs()?)?,
         "sanitiserequestheader" | "sanitizerequestheader" => masked("REQUEST_HEADERS", needs()?)?,
-        "sanitiseresponseheader" | "sanitizeresponseheader" => masked("RESPONSE_HEADERS", needs()?)?,
+        "sanitiseresponseheader" | "sanitizeresponseheader" => {
+            masked("RESPONSE_HEADERS", needs()?)?
+        }
         "sanitisematched" | "sanitizematched" => masked("MATCHED_VARS", "")?,
         _ => return Err(unknown(name)),
     })
@@ -334,7 +339,12 @@ fn phase(value: &str) -> Result<Phase, Wrong> {
         "3" => Phase::ResponseHeaders,
         "4" | "response" => Phase::ResponseBody,
         "5" | "logging" => Phase::Logging,
-        _ => return Err(wrong_help(format!("`phase:{value}` is no phase"), "give a number from 1 to 5")),
+        _ => {
+            return Err(wrong_help(
+                format!("`phase:{value}` is no phase"),
+                "give a number from 1 to 5",
+            ));
+        }
     })
 }
 

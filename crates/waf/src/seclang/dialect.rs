@@ -107,8 +107,11 @@ impl Writer {
     fn hexadecimal(&mut self, chars: &[char], at: usize) -> usize {
         let is_braced = chars.get(at + 2) == Some(&'{');
         let start = at + 2 + usize::from(is_braced);
-        let digits: String =
-            chars[start.min(chars.len())..].iter().take(2).take_while(|it| it.is_ascii_hexdigit()).collect();
+        let digits: String = chars[start.min(chars.len())..]
+            .iter()
+            .take(2)
+            .take_while(|it| it.is_ascii_hexdigit())
+            .collect();
         let end = start + digits.len();
         if is_braced && chars.get(end) != Some(&'}') {
             self.out.push_str("\\x{");

@@ -211,18 +211,16 @@ fn kind(name: &str, arguments: &[&str]) -> Result<DirectiveKind, Wrong> {
         ("secruleupdatetargetbyid", [id, targets]) => {
             DirectiveKind::UpdateTargetById(IdRange::parse(id)?, Target::parse_list(targets)?)
         }
-        ("secruleupdatetargetbytag", [tag, targets]) => DirectiveKind::UpdateTargetByTag(
-            actions::pattern(tag)?,
-            Target::parse_list(targets)?,
-        ),
+        ("secruleupdatetargetbytag", [tag, targets]) => {
+            DirectiveKind::UpdateTargetByTag(actions::pattern(tag)?, Target::parse_list(targets)?)
+        }
         ("secruleupdatetargetbymsg", [message, targets]) => DirectiveKind::UpdateTargetByMessage(
             actions::pattern(message)?,
             Target::parse_list(targets)?,
         ),
-        ("secruleupdateactionbyid", [id, list]) => DirectiveKind::UpdateActionById(
-            IdRange::parse(id)?.first,
-            actions::parse_list(list)?,
-        ),
+        ("secruleupdateactionbyid", [id, list]) => {
+            DirectiveKind::UpdateActionById(IdRange::parse(id)?.first, actions::parse_list(list)?)
+        }
         ("secruleremovebyid", ids) if !ids.is_empty() => DirectiveKind::RemoveById(ranges(ids)?),
         ("secruleremovebytag", [tag]) => DirectiveKind::RemoveByTag(actions::pattern(tag)?),
         ("secruleremovebymsg", [text]) => DirectiveKind::RemoveByMessage(actions::pattern(text)?),
@@ -296,26 +294,42 @@ fn setting(name: &str, lower: &str, arguments: &[&str]) -> Result<Setting, Wrong
 fn elsewhere(name: &str, lower: &str) -> Wrong {
     let help = match lower {
         "secruleengine" => "remove it, and set `mode: off`, `detect` or `block` in `waf`",
-        "secrequestbodyaccess" | "secrequestbodylimit" | "secrequestbodynofileslimit"
-        | "secrequestbodyinmemorylimit" | "secrequestbodylimitaction" => {
-            "remove it, and see `body` in `waf`"
-        }
-        "secresponsebodyaccess" | "secresponsebodymimetype" | "secresponsebodylimit"
+        "secrequestbodyaccess"
+        | "secrequestbodylimit"
+        | "secrequestbodynofileslimit"
+        | "secrequestbodyinmemorylimit"
+        | "secrequestbodylimitaction" => "remove it, and see `body` in `waf`",
+        "secresponsebodyaccess"
+        | "secresponsebodymimetype"
+        | "secresponsebodylimit"
         | "secresponsebodylimitaction" => "remove it, and see `response` in `waf`",
-        "secauditengine" | "secauditlog" | "secauditlog2" | "secauditlogformat"
-        | "secauditlogtype" | "secauditlogparts" | "secauditlogstoragedir"
-        | "secauditlogrelevantstatus" | "secdebuglog" | "secdebugloglevel" => {
-            "remove it, and see `log` in `waf`"
-        }
-        "secserversignature" | "secstatusengine" | "sectmpdir" | "secdatadir" | "secuploaddir"
-        | "secuploadkeepfiles" | "secuploadfilemode" | "secuploadfilelimit"
-        | "secunicodemapfile" | "seccookieformat" | "secwebappid" | "secsensorid"
-        | "secpcrematchlimit" | "secpcrematchlimitrecursion" | "secxmlexternalentity" => {
-            "remove it: weir needs no such setting"
-        }
+        "secauditengine"
+        | "secauditlog"
+        | "secauditlog2"
+        | "secauditlogformat"
+        | "secauditlogtype"
+        | "secauditlogparts"
+        | "secauditlogstoragedir"
+        | "secauditlogrelevantstatus"
+        | "secdebuglog"
+        | "secdebugloglevel" => "remove it, and see `log` in `waf`",
+        "secserversignature"
+        | "secstatusengine"
+        | "sectmpdir"
+        | "secdatadir"
+        | "secuploaddir"
+        | "secuploadkeepfiles"
+        | "secuploadfilemode"
+        | "secuploadfilelimit"
+        | "secunicodemapfile"
+        | "seccookieformat"
+        | "secwebappid"
+        | "secsensorid"
+        | "secpcrematchlimit"
+        | "secpcrematchlimitrecursion"
+        | "secxmlexternalentity" => "remove it: weir needs no such setting",
         _ if lower.starts_with("sec") => "weir has no such directive",
         _ => "a rule file has directives of SecLang, which begin with Sec",
     };
     wrong_help(format!("`{name}` is not supported"), help)
 }
-

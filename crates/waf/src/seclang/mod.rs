@@ -17,8 +17,7 @@ mod words;
 use std::sync::Arc;
 
 pub use actions::{
-    Action, Allow, Control, Disruption, Phase, SetVariable,
-    Severity, Toggle, VariableChange,
+    Action, Allow, Control, Disruption, Phase, SetVariable, Severity, Toggle, VariableChange,
 };
 pub use directive::{Directive, DirectiveKind, IdRange, Rule, Setting};
 pub use operator::{Operator, OperatorKind};

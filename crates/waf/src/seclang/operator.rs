@@ -114,9 +114,9 @@ fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
         "validatebyterange" => OperatorKind::ValidateByteRange(byte_range(argument)?),
         "validateurlencoding" => OperatorKind::ValidateUrlEncoding,
         "validateutf8encoding" => OperatorKind::ValidateUtf8Encoding,
-        "ipmatch" => OperatorKind::IpMatch(
-            argument.split(',').map(network).collect::<Result<_, _>>()?,
-        ),
+        "ipmatch" => {
+            OperatorKind::IpMatch(argument.split(',').map(network).collect::<Result<_, _>>()?)
+        }
         "ipmatchfromfile" | "ipmatchf" => OperatorKind::IpMatchFromFile(files()?),
         "detectsqli" => OperatorKind::DetectSqli,
         "detectxss" => OperatorKind::DetectXss,
@@ -129,7 +129,9 @@ fn kind(name: &str, argument: &str) -> Result<OperatorKind, Wrong> {
 
 fn unknown(name: &str) -> Wrong {
     let help = match name.to_ascii_lowercase().as_str() {
-        "inspectfile" | "fuzzyhash" => "weir runs no program and looks at no file while it judges a request",
+        "inspectfile" | "fuzzyhash" => {
+            "weir runs no program and looks at no file while it judges a request"
+        }
         "rsub" => "rules change no request here; use `rewrite` in a rule of weir's",
         "pmfromfileurl" | "ipmatchfromfileurl" => "fetch the file beforehand, and name it",
         _ => return (format!("there is no operator `@{name}`"), None),
@@ -159,10 +161,12 @@ fn words(argument: &str) -> Result<Vec<Box<[u8]>>, Wrong> {
 fn snort(word: &str) -> Result<Box<[u8]>, Wrong> {
     let parts: Vec<&str> = word.split('|').collect();
     let is_hex = |text: &str| {
-        !text.is_empty() && text.len() % 2 == 0 && text.bytes().all(|it| it.is_ascii_hexdigit())
+        !text.is_empty()
+            && text.len().is_multiple_of(2)
+            && text.bytes().all(|it| it.is_ascii_hexdigit())
     };
     // Every second part stands between two bars.
-    if parts.len() % 2 == 0 || !parts.iter().skip(1).step_by(2).all(|part| is_hex(part)) {
+    if parts.len().is_multiple_of(2) || !parts.iter().skip(1).step_by(2).all(|part| is_hex(part)) {
         return Ok(word.as_bytes().into());
     }
     let mut bytes = Vec::new();

@@ -20,10 +20,8 @@ fn a_rule_is_read() {
     assert!(rule.targets[1].selector.takes(b"ID5") && rule.targets[1].kind == TargetKind::Excluded);
     assert_eq!(rule.actions.len(), 7);
     let Action::Message(message) = &rule.actions[4] else { panic!("no message") };
-    let expected = [
-        Piece::Text("It's, well, ".into()),
-        Piece::Variable(Variable::MatchedVarName, None),
-    ];
+    let expected =
+        [Piece::Text("It's, well, ".into()), Piece::Variable(Variable::MatchedVarName, None)];
     assert_eq!(message.0, expected);
 }
 
@@ -38,7 +36,10 @@ fn chains_are_put_together() {
 #[test]
 fn what_is_not_known_is_refused_with_its_place() {
     for (text, expected) in [
-        ("\n\nSecRule ARGS \"@rsub s/a/b/\" id:1", "rules.conf:3: the operator `@rsub` is not supported"),
+        (
+            "\n\nSecRule ARGS \"@rsub s/a/b/\" id:1",
+            "rules.conf:3: the operator `@rsub` is not supported",
+        ),
         ("SecRule ARG a id:1", "there is no variable `ARG`"),
         ("SecRule ARGS a \"id:1,frob\"", "there is no action `frob`"),
         ("SecRule ARGS a \"id:1,exec:/bin/x\"", "the action `exec` is not supported"),
@@ -78,7 +79,11 @@ fn operators_are_read() {
         ("!@rx \\x{ff}", true, "Rx(Linear(Regex(\"\\\\xff\")))"),
         ("@pm a |41 42| |4142|", false, "Pm([[97], [124, 52, 49], [52, 50, 124], [65, 66]])"),
         ("!@within %{tx.a}", true, "Within(Template([Variable(Tx, Some(\"a\"))]))"),
-        ("@validateByteRange 0-1,63,64", false, "ValidateByteRange([9223372036854775811, 1, 0, 0])"),
+        (
+            "@validateByteRange 0-1,63,64",
+            false,
+            "ValidateByteRange([9223372036854775811, 1, 0, 0])",
+        ),
         ("@ipMatch 10.0.0.0/8,::1", false, "IpMatch([(10.0.0.0, 8), (::1, 128)])"),
         ("@unconditionalMatch", false, "UnconditionalMatch"),
     ] {

@@ -128,9 +128,13 @@ impl Variable {
     /// Why there is no such thing here, if there is not. A rule with it can be loaded if it is never evaluated.
     pub fn why_absent(self) -> Option<&'static str> {
         match self {
-            Self::Duration => Some("the rules see no clock; the time that they may take is limited by `budget`"),
+            Self::Duration => {
+                Some("the rules see no clock; the time that they may take is limited by `budget`")
+            }
             Self::Env => Some("the rules see no environment"),
-            Self::Geo => Some("weir has no database of places; match `client.ip` against a data set in a rule of weir's"),
+            Self::Geo => Some(
+                "weir has no database of places; match `client.ip` against a data set in a rule of weir's",
+            ),
             _ => None,
         }
     }
@@ -238,7 +242,9 @@ fn unknown(name: &str) -> Wrong {
     let upper = name.to_ascii_uppercase();
     let help = match upper.as_str() {
         "AUTH_TYPE" | "REMOTE_USER" => Some("match the header Authorization".to_owned()),
-        _ if upper.starts_with("TIME") => Some("use conditions on the time in a rule of weir's".to_owned()),
+        _ if upper.starts_with("TIME") => {
+            Some("use conditions on the time in a rule of weir's".to_owned())
+        }
         _ => None,
     };
     (format!("there is no variable `{name}` here"), help)
@@ -252,7 +258,8 @@ fn parts(text: &str) -> Vec<&str> {
         match char {
             // XPaths begin with a slash as well, and have no second one at their end.
             '/' if !in_pattern && before == ':' => {
-                in_pattern = !text[start..at].trim_start_matches(['!', '&']).eq_ignore_ascii_case("XML:");
+                in_pattern =
+                    !text[start..at].trim_start_matches(['!', '&']).eq_ignore_ascii_case("XML:");
             }
             '/' if in_pattern && before != '\\' => in_pattern = false,
             '|' if !in_pattern => {

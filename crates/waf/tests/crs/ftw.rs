@@ -23,8 +23,6 @@ pub struct Request {
     pub protocol: Vec<u8>,
     pub headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
-    /// It was given as bytes that a server may refuse.
-    pub is_raw: bool,
 }
 
 /// What is expected of the log and of the answer.
@@ -34,8 +32,6 @@ pub struct Expect {
     pub no_ids: Vec<u64>,
     pub pattern: Option<String>,
     pub no_pattern: Option<String>,
-    pub status: Option<u64>,
-    pub is_error: bool,
 }
 
 /// All stages of all tests below a folder.
@@ -118,11 +114,6 @@ fn expect(output: &Yaml<'_>) -> Expect {
         no_ids: ids("no_expect_ids"),
         pattern: of_log("match_regex"),
         no_pattern: of_log("no_match_regex"),
-        status: integer(output, "status"),
-        is_error: output
-            .as_mapping_get("expect_error")
-            .and_then(|node| node.as_bool())
-            .unwrap_or_default(),
     }
 }
 
@@ -179,7 +170,6 @@ fn request(input: &Yaml<'_>) -> Request {
         protocol: text(input, "version").unwrap_or_else(|| "HTTP/1.1".into()).into_bytes(),
         headers,
         body,
-        is_raw: false,
     }
 }
 
@@ -190,9 +180,9 @@ fn content_type(headers: &[(Vec<u8>, Vec<u8>)]) -> String {
 
 /// Encodes names and values, if decoding would leave the text as it is.
 fn encoded(body: &[u8]) -> Vec<u8> {
-    let has_escape = body.windows(3).any(|it| {
-        it[0] == b'%' && it[1].is_ascii_hexdigit() && it[2].is_ascii_hexdigit()
-    });
+    let has_escape = body
+        .windows(3)
+        .any(|it| it[0] == b'%' && it[1].is_ascii_hexdigit() && it[2].is_ascii_hexdigit());
     // A lone percent sign makes decoding fail, which gives an empty text there.
     if has_escape || body.contains(&b'+') || body.contains(&b'%') {
         return body.to_vec();
@@ -224,7 +214,8 @@ fn escaped(part: &[u8]) -> Vec<u8> {
 fn raw(bytes: &[u8]) -> Request {
     let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or(bytes.len());
     let (head, body) = bytes.split_at(end);
-    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut lines =
+        head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let first = lines.next().unwrap_or_default();
     let mut words = first.split(|byte| *byte == b' ');
     let mut word = || words.next().unwrap_or_default().to_vec();
@@ -240,6 +231,5 @@ fn raw(bytes: &[u8]) -> Request {
         protocol,
         headers: headers.collect(),
         body: body.get(4..).unwrap_or_default().to_vec(),
-        is_raw: true,
     }
 }

@@ -10,7 +10,7 @@ mod run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_waf::plan::{RuleSet, Settings, View};
+use weir_waf::plan::{Settings, View};
 
 /// How CRS's own tests are set up.
 const SETTINGS: [(&str, &str); 10] = [
@@ -27,7 +27,12 @@ const SETTINGS: [(&str, &str); 10] = [
 ];
 
 /// Tests that do not come out as CRS expects, and why. Nothing else may.
-const KNOWN: [(&str, &str); 0] = [];
+const KNOWN: [(&str, &str); 4] = [
+    ("920181-1", "Apache removes Content-Length beside Transfer-Encoding before rules see it"),
+    ("920620-1", "Apache makes one header of two Content-Type headers"),
+    ("920640-5", "the rule is right; Apache does not read this body, as it has no length"),
+    ("921140-1", "Apache answers 400 before rules see a header with a bare CR"),
+];
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -80,6 +85,3 @@ fn the_rules_of_debian_load() {
     let view = View::new(rules, &Settings::default()).unwrap_or_else(|it| panic!("{it:?}"));
     assert!(view.rules_count() > 150, "{}", view.rules_count());
 }
-
-#[allow(dead_code, reason = "for the type of what is loaded")]
-type Rules = Arc<RuleSet>;

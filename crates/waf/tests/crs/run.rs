@@ -20,7 +20,8 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         server: HERE,
         method: &sent.method,
         target: &sent.target,
-        protocol: &sent.protocol,
+        // A request line without a version is one of HTTP/0.9.
+        protocol: if sent.protocol.is_empty() { b"HTTP/0.9" } else { &sent.protocol },
         headers: &headers,
         unique_id: b"a-test",
     };
@@ -64,7 +65,8 @@ fn judge(stage: &Stage, inspection: &Inspection) -> Result<(), String> {
                 "[id \"{}\"] [msg \"{}\"] [data \"{}\"]\n",
                 it.id,
                 String::from_utf8_lossy(&it.message),
-                String::from_utf8_lossy(&it.log_data)
+                // As logs have it: in one line.
+                String::from_utf8_lossy(&it.log_data).escape_debug()
             )
         })
         .collect();
@@ -95,13 +97,15 @@ impl Answer {
         let Ok(said) = serde_json::from_slice::<serde_json::Value>(&stage.request.body) else {
             return nothing;
         };
-        let encoded = said["encodedBody"].as_str().map(|text| {
-            base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
-        });
+        let encoded = said["encodedBody"]
+            .as_str()
+            .map(|text| base64::engine::general_purpose::STANDARD.decode(text).expect("base64"));
         let plain = || said["body"].as_str().unwrap_or_default().as_bytes().to_vec();
-        let headers = said["headers"].as_object().into_iter().flatten().map(|(name, value)| {
-            (name.clone(), value.as_str().unwrap_or_default().to_owned())
-        });
+        let headers = said["headers"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
         Self {
             status: said["status"].as_u64().and_then(|it| u16::try_from(it).ok()).unwrap_or(200),
             headers: headers.collect(),

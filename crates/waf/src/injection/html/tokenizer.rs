@@ -51,8 +51,13 @@ impl<'a> Tokenizer<'a> {
     pub(super) fn new(input: &'a [u8], place: Place) -> Self {
         let at = match place {
             Place::Text | Place::Tag => 0,
-            Place::UnquotedValue => input.iter().position(|byte| is_space(*byte) || *byte == b'>').unwrap_or(input.len()),
-            Place::QuotedValue(quote) => memchr(quote, input).map_or(input.len(), |quote| quote + 1),
+            Place::UnquotedValue => input
+                .iter()
+                .position(|byte| is_space(*byte) || *byte == b'>')
+                .unwrap_or(input.len()),
+            Place::QuotedValue(quote) => {
+                memchr(quote, input).map_or(input.len(), |quote| quote + 1)
+            }
         };
         Self {
             input,
@@ -127,7 +132,9 @@ impl<'a> Tokenizer<'a> {
     fn comment(&mut self, start: usize) -> Token<'a> {
         // `<!-->` and `<!--->` are whole comments.
         let rest = self.rest(start);
-        if let Some(length) = [&b">"[..], b"->"].iter().find(|end| rest.starts_with(end)).map(|end| end.len()) {
+        if let Some(length) =
+            [&b">"[..], b"->"].iter().find(|end| rest.starts_with(end)).map(|end| end.len())
+        {
             self.at = start + length;
             return Token::Comment(&[]);
         }
@@ -147,7 +154,11 @@ impl<'a> Tokenizer<'a> {
     /// Reads an attribute, or the end of the tag.
     fn attribute(&mut self) -> Option<Token<'a>> {
         let skipped = |byte: &u8| !(is_space(*byte) || matches!(byte, b'/' | 0));
-        let start = self.rest(self.at).iter().position(skipped).map_or(self.input.len(), |length| self.at + length);
+        let start = self
+            .rest(self.at)
+            .iter()
+            .position(skipped)
+            .map_or(self.input.len(), |length| self.at + length);
         self.at = start;
         match self.byte(start)? {
             b'>' => {
@@ -157,12 +168,18 @@ impl<'a> Tokenizer<'a> {
                 return None;
             }
             // A browser takes this as a name. Filters that take tags away do not.
-            b'<' if self.byte(start + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => return Some(self.tag(start + 1)),
+            b'<' if self.byte(start + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => {
+                return Some(self.tag(start + 1));
+            }
             _ => {}
         }
         let end = self.attribute_name_end(start);
         let name = self.slice(start, end);
-        let equals = self.rest(end).iter().position(|byte| !is_space(*byte)).map_or(self.input.len(), |length| end + length);
+        let equals = self
+            .rest(end)
+            .iter()
+            .position(|byte| !is_space(*byte))
+            .map_or(self.input.len(), |length| end + length);
         if self.byte(equals) != Some(b'=') {
             self.at = end;
             return Some(self.make(name, None));
@@ -183,12 +200,19 @@ impl<'a> Tokenizer<'a> {
                 || matches!(byte, b'/' | b'>' | b'=')
                 || (*byte == b'<' && rest.get(place + 1).is_some_and(u8::is_ascii_alphabetic))
         };
-        rest.iter().enumerate().position(|(place, byte)| ends((place, byte))).map_or(self.input.len(), |length| start + 1 + length)
+        rest.iter()
+            .enumerate()
+            .position(|(place, byte)| ends((place, byte)))
+            .map_or(self.input.len(), |length| start + 1 + length)
     }
 
     /// Reads the value that follows `=`.
     fn value(&mut self, at: usize) -> &'a [u8] {
-        let start = self.rest(at).iter().position(|byte| !is_space(*byte)).map_or(self.input.len(), |length| at + length);
+        let start = self
+            .rest(at)
+            .iter()
+            .position(|byte| !is_space(*byte))
+            .map_or(self.input.len(), |length| at + length);
         if let Some(quote @ (b'"' | b'\'')) = self.byte(start) {
             let length = memchr(quote, self.rest(start + 1)).unwrap_or(self.rest(start + 1).len());
             self.at = start + length + 2;

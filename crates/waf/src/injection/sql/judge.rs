@@ -81,7 +81,8 @@ impl<'a> Judge<'a> {
     /// Reads what follows the quote that ends the text a value was put into. `before`: the byte before that quote.
     pub(super) fn quoted(mut tokens: Tokens<'a>, quote: u8, before: Option<u8>) -> Self {
         tokens.begin_with(Class::Text);
-        let is_closing = before.is_none_or(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b')' | b'%'));
+        let is_closing =
+            before.is_none_or(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b')' | b'%'));
         Self { quote, is_closing, previous: Class::Text, ..Self::new(tokens, Some(Origin::Quote)) }
     }
 
@@ -113,10 +114,14 @@ impl<'a> Judge<'a> {
     /// Reads what follows a comment within a comment. That is one query to some databases, and another to the rest; what lies after
     /// it is read as if it stood alone, and the beginning of a second query is enough.
     pub(super) fn is_begun_query(tokens: &mut Tokens<'_>) -> bool {
-        if matches!(tokens.peek().class, Class::Number | Class::Close | Class::Text | Class::Constant) {
+        if matches!(
+            tokens.peek().class,
+            Class::Number | Class::Close | Class::Text | Class::Constant
+        ) {
             tokens.next();
         }
-        tokens.take(Class::Union) && matches!(tokens.peek().class, Class::All | Class::Select | Class::Open)
+        tokens.take(Class::Union)
+            && matches!(tokens.peek().class, Class::All | Class::Select | Class::Open)
     }
 
     /// The verdict: the fingerprint of an injection.
@@ -172,7 +177,9 @@ impl<'a> Judge<'a> {
             Class::Verb(verb) => {
                 self.tokens.next();
                 if self.tokens.peek().class == Class::Open && !self.tokens.peek().gap {
-                    return Step::found_if(statements::read(verb, &mut self.tokens) == Weight::Sure);
+                    return Step::found_if(
+                        statements::read(verb, &mut self.tokens) == Weight::Sure,
+                    );
                 }
                 Step::found_if(statements::read(verb, &mut self.tokens) == Weight::Sure)
             }
@@ -209,7 +216,10 @@ impl<'a> Judge<'a> {
             Class::Variable => self.complete(Operand::Computed),
             Class::Exists => self.exists(),
             Class::Select => self.selection(),
-            Class::Case if matches!(next.class, Class::When | Class::Name | Class::Open) || next.class.is_function() => {
+            Class::Case
+                if matches!(next.class, Class::When | Class::Name | Class::Open)
+                    || next.class.is_function() =>
+            {
                 if self.tokens.take(Class::When) {
                     self.condition = true;
                 }
@@ -222,7 +232,9 @@ impl<'a> Judge<'a> {
             Class::Verb(_) if calls && !next.gap && self.operators > 0 => self.unknown_call(),
             Class::Name | Class::Catalog if calls && !next.gap => self.unknown_call(),
             class if class.is_name() => self.complete(Operand::Name(self.tokens.bytes(&token))),
-            Class::Union if self.previous == Class::Open && !self.is_loose() => Step::found_if(self.tokens.take(Class::All)),
+            Class::Union if self.previous == Class::Open && !self.is_loose() => {
+                Step::found_if(self.tokens.take(Class::All))
+            }
             _ => Step::Pass,
         }
     }
@@ -235,14 +247,20 @@ impl<'a> Judge<'a> {
     /// An operand is complete: the end of a comparison, or of a call that is an attack.
     fn complete(&mut self, operand: Operand<'a>) -> Step {
         let origin = *self.origin.get_or_insert(match operand {
-            Operand::Value | Operand::Computed if self.call_depth.is_none() && self.previous != Class::Text => Origin::Number,
+            Operand::Value | Operand::Computed
+                if self.call_depth.is_none() && self.previous != Class::Text =>
+            {
+                Origin::Number
+            }
             _ => Origin::Name,
         });
         if let Some(armed) = self.armed.take() {
             self.held = Some(armed);
         } else if self.compares && self.condition {
-            let is_code = self.is_code && (self.left, operand) != (Some(Operand::Value), Operand::Value);
-            self.held = self.left.filter(|_| !is_code).map(|left| strength::of_comparison(left, operand));
+            let is_code =
+                self.is_code && (self.left, operand) != (Some(Operand::Value), Operand::Value);
+            self.held =
+                self.left.filter(|_| !is_code).map(|left| strength::of_comparison(left, operand));
         } else if self.sorts && origin != Origin::Name && !matches!(operand, Operand::Name(_)) {
             self.held = Some(Strength::IfCommented);
         }
@@ -273,7 +291,10 @@ impl<'a> Judge<'a> {
         let is_attack = match function.class {
             Class::Weapon => !(gap && is_loose),
             Class::Function if is_nested => true,
-            Class::Function => (self.origin == Some(Origin::Quote) && self.operators > 0) || (self.condition && !is_loose && !gap),
+            Class::Function => {
+                (self.origin == Some(Origin::Quote) && self.operators > 0)
+                    || (self.condition && !is_loose && !gap)
+            }
             _ => self.origin == Some(Origin::Quote) && self.condition && !gap,
         };
         if is_attack {
@@ -408,14 +429,21 @@ impl<'a> Judge<'a> {
                 self.condition = false;
                 Step::Operand
             }
-            Class::Into => Step::found_if(matches!(self.tokens.peek().class, Class::File | Class::Variable)),
+            Class::Into => {
+                Step::found_if(matches!(self.tokens.peek().class, Class::File | Class::Variable))
+            }
             Class::Procedure => {
                 let name = self.tokens.next();
                 Step::found_if(name.class == Class::Name && self.tokens.peek().class == Class::Open)
             }
             Class::Semicolon => self.stacked(),
             Class::Select | Class::Verb(_) => self.adjacent_statement(token.class),
-            Class::Weapon if self.origin == Some(Origin::Quote) && self.tokens.peek().class == Class::Open => Step::Found,
+            Class::Weapon
+                if self.origin == Some(Origin::Quote)
+                    && self.tokens.peek().class == Class::Open =>
+            {
+                Step::Found
+            }
             Class::Comment => Step::found_if(self.is_cut_off(token)),
             Class::End => Step::found_if(self.ends_in_text()),
             _ => Step::Pass,
@@ -435,7 +463,10 @@ impl<'a> Judge<'a> {
         let next = self.tokens.peek();
         let sound = match token.class {
             Class::In => matches!(next.class, Class::Open | Class::Variable),
-            Class::Is => matches!(next.class, Class::Constant | Class::All) || self.tokens.bytes(&token).len() > 2,
+            Class::Is => {
+                matches!(next.class, Class::Constant | Class::All)
+                    || self.tokens.bytes(&token).len() > 2
+            }
             _ => true,
         };
         if !sound {
@@ -514,10 +545,16 @@ impl<'a> Judge<'a> {
         let text = bytes.get(if is_hash { 1 } else { 2 }..).unwrap_or_default();
         let is_blank = text.iter().all(|byte| matches!(byte, b' ' | b'-' | b'+'));
         match self.origin {
-            Some(Origin::Quote) if self.operators == 0 => is_blank || (self.is_closing && !(is_hash && (comment.gap || text.contains(&self.quote)))),
+            Some(Origin::Quote) if self.operators == 0 => {
+                is_blank
+                    || (self.is_closing
+                        && !(is_hash && (comment.gap || text.contains(&self.quote))))
+            }
             Some(Origin::Quote) => self.is_last_value() || self.limits || self.sorts,
             Some(Origin::Operator) => (self.condition || self.sorts) && self.is_last_value(),
-            Some(Origin::Number) => (self.condition && self.is_last_value() || self.sorts || self.limits) && is_blank,
+            Some(Origin::Number) => {
+                (self.condition && self.is_last_value() || self.sorts || self.limits) && is_blank
+            }
             Some(Origin::Name) | None => false,
         }
     }
@@ -544,6 +581,11 @@ impl<'a> Judge<'a> {
 fn is_binary(class: Class) -> bool {
     matches!(
         class,
-        Class::Sign | Class::Star | Class::Arithmetic | Class::Bitwise | Class::Compare | Class::Logic
+        Class::Sign
+            | Class::Star
+            | Class::Arithmetic
+            | Class::Bitwise
+            | Class::Compare
+            | Class::Logic
     )
 }
