@@ -1,0 +1,115 @@
+//! Sizes and numbers, methods, kinds of files.
+
+use super::policy::{FileType, FileTypes, Policy};
+use super::{Check, Findings};
+use crate::body;
+use crate::inspection::Request;
+
+/// Looks at a head. `body_bytes`: the length of its body, as far as the head says it.
+pub fn lengths(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findings<'_>) {
+    let policy = findings.policy();
+    let limits = &policy.limits;
+    let (path, query) = match request.target.iter().position(|byte| *byte == b'?') {
+        Some(at) => (&request.target[..at], &request.target[at + 1..]),
+        None => (request.target, &b""[..]),
+    };
+    if !policy.methods.iter().any(|method| method.as_bytes() == request.method) {
+        findings.add(Check::Method, "method", request.method);
+    }
+    let known = file_type(path, policy, findings);
+    let of_type = |limit: fn(&FileType) -> Option<usize>| known.and_then(limit);
+    if path.len() > of_type(|it| it.url_bytes_max).unwrap_or(limits.url_bytes_max) {
+        findings.add(Check::UrlLength, "path", path);
+    }
+    if query.len() > of_type(|it| it.query_bytes_max).unwrap_or(limits.query_bytes_max) {
+        findings.add(Check::QueryLength, "query", query);
+    }
+    let body_max = known.and_then(|it| it.body_bytes_max).unwrap_or(limits.body_bytes_max);
+    if body_bytes.is_some_and(|bytes| bytes > body_max) {
+        findings.add(Check::BodyLength, "body", b"");
+    }
+    headers(request, body_bytes, findings);
+}
+
+/// The kind of file that a path asks for, if it has limits of its own.
+fn file_type<'a>(path: &[u8], policy: &'a Policy, findings: &mut Findings<'_>) -> Option<&'a FileType> {
+    let extension = extension(path);
+    match &policy.file_types {
+        FileTypes::AllBut(forbidden) => {
+            if forbidden.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(&extension)) {
+                findings.add(Check::FileType, "path", path);
+            }
+            None
+        }
+        FileTypes::Only(allowed) => {
+            let found =
+                allowed.iter().find(|it| it.extension.as_bytes().eq_ignore_ascii_case(&extension));
+            if found.is_none() {
+                findings.add(Check::FileType, "path", path);
+            }
+            found
+        }
+    }
+}
+
+/// What stands behind the last dot of the last segment, without parameters and decoded once.
+fn extension(path: &[u8]) -> Vec<u8> {
+    let path = crate::inspection::decoded_path(path);
+    let segment = path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or_default();
+    let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+    // What Windows drops at the end is not part of it.
+    let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ' | 0)).map_or(0, |at| at + 1);
+    let name = &name[..end];
+    match name.iter().rposition(|byte| *byte == b'.') {
+        Some(at) => name[at + 1..].to_vec(),
+        None => Vec::new(),
+    }
+}
+
+fn headers(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findings<'_>) {
+    let limits = &findings.policy().limits;
+    if request.headers.len() > limits.headers_max {
+        findings.add(Check::HeaderCount, "headers", b"");
+    }
+    let (mut head_bytes, mut cookies) = (request.target.len(), 0);
+    for (name, value) in request.headers {
+        let bytes = name.len() + value.len();
+        head_bytes += bytes;
+        if bytes > limits.header_bytes_max {
+            findings.add(Check::HeaderLength, &format!("header {}", name.escape_ascii()), value);
+        }
+        if !name.eq_ignore_ascii_case(b"cookie") {
+            continue;
+        }
+        for (name, value) in body::cookies(value) {
+            cookies += 1;
+            if name.len() + value.len() > limits.cookie_bytes_max {
+                findings.add(Check::CookieLength, &format!("cookie {}", name.escape_ascii()), value);
+            }
+        }
+    }
+    if cookies > limits.cookies_max {
+        findings.add(Check::CookieCount, "cookies", b"");
+    }
+    let all = (head_bytes as u64).saturating_add(body_bytes.unwrap_or(0));
+    if all > limits.request_bytes_max {
+        findings.add(Check::RequestLength, "request", b"");
+    }
+}
+
+/// Looks at a parameter, the so many of its request (from 1 on).
+pub fn parameter(name: &[u8], value: &[u8], count: usize, findings: &mut Findings<'_>) {
+    let policy = findings.policy();
+    let limits = &policy.limits;
+    if count > limits.parameters_max {
+        findings.add(Check::ParameterCount, "parameters", b"");
+    }
+    let own = policy.parameter_limits.iter().find(|(known, _)| known.as_bytes() == name);
+    let max = own.map_or(limits.parameter_bytes_max, |(_, max)| *max);
+    if value.len() > max {
+        findings.add(Check::ParameterLength, &format!("parameter {}", name.escape_ascii()), value);
+    }
+    if name.len() > limits.parameter_name_bytes_max {
+        findings.add(Check::ParameterNameLength, "parameters", name);
+    }
+}

@@ -1,0 +1,100 @@
+//! Checks of protocol and policy that need no rules: each has a name, and an action of its own.
+//!
+//! | family | file | what it looks at |
+//! |---|---|---|
+//! | evasion | `evasion.rs` | how the target is encoded |
+//! | compliance | `compliance.rs` | what HTTP asks of a head |
+//! | lengths | `lengths.rs` | sizes and numbers, methods, file types |
+//! | cookies | `cookies.rs` | what the client sends back, and whether it was set here |
+//! | documents | `documents.rs` | JSON, XML, GraphQL, multipart |
+//!
+//! **Architecture invariant:** a check sees what the member gets: the head as it is sent on, the body as it is read.
+
+mod action;
+mod catalogue;
+mod compliance;
+pub mod cookies;
+mod documents;
+mod evasion;
+mod lengths;
+mod policy;
+
+pub use action::Action;
+pub use catalogue::{Check, Family};
+pub use compliance::compliance;
+pub use documents::{graphql, of_body};
+pub use evasion::{argument, target};
+pub use lengths::{lengths, parameter};
+pub use policy::{FileType, FileTypes, Limits, Policy};
+
+/// Something that a check has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// By which check.
+    pub check: Check,
+    /// What becomes of the request.
+    pub action: Action,
+    /// Where: `path`, `query`, `header Host`, `parameter id`.
+    pub place: String,
+    /// What, clipped.
+    pub detail: String,
+}
+
+/// Takes what checks find.
+#[derive(Debug)]
+pub struct Findings<'a> {
+    policy: &'a Policy,
+    found: Vec<Finding>,
+}
+
+/// Findings of one request that are kept.
+const FINDINGS_MAX: usize = 64;
+/// Bytes of a detail that are kept.
+const DETAIL_BYTES_MAX: usize = 160;
+
+impl<'a> Findings<'a> {
+    /// None, by this policy.
+    pub fn new(policy: &'a Policy) -> Self {
+        Self { policy, found: Vec::new() }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &'a Policy {
+        self.policy
+    }
+
+    /// Whether a check is done at all.
+    pub fn is_on(&self, check: Check) -> bool {
+        self.policy.action(check) != Action::Off
+    }
+
+    /// Takes a finding, unless its check is off. Of one check at one place the first is kept.
+    pub fn add(&mut self, check: Check, place: &str, detail: &[u8]) {
+        let action = self.policy.action(check);
+        let is_known = self.found.iter().any(|it| it.check == check && it.place == place);
+        if action == Action::Off || is_known || self.found.len() >= FINDINGS_MAX {
+            return;
+        }
+        let clipped = &detail[..detail.len().min(DETAIL_BYTES_MAX)];
+        let detail = clipped.escape_ascii().to_string();
+        self.found.push(Finding { check, action, place: place.to_owned(), detail });
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Finding] {
+        &self.found
+    }
+
+    /// The first that blocks.
+    pub fn blocks(&self) -> Option<&Finding> {
+        self.found.iter().find(|finding| finding.action == Action::Block)
+    }
+
+    /// Gives them away.
+    pub fn into_all(self) -> Vec<Finding> {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests;
