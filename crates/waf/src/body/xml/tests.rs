@@ -230,7 +230,7 @@ fn limits_are_problems() {
 fn noise_never_panics_and_cuts_do_not_matter() {
     let valid = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a x='&lt;'>t<![CDATA[u]]>&b;<b/>\r\n<!-- --></a>";
     let alphabet = b"<>/!?-[]&;#'\"= \r\nab\xc3\xa4x";
-    for seed in 0..300 {
+    for seed in 0..250 {
         let mut random = Random::new(seed);
         let small = Limits {
             value_bytes_max: 3,
