@@ -95,12 +95,12 @@ impl UrlEncoded {
         }
     }
 
-    /// The first byte that does not stand for itself.
+    /// The first byte that does not stand for itself. It is near as a rule, so that a plain loop is faster than `memchr`.
     fn special(&self, bytes: &[u8]) -> Option<usize> {
-        if self.in_value {
-            return memchr::memchr3(self.separator, b'%', b'+', bytes);
-        }
-        bytes.iter().position(|byte| *byte == self.separator || matches!(byte, b'=' | b'%' | b'+'))
+        let (separator, in_value) = (self.separator, self.in_value);
+        bytes.iter().position(|byte| {
+            *byte == separator || matches!(byte, b'%' | b'+') || (*byte == b'=' && !in_value)
+        })
     }
 
     fn byte(&mut self, byte: u8, to: &mut impl Sink) {

@@ -155,15 +155,21 @@ impl Xml {
 
     /// Takes bytes that stand for themselves.
     fn run(&mut self, run: &[u8]) -> Result<(), Problem> {
-        let taken = match self.state {
-            State::Value { .. } => self.collected.append(Kind::Attribute, run),
-            State::Markup(Markup::CData(_)) | State::Content(_) => {
-                self.collected.append(Kind::Text, run)
+        let (taken, limit) = match self.state {
+            State::Value { .. } => {
+                (self.collected.append(Kind::Attribute, run), Problem::ValueLimit)
             }
-            _ => run.len(),
+            State::Markup(markup) if markup.is_name() => (
+                limits::append(&mut self.name, run, self.limits.name_bytes_max),
+                Problem::NameLimit,
+            ),
+            State::Markup(Markup::CData(_)) | State::Content(_) => {
+                (self.collected.append(Kind::Text, run), Problem::ValueLimit)
+            }
+            _ => (run.len(), Problem::ValueLimit),
         };
         self.offset += taken as u64;
-        if taken < run.len() { Err(Problem::ValueLimit) } else { Ok(()) }
+        if taken < run.len() { Err(limit) } else { Ok(()) }
     }
 
     fn byte(&mut self, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
