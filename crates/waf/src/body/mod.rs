@@ -2,7 +2,7 @@
 //!
 //! [`Body`] reads a body as it comes, cut anywhere: the result does not depend on the cuts. Values go to a [`Sink`] in the order of the body.
 //! Reading ends at the first [`Problem`]; what came before it has been delivered, the beginning of an unfinished value included. A
-//! [`Difference`] ends nothing: it tells of something that servers read in different ways. [`Query`] and [`cookies`] read what a head has.
+//! [`Difference`] ends nothing: it tells of something that servers read in different ways. [`Query`] and [`cookies()`] read what a head has.
 //!
 //! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the logarithm of a limit
 //! where keys are compared), and there is no recursion. The size of a body as a whole is the caller's concern.
@@ -97,7 +97,7 @@ impl Body {
         }
     }
 
-    /// Takes the end. A body without a byte has no problem.
+    /// Takes the end. A body without a byte has no problem, but for the boundary in its Content-Type.
     pub fn finish(&mut self, to: &mut impl Sink) {
         match self {
             Self::UrlEncoded(body) => body.finish(to),

@@ -11,6 +11,7 @@ mod disposition;
 mod flags;
 mod headers;
 mod part;
+mod state;
 
 use super::differences::{Difference, Differences};
 use super::limits::Limits;
@@ -21,6 +22,7 @@ use flags::Findings;
 pub use flags::{MultipartFlag, MultipartFlags};
 use headers::{Headers, Line};
 use part::Part;
+use state::{LineEnd, Place, Stage, Unmatched};
 
 /// Reads a body as it comes.
 #[derive(Debug, Clone)]
@@ -41,44 +43,6 @@ pub struct Multipart {
     arguments: u32,
     offset: u64,
     failure: Option<Failure>,
-}
-
-/// What of the body is being read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Preamble,
-    Headers,
-    Data,
-    Epilogue,
-}
-
-/// Where in a line the next byte stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// The line may be a boundary.
-    Start,
-    /// The line is none.
-    Inside,
-    /// Behind a boundary: so many dashes, and perhaps CR.
-    Tail { dashes: u8, has_cr: bool },
-}
-
-/// The end of the last line of data, which belongs to the boundary if one follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineEnd {
-    Nothing,
-    Cr,
-    Lf,
-    CrLf,
-}
-
-/// MULTIPART_UNMATCHED_BOUNDARY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unmatched {
-    No,
-    Yes,
-    /// A boundary followed it.
-    Enclosed,
 }
 
 impl Multipart {
@@ -176,11 +140,7 @@ impl Multipart {
 
     /// MULTIPART_UNMATCHED_BOUNDARY: 0 if every line that looks like a boundary is one; 1 if another was seen; 2 if a boundary followed it.
     pub fn unmatched_boundary(&self) -> u8 {
-        match self.unmatched {
-            Unmatched::No => 0,
-            Unmatched::Yes => 1,
-            Unmatched::Enclosed => 2,
-        }
+        self.unmatched.number()
     }
 
     /// A byte of a line that may be a boundary.
@@ -284,12 +244,7 @@ impl Multipart {
 
     /// The last line's end was content.
     fn flush_held(&mut self, to: &mut impl Sink) {
-        let bytes: &[u8] = match std::mem::replace(&mut self.held, LineEnd::Nothing) {
-            LineEnd::Nothing => return,
-            LineEnd::Cr => b"\r",
-            LineEnd::Lf => b"\n",
-            LineEnd::CrLf => b"\r\n",
-        };
+        let bytes = std::mem::replace(&mut self.held, LineEnd::Nothing).bytes();
         self.offset -= bytes.len() as u64;
         self.offset += self.data(bytes, to);
     }

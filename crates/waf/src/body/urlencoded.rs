@@ -55,9 +55,7 @@ impl UrlEncoded {
         let mut rest = bytes;
         while self.failure.is_none() && !rest.is_empty() {
             let plain = match self.escape {
-                Escape::Nothing => {
-                    rest.iter().position(|byte| self.is_special(*byte)).unwrap_or(rest.len())
-                }
+                Escape::Nothing => self.special(rest).unwrap_or(rest.len()),
                 Escape::Percent | Escape::Digit(_) => 0,
             };
             let (run, others) = rest.split_at(plain);
@@ -97,8 +95,12 @@ impl UrlEncoded {
         }
     }
 
-    fn is_special(&self, byte: u8) -> bool {
-        byte == self.separator || matches!(byte, b'%' | b'+') || (byte == b'=' && !self.in_value)
+    /// The first byte that does not stand for itself. It is near as a rule, so that a plain loop is faster than `memchr`.
+    fn special(&self, bytes: &[u8]) -> Option<usize> {
+        let (separator, in_value) = (self.separator, self.in_value);
+        bytes.iter().position(|byte| {
+            *byte == separator || matches!(byte, b'%' | b'+') || (*byte == b'=' && !in_value)
+        })
     }
 
     fn byte(&mut self, byte: u8, to: &mut impl Sink) {

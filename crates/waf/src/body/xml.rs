@@ -20,6 +20,7 @@ use super::problem::{Failure, Problem};
 use super::sink::Sink;
 use characters::{is_blank, is_forbidden};
 use collected::{Collected, Kind};
+use declaration::Instruction;
 use doctype::Doctype;
 use elements::Elements;
 use markup::{Action, Markup};
@@ -41,8 +42,7 @@ pub struct Xml {
     collected: Collected,
     name: Vec<u8>,
     reference: Vec<u8>,
-    /// The XML declaration's content, while it is read.
-    declaration: Option<Vec<u8>>,
+    instruction: Instruction,
     /// The last byte was CR, whose LF has been counted already.
     after_cr: bool,
     offset: u64,
@@ -86,7 +86,7 @@ impl Xml {
             collected: Collected::new(&limits),
             name: Vec::new(),
             reference: Vec::new(),
-            declaration: None,
+            instruction: Instruction::default(),
             after_cr: false,
             offset: 0,
             differences: Differences::NONE,
@@ -155,15 +155,21 @@ impl Xml {
 
     /// Takes bytes that stand for themselves.
     fn run(&mut self, run: &[u8]) -> Result<(), Problem> {
-        let taken = match self.state {
-            State::Value { .. } => self.collected.append(Kind::Attribute, run),
-            State::Markup(Markup::CData(_)) | State::Content(_) => {
-                self.collected.append(Kind::Text, run)
+        let (taken, limit) = match self.state {
+            State::Value { .. } => {
+                (self.collected.append(Kind::Attribute, run), Problem::ValueLimit)
             }
-            _ => run.len(),
+            State::Markup(markup) if markup.is_name() => (
+                limits::append(&mut self.name, run, self.limits.name_bytes_max),
+                Problem::NameLimit,
+            ),
+            State::Markup(Markup::CData(_)) | State::Content(_) => {
+                (self.collected.append(Kind::Text, run), Problem::ValueLimit)
+            }
+            _ => (run.len(), Problem::ValueLimit),
         };
         self.offset += taken as u64;
-        if taken < run.len() { Err(Problem::ValueLimit) } else { Ok(()) }
+        if taken < run.len() { Err(limit) } else { Ok(()) }
     }
 
     fn byte(&mut self, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
@@ -326,7 +332,9 @@ impl Xml {
                 return Err(Problem::XmlEndTag);
             }
             Action::EndElement => {}
-            Action::Target => return self.begin_instruction(),
+            Action::Target => {
+                return self.instruction.begin(&self.name, self.markup_start == self.start);
+            }
             Action::TagEnds | Action::Ends => self.state = State::Content(0),
             Action::ElementEnds => {
                 self.elements.close();
@@ -372,29 +380,15 @@ impl Xml {
         self.elements.attribute(&self.name, &self.limits)
     }
 
-    /// `xml`, in letters of any case, is the target of the XML declaration alone.
-    fn begin_instruction(&mut self) -> Result<(), Problem> {
-        if self.name.eq_ignore_ascii_case(b"xml") {
-            if self.markup_start != self.start || self.name != b"xml" {
-                return Err(Problem::XmlDeclaration);
-            }
-            self.declaration = Some(Vec::new());
-        }
-        Ok(())
-    }
-
     fn instruction_byte(&mut self, byte: u8) -> Result<(), Problem> {
-        if let Some(declaration) = &mut self.declaration {
-            declaration.push(byte);
-        }
+        self.instruction.byte(byte);
         self.check_declaration_size()
     }
 
     fn end_instruction(&mut self) -> Result<(), Problem> {
         self.state = State::Content(0);
-        if let Some(declaration) = self.declaration.take() {
-            let content = declaration.strip_suffix(b"?").unwrap_or(&declaration);
-            self.collected.set_encoding(declaration::read(content)?);
+        if let Some(encoding) = self.instruction.end()? {
+            self.collected.set_encoding(encoding);
         }
         Ok(())
     }

@@ -216,7 +216,7 @@ fn limits_are_problems() {
 fn noise_never_panics_and_cuts_do_not_matter() {
     let valid = br#"{"a":["x\n\ud83d\ude00",-1.5e3,true,null,{}],"b":{"c":"d"}}"#;
     let alphabet = br#"{}[]",:\u0dea1-.+tfn "#;
-    for seed in 0..300 {
+    for seed in 0..250 {
         let mut random = Random::new(seed);
         for body in [mutated(&mut random, valid, alphabet), noise(&mut random, alphabet, 40)] {
             read_as(JsonNames::ModSecurity, &body, Limits::DEFAULT);

@@ -180,5 +180,9 @@ mod tests {
         search.reset();
         search.feed(b"ab");
         assert!(!search.is_found());
+        for _ in 0..100 {
+            search.feed(b"-");
+        }
+        assert!(search.tail.len() < b"--aab".len());
     }
 }

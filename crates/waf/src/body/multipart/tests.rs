@@ -144,6 +144,7 @@ fn lines_like_boundaries_are_told() {
         (body("---aB1"), 2, "---aB1"),
         (body("-- aB2"), 2, "-- aB2"),
         (format!("--x\r\n{}", body("v")), 2, "v"),
+        (format!("x--a\nB1\r\n{}", body("v")), 0, "v"),
     ] {
         let (events, parser) = read(&body);
         assert_eq!((values(events), parser.failure()), (vec![field("a", value)], None), "{body:?}");

@@ -1,4 +1,5 @@
-//! The XML declaration, `<?xml version="1.0" encoding="utf-8"?>` (XML 1.0 section 2.8).
+//! Processing instructions, which are skipped, and the one that is not: the XML declaration,
+//! `<?xml version="1.0" encoding="utf-8"?>` (XML 1.0 section 2.8).
 
 use super::super::problem::Problem;
 use super::characters::is_blank;
@@ -12,8 +13,42 @@ pub(super) enum Encoding {
     Bytes,
 }
 
+/// A processing instruction that is being read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Instruction {
+    /// What stands behind `<?xml`; of others nothing is kept.
+    declaration: Option<Vec<u8>>,
+}
+
+impl Instruction {
+    /// `xml`, in letters of any case, is the target of the XML declaration alone, and that is the first thing of a document.
+    pub(super) fn begin(&mut self, target: &[u8], is_first: bool) -> Result<(), Problem> {
+        if target.eq_ignore_ascii_case(b"xml") {
+            if target != b"xml" || !is_first {
+                return Err(Problem::XmlDeclaration);
+            }
+            self.declaration = Some(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Takes a byte. The caller bounds their number.
+    pub(super) fn byte(&mut self, byte: u8) {
+        if let Some(declaration) = &mut self.declaration {
+            declaration.push(byte);
+        }
+    }
+
+    /// The encoding of the document, if this was the XML declaration.
+    pub(super) fn end(&mut self) -> Result<Option<Encoding>, Problem> {
+        let Some(declaration) = self.declaration.take() else { return Ok(None) };
+        // The `?` before `>` was taken too.
+        read(declaration.strip_suffix(b"?").unwrap_or(&declaration)).map(Some)
+    }
+}
+
 /// Reads what stands between `<?xml` and `?>`.
-pub(super) fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
+fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
     let (version, rest) =
         pseudo_attribute(declaration, b"version").ok_or(Problem::XmlDeclaration)?;
     if !matches!(version, [b'1', b'.', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))

@@ -192,9 +192,18 @@ impl Markup {
         Ok(Step { next, action, again })
     }
 
-    /// How many of these bytes change nothing, or, of a CDATA section, are text. Nothing if all.
+    /// In a name.
+    pub(super) fn is_name(self) -> bool {
+        matches!(
+            self,
+            Self::StartName | Self::EndName | Self::AttributeName | Self::InstructionName
+        )
+    }
+
+    /// How many of these bytes change nothing, or belong to a name or to the text of a CDATA section. Nothing if all.
     pub(super) fn skips(self, bytes: &[u8]) -> Option<usize> {
         match self {
+            _ if self.is_name() => bytes.iter().position(|byte| !is_name_byte(*byte)),
             Self::Comment(0) => bytes.iter().position(|byte| *byte == b'-' || is_forbidden(*byte)),
             Self::CData(0) => {
                 bytes.iter().position(|byte| matches!(byte, b']' | b'\r') || is_forbidden(*byte))

@@ -50,6 +50,7 @@ fn texts_and_attributes_are_delivered() {
         ("<a x='&#10;P&#13;&lt;&quot;'/>", &["@\nP\r<\""]),
         ("<a x='1\n2\r\n3\t4\r5'/>", &["@1 2 3 4 5"]),
         ("<a>1\r\n2\r3\n\r4</a>", &["1\n2\n3\n\n4"]),
+        ("<a x='1'><b x='2'/><b x='3'/></a>", &["@1", "@2", "@3"]),
         ("<a><![CDATA[]]]]></a>", &["]]"]),
         ("<a><![CDATA[a]b]]c]]]]></a>", &["a]b]]c]]"]),
         ("<a><![CDATA[1\r\n2\r]]></a>", &["1\n2"]),
@@ -230,7 +231,7 @@ fn limits_are_problems() {
 fn noise_never_panics_and_cuts_do_not_matter() {
     let valid = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a x='&lt;'>t<![CDATA[u]]>&b;<b/>\r\n<!-- --></a>";
     let alphabet = b"<>/!?-[]&;#'\"= \r\nab\xc3\xa4x";
-    for seed in 0..300 {
+    for seed in 0..250 {
         let mut random = Random::new(seed);
         let small = Limits {
             value_bytes_max: 3,
