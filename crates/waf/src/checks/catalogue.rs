@@ -84,7 +84,6 @@ checks! {
     BodyInGet = "body_in_get", Compliance, Alarm, "A GET or HEAD request has a body.";
     ContentTypeMalformed = "content_type_malformed", Compliance, Block, "The Content-Type cannot be parsed.";
     ContentTypeMissing = "content_type_missing", Compliance, Alarm, "The request has a body and no Content-Type.";
-    BlankBeforeRequest = "blank_before_request", Compliance, Alarm, "Line ends stand before the request line.";
     HeaderControl = "header_control", Compliance, Block, "A header's value has a control character.";
 
     Method = "method", Lengths, Block, "The method is not allowed.";

@@ -11,7 +11,9 @@ use crate::inspection::Request;
 pub fn compliance(request: &Request<'_>, has_body: bool, findings: &mut Findings<'_>) {
     let values = |wanted: &str| -> Vec<&[u8]> {
         let all = request.headers.iter();
-        all.filter(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes())).map(|(_, value)| *value).collect()
+        all.filter(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()))
+            .map(|(_, value)| *value)
+            .collect()
     };
     host(request, &values("host"), findings);
     let lengths = values("content-length");
@@ -67,7 +69,8 @@ fn without_port(host: &str) -> Option<&str> {
         None => Some(host),
         Some(at) => {
             let port = &host[end_of_name + at + 1..];
-            let is_port = port.is_empty() || port.bytes().all(|it| it.is_ascii_digit()) && port.parse::<u16>().is_ok();
+            let is_port = port.is_empty()
+                || port.bytes().all(|it| it.is_ascii_digit()) && port.parse::<u16>().is_ok();
             is_port.then_some(&host[..end_of_name + at])
         }
     }
@@ -75,8 +78,11 @@ fn without_port(host: &str) -> Option<&str> {
 
 fn content_length(lengths: &[&[u8]], is_chunked: bool, findings: &mut Findings<'_>) {
     let place = "header Content-Length";
-    let values: Vec<&[u8]> =
-        lengths.iter().flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii).collect();
+    let values: Vec<&[u8]> = lengths
+        .iter()
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .collect();
     if let Some(bad) = values.iter().find(|value| !is_whole(value)) {
         findings.add(Check::ContentLengthMalformed, place, bad);
     }

@@ -82,7 +82,7 @@ fn path_forms(path: &[u8], findings: &mut Findings<'_>) {
     let mut has_parameter = false;
     for segment in plain.split(is_separator) {
         let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-        let is_parent = matches!(name, b".." | b"...");
+        let is_parent = name == b"..";
         let has_own = name.len() < segment.len();
         has_parameter |= has_own;
         match (is_parent, has_own) {
@@ -101,9 +101,9 @@ fn path_forms(path: &[u8], findings: &mut Findings<'_>) {
         findings.add(Check::TrailingDot, "path", path);
     }
     let lower = plain.to_ascii_lowercase();
-    let has_stream = [&b"::$data"[..], b":$i30:", b"::$index"].iter().any(|stream| {
-        memchr::memmem::find(&lower, stream).is_some()
-    });
+    let has_stream = [&b"::$data"[..], b":$i30:", b"::$index"]
+        .iter()
+        .any(|stream| memchr::memmem::find(&lower, stream).is_some());
     if has_stream {
         findings.add(Check::IisStream, "path", path);
     }
@@ -145,7 +145,9 @@ fn decode(part: &[u8]) -> Decoded {
         if let Some(byte) = from.get(1..3).and_then(number) {
             decoded.bytes.push(byte as u8);
             rest = &from[3..];
-        } else if let (Some(b'u' | b'U'), Some(code)) = (from.get(1), from.get(2..6).and_then(number)) {
+        } else if let (Some(b'u' | b'U'), Some(code)) =
+            (from.get(1), from.get(2..6).and_then(number))
+        {
             decoded.has_percent_u = true;
             let (bytes, is_best_fit) = character(code);
             decoded.has_iis_unicode |= is_best_fit;

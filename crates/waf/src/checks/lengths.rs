@@ -32,7 +32,11 @@ pub fn lengths(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Fi
 }
 
 /// The kind of file that a path asks for, if it has limits of its own.
-fn file_type<'a>(path: &[u8], policy: &'a Policy, findings: &mut Findings<'_>) -> Option<&'a FileType> {
+fn file_type<'a>(
+    path: &[u8],
+    policy: &'a Policy,
+    findings: &mut Findings<'_>,
+) -> Option<&'a FileType> {
     let extension = extension(path);
     match &policy.file_types {
         FileTypes::AllBut(forbidden) => {
@@ -84,7 +88,11 @@ fn headers(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findin
         for (name, value) in body::cookies(value) {
             cookies += 1;
             if name.len() + value.len() > limits.cookie_bytes_max {
-                findings.add(Check::CookieLength, &format!("cookie {}", name.escape_ascii()), value);
+                findings.add(
+                    Check::CookieLength,
+                    &format!("cookie {}", name.escape_ascii()),
+                    value,
+                );
             }
         }
     }

@@ -18,6 +18,7 @@ mod written;
 
 pub use arguments::Options;
 pub use report::{Limit, Match, MatchedValue, Verdict};
+pub(crate) use request::decoded as decoded_path;
 pub use request::{Request, Response};
 pub use state::{Inspection, Mode};
 

@@ -61,7 +61,7 @@ pub(super) fn basename(path: &[u8]) -> &[u8] {
 }
 
 /// A path as ModSecurity 3 and Coraza show it: percent-decoded once. An escape that is none stays as it is.
-pub(super) fn decoded(path: &[u8]) -> Vec<u8> {
+pub(crate) fn decoded(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some(at) = memchr::memchr(b'%', rest) {

@@ -1,0 +1,147 @@
+//! Bodies: what their parsers have found, and GraphQL.
+
+use super::{Check, Findings};
+use crate::body::{Body, Difference, Problem};
+
+/// Takes what the reading of a body has found.
+pub fn of_body(body: &Body, findings: &mut Findings<'_>) {
+    let place = "body";
+    if let Some(failure) = body.failure() {
+        let check = of_problem(body, failure.problem);
+        let detail = format!("{} at byte {}", failure.problem.name(), failure.offset);
+        if let Some(check) = check {
+            findings.add(check, place, detail.as_bytes());
+        }
+    }
+    for difference in body.differences().iter() {
+        if let Some(check) = of_difference(body, difference) {
+            findings.add(check, place, difference.name().as_bytes());
+        }
+    }
+}
+
+fn of_problem(body: &Body, problem: Problem) -> Option<Check> {
+    let (depth, size, other) = match body {
+        Body::Json(_) => (Check::JsonDepth, Check::JsonSize, Check::JsonMalformed),
+        Body::Xml(_) => (Check::XmlDepth, Check::XmlSize, Check::XmlMalformed),
+        Body::Multipart(_) => {
+            (Check::MultipartMalformed, Check::ParameterCount, Check::MultipartMalformed)
+        }
+        Body::UrlEncoded(_) => {
+            (Check::ParameterCount, Check::ParameterCount, Check::ParameterLength)
+        }
+        Body::None => return None,
+    };
+    Some(match problem {
+        Problem::DepthLimit => depth,
+        Problem::ArgumentsLimit
+        | Problem::NameLimit
+        | Problem::ValueLimit
+        | Problem::AttributesLimit
+        | Problem::OpenNamesLimit => size,
+        _ => other,
+    })
+}
+
+fn of_difference(body: &Body, difference: Difference) -> Option<Check> {
+    Some(match (body, difference) {
+        (Body::Json(_), Difference::DuplicateKey) => Check::JsonRepeatedKey,
+        (Body::Json(_), _) => return None,
+        (_, Difference::DocumentType) => Check::XmlDoctype,
+        (
+            _,
+            Difference::EntityInternal | Difference::EntityExternal | Difference::EntityReference,
+        ) => Check::XmlEntity,
+        // A bad escape is told of by that check for targets.
+        (_, Difference::InvalidEscape) => return None,
+        (Body::Multipart(_), _) => Check::MultipartAmbiguous,
+        _ => return None,
+    })
+}
+
+/// Looks at a GraphQL document (a request's `query`), by its tokens alone: it need not be valid. `queries`: how many the request has.
+pub fn graphql(document: &[u8], queries: usize, findings: &mut Findings<'_>) {
+    let limits = findings.policy().limits.clone();
+    let place = "GraphQL query";
+    let shape = Shape::of(document);
+    if shape.depth > limits.graphql_depth_max {
+        findings.add(Check::GraphqlDepth, place, shape.depth.to_string().as_bytes());
+    }
+    if queries > limits.graphql_batch_max || shape.aliases > limits.graphql_batch_max {
+        findings.add(Check::GraphqlBatch, place, shape.aliases.max(queries).to_string().as_bytes());
+    }
+    if shape.asks_for_schema {
+        findings.add(Check::GraphqlIntrospection, place, b"__schema or __type");
+    }
+}
+
+/// What a GraphQL document looks like.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shape {
+    /// Deepest nesting of selections.
+    depth: usize,
+    /// Fields under another name.
+    aliases: usize,
+    asks_for_schema: bool,
+}
+
+impl Shape {
+    fn of(document: &[u8]) -> Self {
+        let mut shape = Self::default();
+        let (mut depth, mut in_arguments) = (0usize, 0usize);
+        let mut rest = document;
+        while let Some((&byte, behind)) = rest.split_first() {
+            match byte {
+                b'#' => {
+                    let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+                    rest = &rest[end.unwrap_or(rest.len())..];
+                    continue;
+                }
+                b'"' => {
+                    rest = behind_text(rest);
+                    continue;
+                }
+                b'(' => in_arguments += 1,
+                b')' => in_arguments = in_arguments.saturating_sub(1),
+                b'{' if in_arguments == 0 => {
+                    depth += 1;
+                    shape.depth = shape.depth.max(depth);
+                }
+                b'}' if in_arguments == 0 => depth = depth.saturating_sub(1),
+                // Outside of arguments a colon stands behind an alias.
+                b':' if in_arguments == 0 && depth > 0 => shape.aliases += 1,
+                b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
+                    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+                    let end = rest.iter().position(|byte| !is_name(byte)).unwrap_or(rest.len());
+                    let name = &rest[..end];
+                    shape.asks_for_schema |= matches!(name, b"__schema" | b"__type");
+                    rest = &rest[end..];
+                    continue;
+                }
+                _ => {}
+            }
+            rest = behind;
+        }
+        shape
+    }
+}
+
+/// What stands behind a string, which may be a block of lines.
+fn behind_text(text: &[u8]) -> &[u8] {
+    if let Some(block) = text.strip_prefix(b"\"\"\"") {
+        return match memchr::memmem::find(block, b"\"\"\"") {
+            Some(end) => &block[end + 3..],
+            None => b"",
+        };
+    }
+    let mut at = 1;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'"' | b'\n' => return &text[at + 1..],
+            _ => {}
+        }
+        at += 1;
+    }
+    b""
+}
