@@ -12,6 +12,7 @@ mod pool;
 mod run;
 mod status;
 mod values;
+mod waf;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ enum Command {
     Pool(pool::Arguments),
     Member(member::Arguments),
     L4(l4::Arguments),
+    Waf(waf::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
 }
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
+        Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }

@@ -43,6 +43,18 @@ pub enum Limit {
     Pattern,
 }
 
+impl Limit {
+    /// Its name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Variables => "variables",
+            Self::Arguments => "arguments",
+            Self::Pattern => "pattern",
+        }
+    }
+}
+
 /// A value that a rule has found something in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchedValue {

@@ -68,6 +68,11 @@ pub struct Inspection {
 }
 
 impl Inspection {
+    /// The rules that it goes by.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
     /// What rules found so far, in the order in which it was found.
     pub fn matches(&self) -> &[Match] {
         &self.matches

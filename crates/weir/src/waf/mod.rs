@@ -1,0 +1,37 @@
+//! `weir waf`: rules of the web application firewall, and what they say of a request.
+
+mod files;
+mod request;
+mod rules;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+/// Look at rules of the web application firewall, and try them on a request
+///
+/// Exit status: 0 done, and the request passes; 1 the rules cannot be used, or the request is blocked; 2 wrong usage.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir waf rules                       which rule sets this host has\n  \
+                        weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
+                        weir waf test --rules ./coreruleset --paranoia 2 --request upload.http")]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Rules(rules::Arguments),
+    Test(Box<test::Arguments>),
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match &arguments.action {
+        Action::Rules(arguments) => rules::run(arguments),
+        Action::Test(arguments) => test::run(arguments),
+    }
+}
