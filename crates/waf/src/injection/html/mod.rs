@@ -25,7 +25,8 @@ const PLACES: [Place; 6] = [
 
 /// Whether the input would bring script into a page, in any of the contexts an HTML tokenizer can be in.
 pub fn detect_script(input: &[u8]) -> bool {
-    (tokenizer::has_markup(input) && PLACES.iter().any(|place| brings_script(Tokenizer::new(input, *place))))
+    (tokenizer::has_markup(input)
+        && PLACES.iter().any(|place| brings_script(Tokenizer::new(input, *place))))
         || values::is_script_address(input)
 }
 
@@ -38,7 +39,9 @@ fn brings_script(mut tokens: Tokenizer<'_>) -> bool {
         }
         Token::Attribute(attribute) => {
             attribute_brings_script(&attribute)
-                || (attribute.in_own_tag && attribute.value.is_some() && lists::is_element_with_attributes(element))
+                || (attribute.in_own_tag
+                    && attribute.value.is_some()
+                    && lists::is_element_with_attributes(element))
         }
         Token::Comment(text) => comment_brings_script(text),
     })
@@ -49,8 +52,10 @@ fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
         return false;
     };
     let name = attribute.name.trim_ascii_start();
-    let name = [b'"', b'\''].iter().fold(name, |name, quote| name.strip_prefix(&[*quote]).unwrap_or(name));
-    let is_handler = if attribute.in_own_tag { lists::is_handler(name) } else { lists::is_known_handler(name) };
+    let name =
+        [b'"', b'\''].iter().fold(name, |name, quote| name.strip_prefix(&[*quote]).unwrap_or(name));
+    let is_handler =
+        if attribute.in_own_tag { lists::is_handler(name) } else { lists::is_known_handler(name) };
     let is_in = |list: fn(&[u8]) -> bool| list(name);
     (is_handler && !value.is_empty())
         || values::runs_script(value)
@@ -63,6 +68,10 @@ fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
 /// Conditional comments of Internet Explorer, and declarations that define entities or import.
 fn comment_brings_script(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
-    let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    begins(b"[if") || begins(b"entity") || begins(b"import") || memchr::memmem::find(text, b"<!ENTITY").is_some()
+    let begins =
+        |word: &[u8]| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    begins(b"[if")
+        || begins(b"entity")
+        || begins(b"import")
+        || memchr::memmem::find(text, b"<!ENTITY").is_some()
 }

@@ -4,16 +4,35 @@
 const SCHEME_BYTES_MAX: usize = 24;
 
 /// Schemes that run what follows them.
-const SCRIPT_SCHEMES: &[&[u8]] = &[b"javascript:", b"vbscript:", b"livescript:", b"mocha:", b"view-source:"];
+const SCRIPT_SCHEMES: &[&[u8]] =
+    &[b"javascript:", b"vbscript:", b"livescript:", b"mocha:", b"view-source:"];
 
 /// Kinds of data that cannot hold script.
 const HARMLESS_DATA: &[&[u8]] = &[
-    b"data:image/png", b"data:image/jpeg", b"data:image/jpg", b"data:image/gif", b"data:image/webp", b"data:image/avif", b"data:image/x-icon", b"data:font/",
-    b"data:audio/", b"data:video/", b"data:text/plain",
+    b"data:image/png",
+    b"data:image/jpeg",
+    b"data:image/jpg",
+    b"data:image/gif",
+    b"data:image/webp",
+    b"data:image/avif",
+    b"data:image/x-icon",
+    b"data:font/",
+    b"data:audio/",
+    b"data:video/",
+    b"data:text/plain",
 ];
 
 /// What makes a style run script, or load what does.
-const STYLE_MARKS: &[&[u8]] = &[b"expression(", b"behavior:", b"behaviour:", b"binding:", b"javascript:", b"vbscript:", b"@import", b"include-source:"];
+const STYLE_MARKS: &[&[u8]] = &[
+    b"expression(",
+    b"behavior:",
+    b"behaviour:",
+    b"binding:",
+    b"javascript:",
+    b"vbscript:",
+    b"@import",
+    b"include-source:",
+];
 
 /// Whether an address is one that a browser runs.
 pub(super) fn runs_script(value: &[u8]) -> bool {
@@ -24,12 +43,14 @@ pub(super) fn runs_script(value: &[u8]) -> bool {
 /// Whether an address holds a document that a browser reads.
 pub(super) fn holds_document(value: &[u8]) -> bool {
     let start = Start::of(value);
-    start.bytes().starts_with(b"data:") && !HARMLESS_DATA.iter().any(|kind| start.bytes().starts_with(kind))
+    start.bytes().starts_with(b"data:")
+        && !HARMLESS_DATA.iter().any(|kind| start.bytes().starts_with(kind))
 }
 
 /// Whether a value that stands alone is an address with script in it: what follows the scheme is no prose.
 pub(super) fn is_script_address(value: &[u8]) -> bool {
-    let Some(colon) = memchr::memchr(b':', value.get(..SCHEME_BYTES_MAX * 2).unwrap_or(value)) else {
+    let Some(colon) = memchr::memchr(b':', value.get(..SCHEME_BYTES_MAX * 2).unwrap_or(value))
+    else {
         return false;
     };
     let after = value.get(colon + 1..).unwrap_or_default();
@@ -70,7 +91,8 @@ impl Start {
         while let Some((byte, after)) = decode(rest) {
             rest = after;
             // Browsers leave out tabs and line ends anywhere, and more before the scheme; a backquote is a quote to some.
-            let is_left_out = byte <= b' ' || (start.length == 0 && (byte >= 0x7f || matches!(byte, b'`' | b'"' | b'\'')));
+            let is_left_out = byte <= b' '
+                || (start.length == 0 && (byte >= 0x7f || matches!(byte, b'`' | b'"' | b'\'')));
             if is_left_out {
                 continue;
             }
@@ -97,7 +119,9 @@ fn decode(text: &[u8]) -> Option<(u8, &[u8])> {
     if first != b'&' {
         return Some((first, rest));
     }
-    for (name, byte) in [(&b"colon;"[..], b':'), (b"Tab;", b'\t'), (b"NewLine;", b'\n'), (b"lpar;", b'(')] {
+    for (name, byte) in
+        [(&b"colon;"[..], b':'), (b"Tab;", b'\t'), (b"NewLine;", b'\n'), (b"lpar;", b'(')]
+    {
         if let Some(rest) = rest.strip_prefix(name) {
             return Some((byte, rest));
         }
@@ -109,9 +133,16 @@ fn decode(text: &[u8]) -> Option<(u8, &[u8])> {
         Some((b'x' | b'X', hexadecimal)) => (hexadecimal, 16),
         _ => (number, 10),
     };
-    let digits = number.iter().take(ENTITY_BYTES_MAX).take_while(|byte| char::from(**byte).is_digit(radix)).count();
+    let digits = number
+        .iter()
+        .take(ENTITY_BYTES_MAX)
+        .take_while(|byte| char::from(**byte).is_digit(radix))
+        .count();
     let (digits, rest) = number.split_at_checked(digits)?;
-    let code = digits.iter().filter_map(|byte| char::from(*byte).to_digit(radix)).fold(0_u32, |code, digit| code.saturating_mul(radix).saturating_add(digit));
+    let code = digits
+        .iter()
+        .filter_map(|byte| char::from(*byte).to_digit(radix))
+        .fold(0_u32, |code, digit| code.saturating_mul(radix).saturating_add(digit));
     let byte = u8::try_from(code).ok().filter(u8::is_ascii).unwrap_or(0xff);
     Some((byte, rest.strip_prefix(b";").unwrap_or(rest)))
 }

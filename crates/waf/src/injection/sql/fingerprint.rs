@@ -17,7 +17,10 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// The characters.
     pub fn as_str(&self) -> &str {
-        self.chars.get(..self.length).and_then(|chars| std::str::from_utf8(chars).ok()).unwrap_or("")
+        self.chars
+            .get(..self.length)
+            .and_then(|chars| std::str::from_utf8(chars).ok())
+            .unwrap_or("")
     }
 
     /// Adds a character. A run of the same parenthesis counts once.

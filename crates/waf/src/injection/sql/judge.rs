@@ -46,6 +46,8 @@ pub(super) struct Judge<'a> {
     condition: bool,
     /// That came from `if (`, which is code in most languages: only what is known beforehand counts.
     is_code: bool,
+    /// Operands that are no names.
+    values: u32,
     /// The left side of a comparison.
     left: Option<Operand<'a>>,
     /// A comparison waits for its right side.
@@ -81,7 +83,8 @@ impl<'a> Judge<'a> {
     /// Reads what follows the quote that ends the text a value was put into. `before`: the byte before that quote.
     pub(super) fn quoted(mut tokens: Tokens<'a>, quote: u8, before: Option<u8>) -> Self {
         tokens.begin_with(Class::Text);
-        let is_closing = before.is_none_or(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b')' | b'%'));
+        let is_closing =
+            before.is_none_or(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b')' | b'%'));
         Self { quote, is_closing, previous: Class::Text, ..Self::new(tokens, Some(Origin::Quote)) }
     }
 
@@ -95,6 +98,7 @@ impl<'a> Judge<'a> {
             operators: 0,
             condition: false,
             is_code: false,
+            values: 0,
             left: origin.map(|_| Operand::Value),
             compares: false,
             between: false,
@@ -113,10 +117,14 @@ impl<'a> Judge<'a> {
     /// Reads what follows a comment within a comment. That is one query to some databases, and another to the rest; what lies after
     /// it is read as if it stood alone, and the beginning of a second query is enough.
     pub(super) fn is_begun_query(tokens: &mut Tokens<'_>) -> bool {
-        if matches!(tokens.peek().class, Class::Number | Class::Close | Class::Text | Class::Constant) {
+        if matches!(
+            tokens.peek().class,
+            Class::Number | Class::Close | Class::Text | Class::Constant
+        ) {
             tokens.next();
         }
-        tokens.take(Class::Union) && matches!(tokens.peek().class, Class::All | Class::Select | Class::Open)
+        tokens.take(Class::Union)
+            && matches!(tokens.peek().class, Class::All | Class::Select | Class::Open)
     }
 
     /// The verdict: the fingerprint of an injection.
@@ -160,6 +168,7 @@ impl<'a> Judge<'a> {
             | Class::Comma
             | Class::As
             | Class::Into
+            | Class::Direction
             | Class::Procedure => {
                 self.origin = Some(Origin::Operator);
                 Step::Operator
@@ -172,7 +181,9 @@ impl<'a> Judge<'a> {
             Class::Verb(verb) => {
                 self.tokens.next();
                 if self.tokens.peek().class == Class::Open && !self.tokens.peek().gap {
-                    return Step::found_if(statements::read(verb, &mut self.tokens) == Weight::Sure);
+                    return Step::found_if(
+                        statements::read(verb, &mut self.tokens) == Weight::Sure,
+                    );
                 }
                 Step::found_if(statements::read(verb, &mut self.tokens) == Weight::Sure)
             }
@@ -206,10 +217,18 @@ impl<'a> Judge<'a> {
             Class::Bitwise if self.tokens.bytes(&token) == b"~" => Step::Operand,
             Class::Star if self.previous == Class::Open => self.complete(Operand::Value),
             Class::Number | Class::Text | Class::Constant => self.complete(Operand::Value),
-            Class::Variable => self.complete(Operand::Computed),
+            Class::Variable => {
+                if self.condition && self.tokens.bytes(&token).starts_with(b"@@") {
+                    self.armed.get_or_insert(Strength::Tautology);
+                }
+                self.complete(Operand::Computed)
+            }
             Class::Exists => self.exists(),
             Class::Select => self.selection(),
-            Class::Case if matches!(next.class, Class::When | Class::Name | Class::Open) || next.class.is_function() => {
+            Class::Case
+                if matches!(next.class, Class::When | Class::Name | Class::Open)
+                    || next.class.is_function() =>
+            {
                 if self.tokens.take(Class::When) {
                     self.condition = true;
                 }
@@ -222,7 +241,9 @@ impl<'a> Judge<'a> {
             Class::Verb(_) if calls && !next.gap && self.operators > 0 => self.unknown_call(),
             Class::Name | Class::Catalog if calls && !next.gap => self.unknown_call(),
             class if class.is_name() => self.complete(Operand::Name(self.tokens.bytes(&token))),
-            Class::Union if self.previous == Class::Open && !self.is_loose() => Step::found_if(self.tokens.take(Class::All)),
+            Class::Union if self.previous == Class::Open && !self.is_loose() => {
+                Step::found_if(self.tokens.take(Class::All))
+            }
             _ => Step::Pass,
         }
     }
@@ -235,19 +256,26 @@ impl<'a> Judge<'a> {
     /// An operand is complete: the end of a comparison, or of a call that is an attack.
     fn complete(&mut self, operand: Operand<'a>) -> Step {
         let origin = *self.origin.get_or_insert(match operand {
-            Operand::Value | Operand::Computed if self.call_depth.is_none() && self.previous != Class::Text => Origin::Number,
+            Operand::Value | Operand::Computed
+                if self.call_depth.is_none() && self.previous != Class::Text =>
+            {
+                Origin::Number
+            }
             _ => Origin::Name,
         });
         if let Some(armed) = self.armed.take() {
             self.held = Some(armed);
         } else if self.compares && self.condition {
-            let is_code = self.is_code && (self.left, operand) != (Some(Operand::Value), Operand::Value);
-            self.held = self.left.filter(|_| !is_code).map(|left| strength::of_comparison(left, operand));
+            let is_code =
+                self.is_code && (self.left, operand) != (Some(Operand::Value), Operand::Value);
+            self.held =
+                self.left.filter(|_| !is_code).map(|left| strength::of_comparison(left, operand));
         } else if self.sorts && origin != Origin::Name && !matches!(operand, Operand::Name(_)) {
             self.held = Some(Strength::IfCommented);
         }
         self.compares = false;
         self.left = Some(operand);
+        self.values = self.values.saturating_add(u32::from(self.is_last_value()));
         Step::Operator
     }
 
@@ -273,7 +301,10 @@ impl<'a> Judge<'a> {
         let is_attack = match function.class {
             Class::Weapon => !(gap && is_loose),
             Class::Function if is_nested => true,
-            Class::Function => (self.origin == Some(Origin::Quote) && self.operators > 0) || (self.condition && !is_loose && !gap),
+            Class::Function => {
+                (self.origin == Some(Origin::Quote) && self.operators > 0)
+                    || (self.condition && !is_loose && !gap)
+            }
             _ => self.origin == Some(Origin::Quote) && self.condition && !gap,
         };
         if is_attack {
@@ -294,7 +325,9 @@ impl<'a> Judge<'a> {
     /// A function is called that is not in the tables.
     fn unknown_call(&mut self) -> Step {
         self.origin.get_or_insert(Origin::Name);
-        if self.origin == Some(Origin::Quote) && (self.condition || self.bitwise) {
+        if self.origin == Some(Origin::Quote)
+            && (self.condition || (self.bitwise && self.is_closing))
+        {
             self.armed = Some(Strength::Certain);
         }
         self.compare_with_call(Operand::Name(b""));
@@ -344,13 +377,15 @@ impl<'a> Judge<'a> {
             Class::Compare | Class::In | Class::Is => self.comparison(token),
             Class::Between => {
                 self.between = true;
+                self.compares = true;
                 self.binary()
             }
             Class::Not => match self.tokens.peek().class {
                 Class::Compare | Class::In | Class::Between => Step::Operator,
                 _ => Step::Pass,
             },
-            Class::Star | Class::Arithmetic | Class::Assign => self.binary(),
+            Class::Assign if self.previous == Class::Variable => Step::Found,
+            Class::Star | Class::Arithmetic => self.binary(),
             Class::Sign | Class::Bitwise => {
                 self.bitwise |= token.class == Class::Bitwise;
                 self.is_effective = true;
@@ -408,14 +443,21 @@ impl<'a> Judge<'a> {
                 self.condition = false;
                 Step::Operand
             }
-            Class::Into => Step::found_if(matches!(self.tokens.peek().class, Class::File | Class::Variable)),
+            Class::Into => {
+                Step::found_if(matches!(self.tokens.peek().class, Class::File | Class::Variable))
+            }
             Class::Procedure => {
                 let name = self.tokens.next();
                 Step::found_if(name.class == Class::Name && self.tokens.peek().class == Class::Open)
             }
             Class::Semicolon => self.stacked(),
             Class::Select | Class::Verb(_) => self.adjacent_statement(token.class),
-            Class::Weapon if self.origin == Some(Origin::Quote) && self.tokens.peek().class == Class::Open => Step::Found,
+            Class::Weapon
+                if self.origin == Some(Origin::Quote)
+                    && self.tokens.peek().class == Class::Open =>
+            {
+                Step::Found
+            }
             Class::Comment => Step::found_if(self.is_cut_off(token)),
             Class::End => Step::found_if(self.ends_in_text()),
             _ => Step::Pass,
@@ -435,7 +477,10 @@ impl<'a> Judge<'a> {
         let next = self.tokens.peek();
         let sound = match token.class {
             Class::In => matches!(next.class, Class::Open | Class::Variable),
-            Class::Is => matches!(next.class, Class::Constant | Class::All) || self.tokens.bytes(&token).len() > 2,
+            Class::Is => {
+                matches!(next.class, Class::Constant | Class::All)
+                    || self.tokens.bytes(&token).len() > 2
+            }
             _ => true,
         };
         if !sound {
@@ -463,8 +508,11 @@ impl<'a> Judge<'a> {
     /// UNION: with what follows, a second query.
     fn union(&mut self) -> Step {
         while self.tokens.take(Class::All) || self.tokens.take(Class::Open) {}
-        if self.tokens.take(Class::Values) {
-            return Step::found_if(self.tokens.peek().class == Class::Open);
+        let is_row = self.tokens.take(Class::Values);
+        if is_row || (!self.is_loose() && self.tokens.take(Class::Object)) {
+            self.tokens.take(Class::Values);
+            let next = self.tokens.peek().class;
+            return Step::found_if(next == Class::Open || (!is_row && next.is_name()));
         }
         if !self.tokens.take(Class::Select) {
             return Step::Pass;
@@ -513,11 +561,17 @@ impl<'a> Judge<'a> {
         let is_hash = bytes.first() == Some(&b'#');
         let text = bytes.get(if is_hash { 1 } else { 2 }..).unwrap_or_default();
         let is_blank = text.iter().all(|byte| matches!(byte, b' ' | b'-' | b'+'));
+        // `"#1"`, `'--help'`: what a quoted text may begin with, or `Dads' #1`.
+        let begins_word = is_hash || text.first().is_some_and(u8::is_ascii_alphanumeric);
+        let is_word = (is_hash && comment.gap) || (begins_word && text.contains(&self.quote));
         match self.origin {
-            Some(Origin::Quote) if self.operators == 0 => is_blank || (self.is_closing && !(is_hash && (comment.gap || text.contains(&self.quote)))),
+            Some(Origin::Quote) if self.operators == 0 => is_blank || (self.is_closing && !is_word),
             Some(Origin::Quote) => self.is_last_value() || self.limits || self.sorts,
             Some(Origin::Operator) => (self.condition || self.sorts) && self.is_last_value(),
-            Some(Origin::Number) => (self.condition && self.is_last_value() || self.sorts || self.limits) && is_blank,
+            Some(Origin::Number) if self.operators == 0 => is_blank && !is_hash && !comment.gap,
+            Some(Origin::Number) => {
+                (self.condition && self.is_last_value() || self.sorts || self.limits) && is_blank
+            }
             Some(Origin::Name) | None => false,
         }
     }
@@ -530,8 +584,8 @@ impl<'a> Judge<'a> {
         let text = self.tokens.last();
         match self.tokens.bytes(&text).get(1) {
             _ if text.open_quote != self.quote => false,
-            None => !self.condition && self.is_effective,
-            Some(first) => first.is_ascii_alphanumeric() || matches!(first, b'%' | b'_'),
+            None => self.values > 1 || (!self.condition && self.is_effective),
+            Some(first) => first.is_ascii_alphanumeric() || matches!(first, b'%' | b'_' | b'^'),
         }
     }
 
@@ -544,6 +598,11 @@ impl<'a> Judge<'a> {
 fn is_binary(class: Class) -> bool {
     matches!(
         class,
-        Class::Sign | Class::Star | Class::Arithmetic | Class::Bitwise | Class::Compare | Class::Logic
+        Class::Sign
+            | Class::Star
+            | Class::Arithmetic
+            | Class::Bitwise
+            | Class::Compare
+            | Class::Logic
     )
 }

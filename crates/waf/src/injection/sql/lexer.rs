@@ -52,7 +52,6 @@ impl<'a> Lexer<'a> {
     pub(super) fn next(&mut self) -> Token {
         let before = self.at;
         let comment = self.skip();
-        let gap = self.at > before;
         let start = self.at;
         let (class, end, open_quote) = match (self.input.get(start), comment) {
             (None, Some(_)) => (Class::Comment, start, 0),
@@ -60,6 +59,7 @@ impl<'a> Lexer<'a> {
             (Some(&byte), _) => self.token(byte),
         };
         let start = comment.filter(|_| class == Class::Comment).unwrap_or(start);
+        let gap = start > before;
         self.at = end;
         #[cfg(test)]
         {
@@ -101,14 +101,17 @@ impl<'a> Lexer<'a> {
     }
 
     fn begins_line_comment(&self, at: usize) -> bool {
-        self.dialect == Dialect::Ansi || at + 2 >= self.input.len() || literals::blank_length(self.input, at + 2) > 0
+        self.dialect == Dialect::Ansi
+            || at + 2 >= self.input.len()
+            || literals::blank_length(self.input, at + 2) > 0
     }
 
     /// Passes a comment up to the end of its line, and answers where it began.
     fn skip_line(&mut self) -> usize {
         let start = self.at;
         self.commented = true;
-        self.at = memchr::memchr(b'\n', self.rest(start)).map_or(self.input.len(), |length| start + length + 1);
+        self.at = memchr::memchr(b'\n', self.rest(start))
+            .map_or(self.input.len(), |length| start + length + 1);
         start
     }
 
@@ -116,7 +119,12 @@ impl<'a> Lexer<'a> {
     fn skip_block(&mut self) -> bool {
         let start = self.at;
         if self.dialect == Dialect::MySql && self.byte(start + 2) == b'!' {
-            let digits = self.rest(start + 3).iter().take(VERSION_DIGITS_MAX).take_while(|byte| byte.is_ascii_digit()).count();
+            let digits = self
+                .rest(start + 3)
+                .iter()
+                .take(VERSION_DIGITS_MAX)
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
             self.at = start + 3 + digits;
             self.conditional = true;
             return true;
@@ -137,7 +145,9 @@ impl<'a> Lexer<'a> {
                 None => (Class::Other, self.input.len(), 0),
             },
             b'0'..=b'9' => (Class::Number, literals::number_end(self.input, at), 0),
-            b'.' if self.byte(at + 1).is_ascii_digit() => (Class::Number, literals::number_end(self.input, at), 0),
+            b'.' if self.byte(at + 1).is_ascii_digit() => {
+                (Class::Number, literals::number_end(self.input, at), 0)
+            }
             b'$' => self.dollar(at),
             b'@' => self.variable(at),
             b'\\' if self.byte(at + 1) == b'N' => (Class::Constant, at + 2, 0),
@@ -166,7 +176,8 @@ impl<'a> Lexer<'a> {
         match self.byte(at + 1) {
             b'0'..=b'9' => (Class::Number, literals::number_end(self.input, at + 1), 0),
             b'$' => {
-                let end = memchr::memmem::find(self.rest(at + 2), b"$$").map_or(self.input.len(), |length| at + length + 4);
+                let end = memchr::memmem::find(self.rest(at + 2), b"$$")
+                    .map_or(self.input.len(), |length| at + length + 4);
                 (Class::Text, end, 0)
             }
             next if literals::is_word_start(next) => self.word(at + 1),
@@ -198,7 +209,11 @@ impl<'a> Lexer<'a> {
         match (byte, self.byte(at + 1)) {
             (b'<', b'=') if self.byte(at + 2) == b'>' => (Class::Compare, 3),
             (b'<', b'<') | (b'>', b'>') => (Class::Arithmetic, 2),
-            (b'<', b'=' | b'>' | b'@') | (b'>', b'=') | (b'!', b'=' | b'<' | b'>') | (b'=', b'=') | (b'^', b'=') => (Class::Compare, 2),
+            (b'<', b'=' | b'>' | b'@')
+            | (b'>', b'=')
+            | (b'!', b'=' | b'<' | b'>')
+            | (b'=', b'=')
+            | (b'^', b'=') => (Class::Compare, 2),
             (b'<' | b'>' | b'=', _) => (Class::Compare, 1),
             (b'!', _) => (Class::Not, 1),
             (b'&', b'&') => (Class::Logic, 2),
@@ -209,7 +224,7 @@ impl<'a> Lexer<'a> {
             (b'-', b'>') => (Class::Arithmetic, 2),
             (b'+' | b'-', _) => (Class::Sign, 1),
             (b'*', _) => (Class::Star, 1),
-            (b'/' | b'%' | b'&', _) => (Class::Arithmetic, 1),
+            (b'/' | b'%' | b'&' | b'#', _) => (Class::Arithmetic, 1),
             (b':', b'=') => (Class::Assign, 2),
             (b':', b':') => (Class::Cast, 2),
             (b'(' | b'{', _) => (Class::Open, 1),

@@ -5,7 +5,14 @@ pub(super) fn blank_length(input: &[u8], at: usize) -> usize {
     match input.get(at) {
         Some(0..=0x20 | 0x7f) => 1,
         // In Latin-1 this byte is a blank; in UTF-8 it continues a letter, unless that is U+00A0 itself.
-        Some(0xa0) if !at.checked_sub(1).and_then(|before| input.get(before)).is_some_and(|byte| *byte >= 0x80) => 1,
+        Some(0xa0)
+            if !at
+                .checked_sub(1)
+                .and_then(|before| input.get(before))
+                .is_some_and(|byte| *byte >= 0x80) =>
+        {
+            1
+        }
         Some(0xc2) if input.get(at + 1) == Some(&0xa0) => 2,
         _ => 0,
     }
@@ -21,7 +28,9 @@ pub(super) fn name_end(input: &[u8], at: usize) -> usize {
     while let Some(&byte) = input.get(end) {
         let joins = || {
             let after = input.get(end + 1).copied().unwrap_or(0);
-            end > at && (is_word_start(after) || (after == b'.' && input.get(end + 2).copied().is_some_and(is_word_start)))
+            end > at
+                && (is_word_start(after)
+                    || (after == b'.' && input.get(end + 2).copied().is_some_and(is_word_start)))
         };
         match byte {
             _ if blank_length(input, end) > 0 => break,
@@ -50,7 +59,8 @@ pub(super) fn number_end(input: &[u8], at: usize) -> usize {
     }
     let mut end = digits(at, u8::is_ascii_digit);
     // `1.union` is a number and a keyword, and so is `20.to_i`: the dot is a token of its own before a letter.
-    if input.get(end) == Some(&b'.') && !input.get(end + 1).is_some_and(|byte| is_word_start(*byte)) {
+    if input.get(end) == Some(&b'.') && !input.get(end + 1).is_some_and(|byte| is_word_start(*byte))
+    {
         end = digits(end + 1, u8::is_ascii_digit);
     }
     if matches!(input.get(end), Some(b'e' | b'E')) {
@@ -67,7 +77,11 @@ pub(super) fn number_end(input: &[u8], at: usize) -> usize {
 pub(super) fn text_end(input: &[u8], mut at: usize, quote: u8, backslashes: bool) -> Option<usize> {
     loop {
         let rest = input.get(at..)?;
-        let length = if backslashes { memchr::memchr2(quote, b'\\', rest)? } else { memchr::memchr(quote, rest)? };
+        let length = if backslashes {
+            memchr::memchr2(quote, b'\\', rest)?
+        } else {
+            memchr::memchr(quote, rest)?
+        };
         let found = at + length;
         if input.get(found) == Some(&b'\\') || input.get(found + 1) == Some(&quote) {
             at = found + 2;

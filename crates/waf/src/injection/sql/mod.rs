@@ -44,10 +44,12 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
             return unquoted;
         }
         for (quote, is_there) in [(b'\'', look.single_quote), (b'"', look.double_quote)] {
-            let end = is_there.then(|| literals::text_end(input, 0, quote, dialect == Dialect::MySql));
+            let end =
+                is_there.then(|| literals::text_end(input, 0, quote, dialect == Dialect::MySql));
             if let Some(end) = end.flatten() {
                 let before = end.checked_sub(2).and_then(|before| input.get(before)).copied();
-                let quoted = Judge::quoted(Tokens::new(input, end, dialect), quote, before).fingerprint();
+                let quoted =
+                    Judge::quoted(Tokens::new(input, end, dialect), quote, before).fingerprint();
                 if quoted.is_some() {
                     return quoted;
                 }
@@ -84,7 +86,9 @@ const MEANINGS: [u8; 256] = {
     let mut meanings = [PLAIN; 256];
     let mut byte = 0;
     while byte < 256 {
-        let is_word = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'.' | b'-' | b':') || byte > 0xa0;
+        let is_word = (byte as u8).is_ascii_alphanumeric()
+            || matches!(byte as u8, b'_' | b'.' | b'-' | b':')
+            || byte > 0xa0;
         meanings[byte] = match byte as u8 {
             b'\'' => SINGLE | BREAKS,
             b'"' => DOUBLE | BREAKS,
@@ -99,13 +103,15 @@ const MEANINGS: [u8; 256] = {
 
 impl Look {
     fn at(input: &[u8]) -> Self {
-        let seen = input.iter().fold(PLAIN, |seen, byte| seen | MEANINGS.get(usize::from(*byte)).copied().unwrap_or(BREAKS));
-        let dashes = || memchr::memmem::find(input, b"--").is_some();
+        let seen = input.iter().fold(PLAIN, |seen, byte| {
+            seen | MEANINGS.get(usize::from(*byte)).copied().unwrap_or(BREAKS)
+        });
+        let dashes = memchr::memmem::find(input, b"--").is_some();
         Self {
-            is_one_word: seen == PLAIN,
+            is_one_word: seen == PLAIN && !dashes,
             single_quote: seen & SINGLE != 0,
             double_quote: seen & DOUBLE != 0,
-            dialects_differ: seen & DIFFERS != 0 || dashes(),
+            dialects_differ: seen & DIFFERS != 0 || dashes,
         }
     }
 }

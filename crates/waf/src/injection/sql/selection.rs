@@ -81,7 +81,9 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
                 parts.complete = true;
             }
             Class::Weapon | Class::Function if calls && !parts.complete => return Weight::Sure,
-            Class::Formula if calls && !parts.complete && !tokens.peek().gap => return Weight::Sure,
+            Class::Formula if calls && !parts.complete && !tokens.peek().gap => {
+                return Weight::Sure;
+            }
             Class::Variable if !parts.complete => return Weight::Sure,
             Class::Function if !parts.complete => {
                 parts.unusual_name = true;
@@ -99,7 +101,12 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
             Class::When | Class::CaseEnd if parts.unusual_name => return Weight::Sure,
             Class::Select if previous == Class::Open => return Weight::Sure,
             Class::Union if parts.complete => return union_weight(tokens),
-            Class::Into if parts.complete && matches!(tokens.peek().class, Class::File | Class::Variable) => return Weight::Sure,
+            Class::Into
+                if parts.complete
+                    && matches!(tokens.peek().class, Class::File | Class::Variable) =>
+            {
+                return Weight::Sure;
+            }
             Class::From if parts.complete => {
                 parts.from = true;
                 parts.restart();
@@ -107,7 +114,9 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
                     return Weight::Sure;
                 }
             }
-            Class::Where | Class::Limit | Class::Sort if parts.from && parts.complete => return clause_weight(tokens),
+            Class::Where | Class::Limit | Class::Sort if parts.from && parts.complete => {
+                return clause_weight(tokens);
+            }
             Class::Comma if parts.complete => {
                 parts.commas = true;
                 parts.restart();
@@ -115,14 +124,27 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
             Class::As if parts.complete => parts.alias = false,
             Class::Cast if parts.complete => parts.alias = false,
             Class::Dot if parts.complete => {}
-            Class::Compare | Class::Sign | Class::Arithmetic | Class::Bitwise | Class::Logic | Class::Assign if parts.complete => parts.restart(),
+            Class::Compare
+            | Class::Sign
+            | Class::Arithmetic
+            | Class::Bitwise
+            | Class::Logic
+            | Class::Assign
+                if parts.complete =>
+            {
+                parts.restart()
+            }
             Class::Star if parts.complete => parts.restart(),
             Class::Sign | Class::Not if !parts.complete => {}
-            Class::Not if matches!(tokens.peek().class, Class::Compare | Class::In | Class::Between) => {}
-            Class::Semicolon | Class::Comment if parts.complete => return parts.weight_at_end(true),
+            Class::Not
+                if matches!(tokens.peek().class, Class::Compare | Class::In | Class::Between) => {}
+            Class::Semicolon | Class::Comment if parts.complete => {
+                return parts.weight_at_end(true);
+            }
             Class::End if parts.complete => return parts.weight_at_end(false),
             class if class.is_name() => {
-                parts.unusual_name |= tokens.bytes(&token).iter().any(|byte| matches!(byte, b'_' | b'.' | b'$'));
+                parts.unusual_name |=
+                    tokens.bytes(&token).iter().any(|byte| matches!(byte, b'_' | b'.' | b'$'));
                 if !parts.name(previous == Class::Dot) {
                     return Weight::None;
                 }
@@ -136,7 +158,11 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
 /// UNION after a selection: sure if another selection follows.
 fn union_weight(tokens: &mut Tokens<'_>) -> Weight {
     while tokens.take(Class::All) || tokens.take(Class::Open) {}
-    if matches!(tokens.peek().class, Class::Select | Class::Values) { Weight::Sure } else { Weight::None }
+    if matches!(tokens.peek().class, Class::Select | Class::Values) {
+        Weight::Sure
+    } else {
+        Weight::None
+    }
 }
 
 /// WHERE, LIMIT or ORDER after FROM: sure if an operand follows and then no word.
@@ -145,6 +171,19 @@ fn clause_weight(tokens: &mut Tokens<'_>) -> Weight {
     while tokens.take(Class::Open) || tokens.take(Class::Not) {}
     let operand = tokens.next().class;
     let then = tokens.peek().class;
-    let is_operand = operand.is_name() || matches!(operand, Class::Number | Class::Text | Class::Variable | Class::Exists | Class::Select | Class::Constant);
-    if is_operand && (then.may_follow_operand() || operand == Class::Select) { Weight::Sure } else { Weight::None }
+    let is_operand = operand.is_name()
+        || matches!(
+            operand,
+            Class::Number
+                | Class::Text
+                | Class::Variable
+                | Class::Exists
+                | Class::Select
+                | Class::Constant
+        );
+    if is_operand && (then.may_follow_operand() || operand == Class::Select) {
+        Weight::Sure
+    } else {
+        Weight::None
+    }
 }

@@ -97,7 +97,9 @@ pub(super) fn read(verb: Verb, tokens: &mut Tokens<'_>) -> Weight {
         *slot = Some((token.class, word));
         place = places.next();
     }
-    let holds = |pattern: &[Is]| pattern.iter().zip(&following).all(|(is, token)| token.is_some_and(|token| is.holds(token)));
+    let holds = |pattern: &[Is]| {
+        pattern.iter().zip(&following).all(|(is, token)| token.is_some_and(|token| is.holds(token)))
+    };
     PATTERNS
         .iter()
         .find(|(of, pattern, _)| *of == verb && holds(pattern))
@@ -106,8 +108,21 @@ pub(super) fn read(verb: Verb, tokens: &mut Tokens<'_>) -> Weight {
 
 /// Words between the first one and what matters: IF EXISTS, IGNORE, OR REPLACE.
 fn is_filler(class: Class, word: &[u8]) -> bool {
-    const FILLERS: &[&[u8]] = &[b"if", b"ignore", b"low_priority", b"delayed", b"quick", b"only", b"concurrent", b"local", b"temporary", b"temp", b"unique"];
-    matches!(class, Class::Not | Class::Exists) || FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler))
+    const FILLERS: &[&[u8]] = &[
+        b"if",
+        b"ignore",
+        b"low_priority",
+        b"delayed",
+        b"quick",
+        b"only",
+        b"concurrent",
+        b"local",
+        b"temporary",
+        b"temp",
+        b"unique",
+    ];
+    matches!(class, Class::Not | Class::Exists)
+        || FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler))
 }
 
 impl Is {

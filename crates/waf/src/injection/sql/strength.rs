@@ -44,9 +44,15 @@ pub(super) enum Strength {
 /// What comparing these says.
 pub(super) fn of_comparison(left: Operand<'_>, right: Operand<'_>) -> Strength {
     match (left, right) {
-        (Operand::Name(one), Operand::Name(other)) if !one.is_empty() && one.eq_ignore_ascii_case(other) => Strength::Tautology,
+        (Operand::Name(one), Operand::Name(other))
+            if !one.is_empty() && one.eq_ignore_ascii_case(other) =>
+        {
+            Strength::Tautology
+        }
         (Operand::Name(_), Operand::Name(_)) => Strength::Names,
-        (Operand::Name(_), Operand::Computed) | (Operand::Computed, Operand::Name(_)) => Strength::IfCommented,
+        (Operand::Name(_), Operand::Computed) | (Operand::Computed, Operand::Name(_)) => {
+            Strength::IfCommented
+        }
         (Operand::Name(_), _) | (_, Operand::Name(_)) => Strength::NameWithValue,
         _ => Strength::Tautology,
     }
