@@ -129,7 +129,7 @@ impl<'a> Lexer<'a> {
             self.conditional = true;
             return true;
         }
-        let length = memchr::memmem::find(self.rest(start + 2), b"*/");
+        let length = literals::find_pair(self.rest(start + 2), *b"*/");
         self.at = length.map_or(self.input.len(), |length| start + length + 4);
         length.is_some()
     }
@@ -176,7 +176,7 @@ impl<'a> Lexer<'a> {
         match self.byte(at + 1) {
             b'0'..=b'9' => (Class::Number, literals::number_end(self.input, at + 1), 0),
             b'$' => {
-                let end = memchr::memmem::find(self.rest(at + 2), b"$$")
+                let end = literals::find_pair(self.rest(at + 2), *b"$$")
                     .map_or(self.input.len(), |length| at + length + 4);
                 (Class::Text, end, 0)
             }

@@ -56,7 +56,7 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
             }
         }
     }
-    after_nested_comment(input)
+    if look.dialects_differ { after_nested_comment(input) } else { None }
 }
 
 /// No query has a comment within a comment, and databases read one differently: what hides a query from one shows it to another.
@@ -106,7 +106,7 @@ impl Look {
         let seen = input.iter().fold(PLAIN, |seen, byte| {
             seen | MEANINGS.get(usize::from(*byte)).copied().unwrap_or(BREAKS)
         });
-        let dashes = memchr::memmem::find(input, b"--").is_some();
+        let dashes = literals::find_pair(input, *b"--").is_some();
         Self {
             is_one_word: seen == PLAIN && !dashes,
             single_quote: seen & SINGLE != 0,
