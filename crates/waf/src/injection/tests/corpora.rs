@@ -48,11 +48,11 @@ fn payloads_are_found() {
     };
     let (found, of) = count(&sql, |value| detect_sql(value).is_some());
     println!("SQL: {found} of {of}");
-    // libinjection finds 318 of 458.
+    // libinjection finds some 70%.
     assert!(found * 1000 >= of * 980, "{found} of {of}");
     let (found, of) = count(&script, detect_script);
     println!("script: {found} of {of}");
-    // libinjection finds 19,902 of 20,944.
+    // libinjection finds some 95%.
     assert!(found * 1000 >= of * 990, "{found} of {of}");
 }
 

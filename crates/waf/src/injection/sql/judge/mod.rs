@@ -184,11 +184,6 @@ impl<'a> Judge<'a> {
             Class::Bitwise => Step::Operator,
             Class::Verb(verb) => {
                 self.tokens.next();
-                if self.tokens.peek().class == Class::Open && !self.tokens.peek().gap {
-                    return Step::found_if(
-                        statements::read(verb, &mut self.tokens) == Weight::Sure,
-                    );
-                }
                 Step::found_if(statements::read(verb, &mut self.tokens) == Weight::Sure)
             }
             _ => Step::Operand,

@@ -8,7 +8,9 @@ impl Judge<'_> {
     /// Reads a token where an operator must come.
     pub(super) fn operator(&mut self, token: Token) -> Step {
         if let Some(held) = self.held.take() {
-            if !token.class.may_follow_operand() {
+            // What an application puts behind the value may be no SQL either, once the value is out of its quotes.
+            let is_tail = token.class == Class::Other && self.origin == Some(Origin::Quote);
+            if !token.class.may_follow_operand() && !is_tail {
                 return Step::Pass;
             }
             if strength::suffices(held, self.origin, token.class) {
