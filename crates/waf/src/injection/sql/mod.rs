@@ -1,10 +1,10 @@
 //! SQL injection.
 //!
 //! A value is read as an application may have put it into a query: as it is, within single quotes, or within double quotes; where the
-//! databases differ in how they write comments and texts, in both ways. [`judge`] follows the tokens by a grammar that knows two places:
+//! databases differ in how they write comments and texts, in both ways. `judge` follows the tokens by a grammar that knows two places:
 //! where an operand must come, and where an operator must. Ordinary text ends the reading at once, since a word after a word is
-//! no SQL. What remains is judged by what it does: [`judge`] knows conditions, calls, comments and clauses, [`selection`] what SELECT
-//! takes, and [`statements`] the other statements.
+//! no SQL. What remains is judged by what it does: `judge` knows conditions, calls, comments and clauses, `selection` what SELECT
+//! takes, and `statements` the other statements.
 //!
 //! The method of tokens read in several contexts is libinjection's. In place of its table of fingerprints stands the grammar, which
 //! follows a value to its end rather than for five tokens.
