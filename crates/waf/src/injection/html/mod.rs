@@ -12,6 +12,7 @@ mod values;
 mod tests;
 
 use tokenizer::{Attribute, Place, Token, Tokenizer};
+use values::Address;
 
 /// The places in a page in which a value may stand.
 const PLACES: [Place; 6] = [
@@ -54,13 +55,15 @@ fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
     let name = attribute.name.trim_ascii_start();
     let name =
         [b'"', b'\''].iter().fold(name, |name, quote| name.strip_prefix(&[*quote]).unwrap_or(name));
-    let is_handler =
-        if attribute.in_own_tag { lists::is_handler(name) } else { lists::is_known_handler(name) };
-    let is_in = |list: fn(&[u8]) -> bool| list(name);
-    (is_handler && !value.is_empty())
-        || values::runs_script(value)
-        || (is_in(lists::is_address) && values::holds_document(value))
-        || (is_in(lists::is_document) && !value.is_empty())
+    let is_handler = if attribute.in_own_tag { lists::is_handler } else { lists::is_known_handler };
+    let brings = match values::address(value) {
+        Address::Script => true,
+        Address::Document => lists::is_address(name),
+        Address::Plain => false,
+    };
+    brings
+        || (is_handler(name) && !value.is_empty())
+        || (lists::is_document(name) && !value.is_empty())
         || (name.eq_ignore_ascii_case(b"style") && values::style_runs_script(value))
         || (name.eq_ignore_ascii_case(b"attributename") && lists::is_known_handler(value))
 }

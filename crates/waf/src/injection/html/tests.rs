@@ -1,1 +1,142 @@
+//! Values that bring script, by how they do, and the near misses beside them.
 
+use super::*;
+
+fn check(cases: &[(&str, bool)]) {
+    let wrong: Vec<_> = cases
+        .iter()
+        .filter(|(value, expected)| detect_script(value.as_bytes()) != *expected)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn elements() {
+    check(&[
+        ("<script>f()</script>", true),
+        ("<SCRIPT/x", true),
+        ("<scr\0ipt>", true),
+        ("x<script", true),
+        ("<x:script xmlns:x=\"http://www.w3.org/1999/xhtml\" src=\"data:,f(1)\" />", true),
+        ("<iframe>", true),
+        ("<svg/onload=f()>", true),
+        ("<svgs>", true),
+        ("<object data=x>", true),
+        ("Vec<Object>", false),
+        ("<scripts>", false),
+        ("< script>", false),
+        ("</script>", false),
+        ("<b>bold</b>", false),
+        ("script", false),
+        ("www.example.com<script><img><iframe>", true),
+        ("<<script>f()", true),
+        ("<a title=\"x\"<script>", true),
+    ]);
+}
+
+#[test]
+fn handlers() {
+    check(&[
+        ("<img src=x onerror=f()>", true),
+        ("<img src=x onerror = 'f()'>", true),
+        ("<img/onerror\n=\nf()>", true),
+        ("<img src=x onerror>", false),
+        ("<img src=x onerror=>", false),
+        ("<x onneverheardof=f(1)>", true),
+        ("<x on=1>", false),
+        ("<img src=`x`onerror=f()>", true),
+        ("<img src=\"x\"onerror=f()>", true),
+        ("</br onclick=f()>", true),
+        ("<a \"=\">\" onclick=f()>", true),
+        ("\"onmouseover='f(document.cookie)'\"", true),
+        ("\" onfocus=f() autofocus x=\"", true),
+        ("' onfocus=f() ", true),
+        ("` onfocus=f() ", true),
+        ("x onfocus=f()", true),
+        ("onfocus=f()", true),
+        ("x onneverheardof=1", false),
+        ("x once=1", false),
+        ("on=1", false),
+        ("x\" y=\"z", false),
+        ("<set attributename=onclick to=f()>", true),
+        ("a > onclick=f()", false),
+    ]);
+}
+
+#[test]
+fn addresses() {
+    check(&[
+        ("<a href=javascript:f()>", true),
+        ("<a href=' java\tscript:f()'>", true),
+        ("<a href='&#106;avascript&colon;f()'>", true),
+        ("<a href='&#x6A;avascript:f()'>", true),
+        ("<a href='java&Tab;script:f()'>", true),
+        ("<a href=vbscript:f>", true),
+        ("<a href='https://example.com/javascript:'>", false),
+        ("<a href='data:text/html,x'>", true),
+        ("<img src='data:image/png;base64,AAAA'>", false),
+        ("<img src='data:image/svg+xml,x'>", true),
+        ("<p title='data: x'>", false),
+        ("<p srcdoc='x'>", true),
+        ("javascript:f()", true),
+        ("javascript: a language", false),
+        ("javascript:the good parts", false),
+        ("JavaScript: f() and more", false),
+    ]);
+}
+
+#[test]
+fn styles_and_comments() {
+    check(&[
+        ("<p style='color:red'>", false),
+        ("<p style='width:expression(f())'>", true),
+        ("<p style='width:exp/**/res\\sion (f())'>", true),
+        ("<p style='-moz-binding:url(x)'>", true),
+        ("<p style='background:url(x.png)'>", false),
+        ("x\" style=\"behavior:url(x)", true),
+        ("<!-- note -->", false),
+        ("<!--[if gte IE 4]><script>f()</script><![endif]-->", true),
+        ("<!--><img src=x onerror=f()>-->", true),
+        ("<!-- <img src=x onerror=f()> -->", true), // within a tag that is no comment
+        ("<!-- --!><img src=x onerror=f()>", true),
+        ("<!ENTITY x 'y'>", true),
+        ("<?xml version='1.0'?><a/>", false),
+        ("<!doctype html>", false),
+    ]);
+}
+
+/// What is repeated to cost time.
+#[rustfmt::skip]
+const HOSTILE: &[&str] = &[
+    "<", "<a ", "<a", "<a<", "<a b=", "<a b=\"", "<a b='", "=", "a=", "a=b ", "\"", "'", "`", "=`", "=``",
+    ">", "<!", "<!--", "<!-->", "-->", "--!", "<!--<", "<?", "</", "</a ", "/", " ", "\0", "&", "&#", "&#x0",
+    "=&#1;", "a", "style=/*", "style=a", "on", "<style ", "=javascript",
+];
+
+#[test]
+fn work_grows_with_the_length_alone() {
+    for unit in HOSTILE {
+        for start in ["", "<a ", "<a b=", "\" ", "x ", "<!--", "javascript:"] {
+            let sizes: &[usize] = if start.is_empty() { &[1, 10, 100] } else { &[1, 10] };
+            for kilobytes in sizes.iter().copied().chain(is_long(unit).then_some(1000)) {
+                let value = format!("{start}{}", unit.repeat(kilobytes * 1024 / unit.len()));
+                let mut steps = 0;
+                for place in PLACES {
+                    let mut tokenizer = Tokenizer::new(value.as_bytes(), place);
+                    let tokens = tokenizer.by_ref().count();
+                    steps += tokenizer.steps.get() + tokens;
+                }
+                assert!(
+                    steps <= 4 * PLACES.len() * value.len() + 200,
+                    "{start}{unit}: {steps} steps for {} bytes",
+                    value.len()
+                );
+            }
+        }
+    }
+}
+
+/// Whether this is among the few that are tried with a megabyte.
+fn is_long(unit: &str) -> bool {
+    ["<a ", "<!--", "a=b ", "=``"].contains(&unit)
+}

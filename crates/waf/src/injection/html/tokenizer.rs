@@ -1,6 +1,6 @@
 //! Tokens of HTML, as browsers cut it (WHATWG HTML, section 13.2.5), where older browsers differ in the way that finds more.
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2};
 
 /// Where in a page a value begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,29 +44,25 @@ pub(super) struct Tokenizer<'a> {
     own_tag: bool,
     /// Bytes looked at, for the test of linear time.
     #[cfg(test)]
-    pub(super) steps: usize,
+    pub(super) steps: std::cell::Cell<usize>,
 }
 
 impl<'a> Tokenizer<'a> {
     pub(super) fn new(input: &'a [u8], place: Place) -> Self {
-        let at = match place {
-            Place::Text | Place::Tag => 0,
-            Place::UnquotedValue => input
-                .iter()
-                .position(|byte| is_space(*byte) || *byte == b'>')
-                .unwrap_or(input.len()),
-            Place::QuotedValue(quote) => {
-                memchr(quote, input).map_or(input.len(), |quote| quote + 1)
-            }
-        };
-        Self {
+        let mut tokenizer = Self {
             input,
-            at,
+            at: 0,
             in_tag: place != Place::Text,
             own_tag: false,
             #[cfg(test)]
-            steps: at,
-        }
+            steps: std::cell::Cell::default(),
+        };
+        tokenizer.at = match place {
+            Place::Text | Place::Tag => 0,
+            Place::UnquotedValue => tokenizer.seek(0, |byte| is_space(byte) || byte == b'>'),
+            Place::QuotedValue(quote) => tokenizer.seek_byte(0, quote) + 1,
+        };
+        tokenizer
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -81,6 +77,30 @@ impl<'a> Tokenizer<'a> {
         self.input.get(from..to).unwrap_or_default()
     }
 
+    /// The place of the first byte from `at` on that is wanted, or the end.
+    fn seek(&self, at: usize, is_wanted: impl Fn(u8) -> bool) -> usize {
+        let rest = self.rest(at);
+        let length = rest.iter().position(|byte| is_wanted(*byte)).unwrap_or(rest.len());
+        self.count(length);
+        at + length
+    }
+
+    /// The place of this byte from `at` on, or the end.
+    fn seek_byte(&self, at: usize, byte: u8) -> usize {
+        let rest = self.rest(at);
+        let length = memchr(byte, rest).unwrap_or(rest.len());
+        self.count(length);
+        at + length
+    }
+
+    #[cfg(test)]
+    fn count(&self, length: usize) {
+        self.steps.set(self.steps.get() + length + 1);
+    }
+
+    #[cfg(not(test))]
+    fn count(&self, _length: usize) {}
+
     fn read(&mut self) -> Option<Token<'a>> {
         loop {
             let token = if self.in_tag { self.attribute() } else { self.text() };
@@ -92,11 +112,7 @@ impl<'a> Tokenizer<'a> {
 
     /// Reads text up to the next tag or comment.
     fn text(&mut self) -> Option<Token<'a>> {
-        let Some(length) = memchr(b'<', self.rest(self.at)) else {
-            self.at = self.input.len();
-            return None;
-        };
-        let name = self.at + length + 1;
+        let name = self.seek_byte(self.at, b'<') + 1;
         self.at = name;
         match self.byte(name) {
             Some(b'!') if self.rest(name).starts_with(b"!--") => Some(self.comment(name + 3)),
@@ -125,8 +141,7 @@ impl<'a> Tokenizer<'a> {
     }
 
     fn name_end(&self, at: usize) -> usize {
-        let ends = |byte: &u8| is_space(*byte) || matches!(byte, b'/' | b'>' | b'<');
-        self.rest(at).iter().position(ends).map_or(self.input.len(), |length| at + length)
+        self.seek(at, |byte| is_space(byte) || matches!(byte, b'/' | b'>' | b'<'))
     }
 
     fn comment(&mut self, start: usize) -> Token<'a> {
@@ -138,27 +153,31 @@ impl<'a> Tokenizer<'a> {
             self.at = start + length;
             return Token::Comment(&[]);
         }
-        let bang = memmem::find(rest, b"--!>").map(|length| (length, 4));
-        let plain = memmem::find(rest, b"-->").map(|length| (length, 3));
-        let (length, mark) = [bang, plain].into_iter().flatten().min().unwrap_or((rest.len(), 0));
-        self.at = start + length + mark;
-        Token::Comment(self.slice(start, start + length))
+        let mut dashes = start;
+        loop {
+            dashes = self.seek(dashes, |byte| byte == b'-');
+            let rest = self.rest(dashes);
+            let mark = [&b"-->"[..], b"--!>"]
+                .iter()
+                .find(|mark| rest.starts_with(mark))
+                .map(|mark| mark.len());
+            if mark.is_some() || rest.is_empty() {
+                self.at = dashes + mark.unwrap_or(0);
+                return Token::Comment(self.slice(start, dashes));
+            }
+            dashes += 1;
+        }
     }
 
     fn bogus_comment(&mut self, start: usize) -> Token<'a> {
-        let length = memchr(b'>', self.rest(start)).unwrap_or(self.rest(start).len());
-        self.at = start + length + 1;
-        Token::Comment(self.slice(start, start + length))
+        let end = self.seek_byte(start, b'>');
+        self.at = end + 1;
+        Token::Comment(self.slice(start, end))
     }
 
     /// Reads an attribute, or the end of the tag.
     fn attribute(&mut self) -> Option<Token<'a>> {
-        let skipped = |byte: &u8| !(is_space(*byte) || matches!(byte, b'/' | 0));
-        let start = self
-            .rest(self.at)
-            .iter()
-            .position(skipped)
-            .map_or(self.input.len(), |length| self.at + length);
+        let start = self.seek(self.at, |byte| !(is_space(byte) || matches!(byte, b'/' | 0)));
         self.at = start;
         match self.byte(start)? {
             b'>' => {
@@ -175,11 +194,7 @@ impl<'a> Tokenizer<'a> {
         }
         let end = self.attribute_name_end(start);
         let name = self.slice(start, end);
-        let equals = self
-            .rest(end)
-            .iter()
-            .position(|byte| !is_space(*byte))
-            .map_or(self.input.len(), |length| end + length);
+        let equals = self.seek(end, |byte| !is_space(byte));
         if self.byte(equals) != Some(b'=') {
             self.at = end;
             return Some(self.make(name, None));
@@ -194,37 +209,33 @@ impl<'a> Tokenizer<'a> {
 
     /// The end of a name, which has one byte at least.
     fn attribute_name_end(&self, start: usize) -> usize {
-        let rest = self.rest(start + 1);
-        let ends = |(place, byte): (usize, &u8)| {
-            is_space(*byte)
-                || matches!(byte, b'/' | b'>' | b'=')
-                || (*byte == b'<' && rest.get(place + 1).is_some_and(u8::is_ascii_alphabetic))
-        };
-        rest.iter()
-            .enumerate()
-            .position(|(place, byte)| ends((place, byte)))
-            .map_or(self.input.len(), |length| start + 1 + length)
+        let mut end = start + 1;
+        loop {
+            end =
+                self.seek(end, |byte| is_space(byte) || matches!(byte, b'/' | b'>' | b'=' | b'<'));
+            let begins_tag = self.byte(end + 1).is_some_and(|byte| byte.is_ascii_alphabetic());
+            if self.byte(end) != Some(b'<') || begins_tag {
+                return end;
+            }
+            end += 1;
+        }
     }
 
     /// Reads the value that follows `=`.
     fn value(&mut self, at: usize) -> &'a [u8] {
-        let start = self
-            .rest(at)
-            .iter()
-            .position(|byte| !is_space(*byte))
-            .map_or(self.input.len(), |length| at + length);
+        let start = self.seek(at, |byte| !is_space(byte));
         if let Some(quote @ (b'"' | b'\'')) = self.byte(start) {
-            let length = memchr(quote, self.rest(start + 1)).unwrap_or(self.rest(start + 1).len());
-            self.at = start + length + 2;
-            return self.slice(start + 1, start + 1 + length);
+            let end = self.seek_byte(start + 1, quote);
+            self.at = end + 1;
+            return self.slice(start + 1, end);
         }
-        let ends = |byte: &u8| is_space(*byte) || *byte == b'>';
-        let length = self.rest(start).iter().position(ends).unwrap_or(self.rest(start).len());
-        let value = self.slice(start, start + length);
         // A backquote is a quote to Internet Explorer: what follows the second one is the next attribute.
-        let quoted = value.strip_prefix(b"`").and_then(|inner| memchr(b'`', inner));
-        self.at = start + quoted.map_or(length, |inner| inner + 2);
-        self.slice(start, start + length)
+        let is_backquoted = self.byte(start) == Some(b'`');
+        let end = self.seek(start + usize::from(is_backquoted), |byte| {
+            is_space(byte) || byte == b'>' || (is_backquoted && byte == b'`')
+        });
+        self.at = if self.byte(end) == Some(b'`') { end + 1 } else { end };
+        self.slice(start, end)
     }
 }
 
@@ -232,14 +243,7 @@ impl<'a> Iterator for Tokenizer<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
-        #[cfg(test)]
-        let before = self.at;
-        let token = self.read();
-        #[cfg(test)]
-        {
-            self.steps += 1 + self.at - before;
-        }
-        token
+        self.read()
     }
 }
 

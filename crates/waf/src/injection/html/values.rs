@@ -34,17 +34,32 @@ const STYLE_MARKS: &[&[u8]] = &[
     b"include-source:",
 ];
 
-/// Whether an address is one that a browser runs.
-pub(super) fn runs_script(value: &[u8]) -> bool {
-    let start = Start::of(value);
-    SCRIPT_SCHEMES.iter().any(|scheme| start.bytes().starts_with(scheme))
+/// What an address brings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Address {
+    /// Nothing that matters here.
+    Plain,
+    /// A document, which a browser reads if it follows the address.
+    Document,
+    /// Script.
+    Script,
 }
 
-/// Whether an address holds a document that a browser reads.
-pub(super) fn holds_document(value: &[u8]) -> bool {
+/// What an address brings, by its scheme.
+pub(super) fn address(value: &[u8]) -> Address {
+    let may_begin = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'j' | b'v' | b'l' | b'm' | b'd' | b'&' | b'`' | b'"' | b'\'' | 0..=b' ' | 0x7f..);
+    if !value.first().is_some_and(may_begin) {
+        return Address::Plain;
+    }
     let start = Start::of(value);
-    start.bytes().starts_with(b"data:")
-        && !HARMLESS_DATA.iter().any(|kind| start.bytes().starts_with(kind))
+    let begins = |scheme: &&[u8]| start.bytes().starts_with(scheme);
+    if SCRIPT_SCHEMES.iter().any(begins) {
+        Address::Script
+    } else if begins(&&b"data:"[..]) && !HARMLESS_DATA.iter().any(begins) {
+        Address::Document
+    } else {
+        Address::Plain
+    }
 }
 
 /// Whether a value that stands alone is an address with script in it: what follows the scheme is no prose.
@@ -55,7 +70,9 @@ pub(super) fn is_script_address(value: &[u8]) -> bool {
     };
     let after = value.get(colon + 1..).unwrap_or_default();
     let begins = after.first().is_some_and(|byte| !byte.is_ascii_whitespace());
-    begins && runs_script(value) && after.iter().any(|byte| matches!(byte, b'(' | b'=' | b'`'))
+    begins
+        && address(value) == Address::Script
+        && after.iter().any(|byte| matches!(byte, b'(' | b'=' | b'`'))
 }
 
 /// Whether a style runs script. Comments, backslashes and blanks within it have no effect.

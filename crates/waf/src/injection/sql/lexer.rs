@@ -52,7 +52,6 @@ impl<'a> Lexer<'a> {
     pub(super) fn next(&mut self) -> Token {
         let before = self.at;
         let comment = self.skip();
-        let gap = self.at > before;
         let start = self.at;
         let (class, end, open_quote) = match (self.input.get(start), comment) {
             (None, Some(_)) => (Class::Comment, start, 0),
@@ -60,6 +59,7 @@ impl<'a> Lexer<'a> {
             (Some(&byte), _) => self.token(byte),
         };
         let start = comment.filter(|_| class == Class::Comment).unwrap_or(start);
+        let gap = start > before;
         self.at = end;
         #[cfg(test)]
         {
@@ -129,7 +129,7 @@ impl<'a> Lexer<'a> {
             self.conditional = true;
             return true;
         }
-        let length = memchr::memmem::find(self.rest(start + 2), b"*/");
+        let length = literals::find_pair(self.rest(start + 2), *b"*/");
         self.at = length.map_or(self.input.len(), |length| start + length + 4);
         length.is_some()
     }
@@ -176,7 +176,7 @@ impl<'a> Lexer<'a> {
         match self.byte(at + 1) {
             b'0'..=b'9' => (Class::Number, literals::number_end(self.input, at + 1), 0),
             b'$' => {
-                let end = memchr::memmem::find(self.rest(at + 2), b"$$")
+                let end = literals::find_pair(self.rest(at + 2), *b"$$")
                     .map_or(self.input.len(), |length| at + length + 4);
                 (Class::Text, end, 0)
             }
@@ -224,7 +224,7 @@ impl<'a> Lexer<'a> {
             (b'-', b'>') => (Class::Arithmetic, 2),
             (b'+' | b'-', _) => (Class::Sign, 1),
             (b'*', _) => (Class::Star, 1),
-            (b'/' | b'%' | b'&', _) => (Class::Arithmetic, 1),
+            (b'/' | b'%' | b'&' | b'#', _) => (Class::Arithmetic, 1),
             (b':', b'=') => (Class::Assign, 2),
             (b':', b':') => (Class::Cast, 2),
             (b'(' | b'{', _) => (Class::Open, 1),

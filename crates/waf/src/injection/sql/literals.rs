@@ -2,17 +2,11 @@
 
 /// Length of the blank at `at`, or 0. Control characters are blanks to one database or another, and so is U+00A0.
 pub(super) fn blank_length(input: &[u8], at: usize) -> usize {
+    let before = |at: usize| at.checked_sub(1).and_then(|before| input.get(before)).copied();
     match input.get(at) {
         Some(0..=0x20 | 0x7f) => 1,
         // In Latin-1 this byte is a blank; in UTF-8 it continues a letter, unless that is U+00A0 itself.
-        Some(0xa0)
-            if !at
-                .checked_sub(1)
-                .and_then(|before| input.get(before))
-                .is_some_and(|byte| *byte >= 0x80) =>
-        {
-            1
-        }
+        Some(0xa0) if before(at).is_none_or(|byte| byte < 0x80) => 1,
         Some(0xc2) if input.get(at + 1) == Some(&0xa0) => 2,
         _ => 0,
     }
@@ -100,13 +94,18 @@ pub(super) fn is_text_prefix(word: &[u8]) -> bool {
 pub(super) fn nested_comment_end(input: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
-        let start = at + memchr::memmem::find(input.get(at..)?, b"/*")? + 2;
+        let start = at + find_pair(input.get(at..)?, *b"/*")? + 2;
         let rest = input.get(start..)?;
-        let length = memchr::memmem::find(rest, b"*/")?;
+        let length = find_pair(rest, *b"*/")?;
         // The slash of `*/` may be that of `/*` too, so the star counts as part of what is within.
-        if memchr::memmem::find(rest.get(..length + 1)?, b"/*").is_some() {
+        if find_pair(rest.get(..length + 1)?, *b"/*").is_some() {
             return Some(start + length + 2);
         }
         at = start + length + 2;
     }
+}
+
+/// The place of the first of two bytes that stand side by side.
+pub(super) fn find_pair(input: &[u8], pair: [u8; 2]) -> Option<usize> {
+    memchr::memchr_iter(pair[0], input).find(|place| input.get(place + 1) == Some(&pair[1]))
 }

@@ -1,10 +1,10 @@
 //! SQL injection.
 //!
 //! A value is read as an application may have put it into a query: as it is, within single quotes, or within double quotes; where the
-//! databases differ in how they write comments and texts, in both ways. [`judge`] follows the tokens by a grammar that knows two places:
+//! databases differ in how they write comments and texts, in both ways. `judge` follows the tokens by a grammar that knows two places:
 //! where an operand must come, and where an operator must. Ordinary text ends the reading at once, since a word after a word is
-//! no SQL. What remains is judged by what it does: [`judge`] knows conditions, calls, comments and clauses, [`selection`] what SELECT
-//! takes, and [`statements`] the other statements.
+//! no SQL. What remains is judged by what it does: `judge` knows conditions, calls, comments and clauses, `selection` what SELECT
+//! takes, and `statements` the other statements.
 //!
 //! The method of tokens read in several contexts is libinjection's. In place of its table of fingerprints stands the grammar, which
 //! follows a value to its end rather than for five tokens.
@@ -56,7 +56,7 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
             }
         }
     }
-    after_nested_comment(input)
+    if look.dialects_differ { after_nested_comment(input) } else { None }
 }
 
 /// No query has a comment within a comment, and databases read one differently: what hides a query from one shows it to another.
@@ -106,12 +106,12 @@ impl Look {
         let seen = input.iter().fold(PLAIN, |seen, byte| {
             seen | MEANINGS.get(usize::from(*byte)).copied().unwrap_or(BREAKS)
         });
-        let dashes = || memchr::memmem::find(input, b"--").is_some();
+        let dashes = literals::find_pair(input, *b"--").is_some();
         Self {
-            is_one_word: seen == PLAIN,
+            is_one_word: seen == PLAIN && !dashes,
             single_quote: seen & SINGLE != 0,
             double_quote: seen & DOUBLE != 0,
-            dialects_differ: seen & DIFFERS != 0 || dashes(),
+            dialects_differ: seen & DIFFERS != 0 || dashes,
         }
     }
 }

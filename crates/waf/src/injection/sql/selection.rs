@@ -22,7 +22,6 @@ struct Parts {
     from: bool,
     /// `*`, or a number or text, was selected.
     value: bool,
-    commas: bool,
     /// An operand was complete: an operator or the end must follow.
     complete: bool,
     /// An alias was passed: no further word may follow.
@@ -38,24 +37,30 @@ impl Parts {
             (true, false) if self.value || self.unusual_name => Weight::Sure,
             (true, false) => Weight::Likely,
             (false, true) if self.unusual_name => Weight::Sure,
-            (false, _) if self.value => Weight::Likely,
-            (false, true) => Weight::Likely,
-            (false, false) => Weight::Phrase,
+            (false, terminated) if self.value || terminated => Weight::Likely,
+            (false, _) => Weight::Phrase,
         }
     }
 
-    /// A name, where one may stand. False: prose.
-    fn name(&mut self, after_dot: bool) -> bool {
-        let sound = after_dot || !self.complete || !self.alias;
+    /// A name: a column, a table, or the alias of what stands before it. Two of these are prose.
+    fn name(&mut self, name: &[u8], class: Class, after_dot: bool) -> Option<Weight> {
+        if class == Class::Catalog && self.from && !self.complete {
+            return Some(Weight::Sure);
+        }
+        self.unusual_name |= name.iter().any(|byte| matches!(byte, b'_' | b'.' | b'$'));
+        self.unusual_name |= class == Class::Function && !self.complete;
+        if self.complete && self.alias && !after_dot {
+            return Some(Weight::None);
+        }
         self.alias = self.complete && !after_dot;
         self.complete = true;
-        sound
+        None
     }
 
-    fn operand(&mut self) -> bool {
-        let sound = !self.complete;
+    fn complete_with_value(&mut self) -> Option<Weight> {
+        self.value = true;
         self.complete = true;
-        sound
+        None
     }
 
     fn restart(&mut self) {
@@ -70,89 +75,81 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
     let mut previous = Class::Select;
     loop {
         let token = tokens.next();
-        let calls = tokens.peek().class == Class::Open;
-        match token.class {
-            Class::All if !parts.complete => {}
-            Class::Open if !parts.complete => {}
-            Class::Open if previous.is_name() => parts.restart(),
-            Class::Close if parts.complete || previous == Class::Open => parts.complete = true,
-            Class::Star if !parts.complete => {
-                parts.value = true;
-                parts.complete = true;
-            }
-            Class::Weapon | Class::Function if calls && !parts.complete => return Weight::Sure,
-            Class::Formula if calls && !parts.complete && !tokens.peek().gap => {
-                return Weight::Sure;
-            }
-            Class::Variable if !parts.complete => return Weight::Sure,
-            Class::Function if !parts.complete => {
-                parts.unusual_name = true;
-                parts.complete = true;
-            }
-            Class::Catalog if parts.from && !parts.complete => return Weight::Sure,
-            Class::Number | Class::Text | Class::Constant => {
-                parts.value = true;
-                let follows_text = previous == Class::Text && token.class == Class::Text;
-                if !parts.operand() && !follows_text {
-                    return Weight::None;
-                }
-            }
-            Class::Case if !parts.complete => parts.unusual_name = true,
-            Class::When | Class::CaseEnd if parts.unusual_name => return Weight::Sure,
-            Class::Select if previous == Class::Open => return Weight::Sure,
-            Class::Union if parts.complete => return union_weight(tokens),
-            Class::Into
-                if parts.complete
-                    && matches!(tokens.peek().class, Class::File | Class::Variable) =>
-            {
-                return Weight::Sure;
-            }
-            Class::From if parts.complete => {
-                parts.from = true;
+        let verdict = match token.class {
+            Class::Open if previous.is_name() || !parts.complete => {
                 parts.restart();
-                if tokens.peek().class == Class::Open {
-                    return Weight::Sure;
-                }
+                None
             }
-            Class::Where | Class::Limit | Class::Sort if parts.from && parts.complete => {
-                return clause_weight(tokens);
+            Class::Close if previous == Class::Open => parts.complete_with_value(),
+            class if class.is_name() && (parts.complete || !is_call(class, tokens)) => {
+                parts.name(tokens.bytes(&token), class, previous == Class::Dot)
             }
-            Class::Comma if parts.complete => {
-                parts.commas = true;
-                parts.restart();
-            }
-            Class::As if parts.complete => parts.alias = false,
-            Class::Cast if parts.complete => parts.alias = false,
-            Class::Dot if parts.complete => {}
-            Class::Compare
-            | Class::Sign
-            | Class::Arithmetic
-            | Class::Bitwise
-            | Class::Logic
-            | Class::Assign
-                if parts.complete =>
-            {
-                parts.restart()
-            }
-            Class::Star if parts.complete => parts.restart(),
-            Class::Sign | Class::Not if !parts.complete => {}
-            Class::Not
-                if matches!(tokens.peek().class, Class::Compare | Class::In | Class::Between) => {}
-            Class::Semicolon | Class::Comment if parts.complete => {
-                return parts.weight_at_end(true);
-            }
-            Class::End if parts.complete => return parts.weight_at_end(false),
-            class if class.is_name() => {
-                parts.unusual_name |=
-                    tokens.bytes(&token).iter().any(|byte| matches!(byte, b'_' | b'.' | b'$'));
-                if !parts.name(previous == Class::Dot) {
-                    return Weight::None;
-                }
-            }
-            _ => return Weight::None,
+            class if parts.complete => after_operand(class, previous, &mut parts, tokens),
+            class => operand(class, previous, &mut parts),
+        };
+        if let Some(weight) = verdict {
+            return weight;
         }
         previous = token.class;
     }
+}
+
+/// Whether a known function is called. Prose has parentheses after words too, with a blank between.
+fn is_call(function: Class, tokens: &Tokens<'_>) -> bool {
+    let next = tokens.peek();
+    let is_sure = matches!(function, Class::Weapon | Class::Function);
+    next.class == Class::Open && (is_sure || (function == Class::Formula && !next.gap))
+}
+
+/// Reads a token where an operand must come: names that are not called apart.
+fn operand(class: Class, previous: Class, parts: &mut Parts) -> Option<Weight> {
+    match class {
+        Class::All | Class::Sign | Class::Not => None,
+        Class::Star | Class::Number | Class::Text | Class::Constant => parts.complete_with_value(),
+        Class::Weapon | Class::Function | Class::Formula | Class::Variable => Some(Weight::Sure),
+        Class::Case => {
+            parts.unusual_name = true;
+            None
+        }
+        Class::When if parts.unusual_name => Some(Weight::Sure),
+        Class::Select if previous == Class::Open => Some(Weight::Sure),
+        _ => Some(Weight::None),
+    }
+}
+
+/// Reads a token where an operator must come, or the next part of the query.
+fn after_operand(
+    class: Class,
+    previous: Class,
+    parts: &mut Parts,
+    tokens: &mut Tokens<'_>,
+) -> Option<Weight> {
+    let next = tokens.peek().class;
+    match class {
+        Class::Close | Class::Dot => {}
+        Class::Text if previous == Class::Text => {}
+        Class::As | Class::Cast => parts.alias = false,
+        Class::Not if matches!(next, Class::Compare | Class::In | Class::Between) => {}
+        Class::From => {
+            parts.from = true;
+            parts.restart();
+            return (next == Class::Open).then_some(Weight::Sure);
+        }
+        Class::Comma | Class::Compare | Class::Sign | Class::Star | Class::Arithmetic => {
+            parts.restart()
+        }
+        Class::Bitwise | Class::Logic | Class::Assign => parts.restart(),
+        Class::When | Class::CaseEnd if parts.unusual_name => return Some(Weight::Sure),
+        Class::Union => return Some(union_weight(tokens)),
+        Class::Into if matches!(next, Class::File | Class::Variable) => return Some(Weight::Sure),
+        Class::Where | Class::Limit | Class::Sort if parts.from => {
+            return Some(clause_weight(tokens));
+        }
+        Class::Semicolon | Class::Comment => return Some(parts.weight_at_end(true)),
+        Class::End => return Some(parts.weight_at_end(false)),
+        _ => return Some(Weight::None),
+    }
+    None
 }
 
 /// UNION after a selection: sure if another selection follows.

@@ -83,7 +83,7 @@ pub(super) enum Class {
     Set,
     /// TO.
     To,
-    /// JOIN, ON and the like.
+    /// JOIN, ON, FOR, FETCH and other words that a query goes on with.
     Join,
     /// ASC, DESC.
     Direction,

@@ -1,0 +1,172 @@
+//! Tokens where an operand must come: values, calls, queries within the query.
+
+use super::super::selection::{self, Weight};
+use super::super::strength::{self, Operand, Origin, Strength};
+use super::super::token::{Class, Token};
+use super::{Judge, Step};
+
+impl<'a> Judge<'a> {
+    /// Reads a token where an operand must come.
+    pub(super) fn operand(&mut self, token: Token) -> Step {
+        let next = self.tokens.peek();
+        let calls = next.class == Class::Open;
+        match token.class {
+            Class::Open => {
+                self.open();
+                // An ODBC escape: the word after the brace is no operand.
+                if self.tokens.bytes(&token) == b"{" && next.class == Class::Name {
+                    self.tokens.next();
+                }
+                Step::Operand
+            }
+            Class::Close if self.previous == Class::Open => {
+                let is_call = self.close();
+                self.complete(if is_call { Operand::Computed } else { Operand::Name(b"") })
+            }
+            Class::Sign | Class::Not | Class::All => Step::Operand,
+            Class::Bitwise if self.tokens.bytes(&token) == b"~" => Step::Operand,
+            Class::Star if self.previous == Class::Open => self.complete(Operand::Value),
+            Class::Number | Class::Text | Class::Constant => self.complete(Operand::Value),
+            Class::Variable => {
+                if self.condition && self.tokens.bytes(&token).starts_with(b"@@") {
+                    self.armed.get_or_insert(Strength::Tautology);
+                }
+                self.complete(Operand::Computed)
+            }
+            Class::Exists => self.exists(),
+            Class::Select => self.selection(),
+            Class::Case
+                if matches!(next.class, Class::When | Class::Name | Class::Open)
+                    || next.class.is_function() =>
+            {
+                if self.tokens.take(Class::When) {
+                    self.condition = true;
+                }
+                Step::Operand
+            }
+            class if class.is_function() && calls => self.call(token),
+            // LIKE(a, b), ISNULL(a).
+            Class::Compare | Class::Is if calls && self.is_word(&token) => self.call(token),
+            // REPLACE, INSERT: also functions.
+            Class::Verb(_) if calls && !next.gap && self.operators > 0 => self.unknown_call(),
+            Class::Name | Class::Catalog if calls && !next.gap => self.unknown_call(),
+            class if class.is_name() => self.complete(Operand::Name(self.tokens.bytes(&token))),
+            Class::Union if self.previous == Class::Open && !self.is_loose() => {
+                Step::found_if(self.tokens.take(Class::All))
+            }
+            _ => Step::Pass,
+        }
+    }
+
+    /// Whether the value began as ordinary text does.
+    pub(super) fn is_loose(&self) -> bool {
+        matches!(self.origin, None | Some(Origin::Name))
+    }
+
+    /// An operand is complete: the end of a comparison, or of a call that is an attack.
+    pub(super) fn complete(&mut self, operand: Operand<'a>) -> Step {
+        let origin = *self.origin.get_or_insert(match operand {
+            Operand::Value | Operand::Computed
+                if self.call_depth.is_none() && self.previous != Class::Text =>
+            {
+                Origin::Number
+            }
+            _ => Origin::Name,
+        });
+        if let Some(armed) = self.armed.take() {
+            self.held = Some(armed);
+        } else if self.compares && self.condition {
+            let is_code =
+                self.is_code && (self.left, operand) != (Some(Operand::Value), Operand::Value);
+            self.held =
+                self.left.filter(|_| !is_code).map(|left| strength::of_comparison(left, operand));
+        } else if self.sorts && origin != Origin::Name && !matches!(operand, Operand::Name(_)) {
+            self.held = Some(Strength::IfCommented);
+        }
+        self.compares = false;
+        self.left = Some(operand);
+        self.values = self.values.saturating_add(u32::from(self.is_last_value()));
+        Step::Operator
+    }
+
+    /// A parenthesis opens: that of a call, if the token before is a name.
+    pub(super) fn open(&mut self) {
+        self.depth = self.depth.saturating_add(1);
+        self.calls = (self.calls << 1) | u64::from(self.previous.is_function());
+    }
+
+    /// A parenthesis closes. True: it ends a call.
+    pub(super) fn close(&mut self) -> bool {
+        let is_call = self.calls & 1 == 1;
+        self.calls >>= 1;
+        self.depth = self.depth.saturating_sub(1);
+        is_call
+    }
+
+    /// A known function is called.
+    fn call(&mut self, function: Token) -> Step {
+        let gap = self.tokens.peek().gap;
+        let is_nested = self.call_depth.is_some_and(|depth| self.depth > depth);
+        let is_loose = self.is_loose();
+        let is_attack = match function.class {
+            Class::Weapon => !(gap && is_loose),
+            Class::Function if is_nested => true,
+            Class::Function => {
+                (self.origin == Some(Origin::Quote) && self.operators > 0)
+                    || (self.condition && !is_loose && !gap)
+            }
+            _ => self.origin == Some(Origin::Quote) && self.condition && !gap,
+        };
+        if is_attack {
+            self.armed = Some(Strength::Certain);
+        }
+        self.compare_with_call(Operand::Computed);
+        if function.class == Class::Function && self.call_depth.is_none() {
+            self.call_depth = Some(self.depth);
+        }
+        self.origin.get_or_insert(Origin::Name);
+        if self.tokens.bytes(&function).eq_ignore_ascii_case(b"if") {
+            self.condition = true;
+            self.is_code = is_loose;
+        }
+        Step::Operand
+    }
+
+    /// A function is called that is not in the tables.
+    fn unknown_call(&mut self) -> Step {
+        self.origin.get_or_insert(Origin::Name);
+        if self.origin == Some(Origin::Quote)
+            && (self.condition || (self.bitwise && self.is_closing))
+        {
+            self.armed = Some(Strength::Certain);
+        }
+        self.compare_with_call(Operand::Name(b""));
+        Step::Operand
+    }
+
+    /// The right side of a comparison is a call: that says enough, once the call has an operand.
+    fn compare_with_call(&mut self, operand: Operand<'a>) {
+        let compares = std::mem::take(&mut self.compares) && self.condition && !self.is_code;
+        if let (true, None, Some(left)) = (compares, self.armed, self.left) {
+            self.armed = Some(strength::of_comparison(left, operand));
+        }
+    }
+
+    fn exists(&mut self) -> Step {
+        match self.tokens.peek().class {
+            Class::Open => Step::Operand,
+            Class::Close => self.complete(Operand::Computed),
+            _ => Step::Pass,
+        }
+    }
+
+    /// A query within the query.
+    fn selection(&mut self) -> Step {
+        let wanted = match self.origin {
+            None | Some(Origin::Name) => Weight::Sure,
+            Some(Origin::Quote) => Weight::Phrase,
+            Some(Origin::Number | Origin::Operator) => Weight::Likely,
+        };
+        Step::found_if(selection::read(&mut self.tokens) >= wanted)
+    }
+}
