@@ -13,4 +13,4 @@ mod skip;
 
 pub use decode::decode;
 pub use random::Random;
-pub use skip::skip;
+pub use skip::{skip, skip_without_data};

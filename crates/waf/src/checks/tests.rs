@@ -17,8 +17,10 @@ fn names(findings: Findings<'_>) -> Vec<&'static str> {
     names
 }
 
-/// Each check with what it must find, and what is near and must not be found by it.
-fn table(of: impl Fn(&[u8]) -> Vec<&'static str>, cases: &[(&str, [&[u8]; 3], [&[u8]; 3])]) {
+/// A check with what it must find, and what is near and must not be found by it.
+type Case<'a> = (&'a str, [&'a [u8]; 3], [&'a [u8]; 3]);
+
+fn table(of: impl Fn(&[u8]) -> Vec<&'static str>, cases: &[Case<'_>]) {
     for (check, bad, near) in cases {
         Check::named(check).expect("a check");
         for input in bad {

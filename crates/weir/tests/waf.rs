@@ -1,0 +1,168 @@
+//! `weir waf` as a user runs it: exit status and streams.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const RULES: &str = r#"SecComponentSignature "Own/1.0"
+SecAction "id:1,phase:1,pass,nolog,setvar:tx.inbound_anomaly_score_threshold=5,setvar:tx.blocking_paranoia_level=1"
+SecRule ARGS "@rx (?i)union\s+select" \
+    "id:10,phase:2,pass,log,t:none,t:urlDecodeUni,msg:'UNION in %{MATCHED_VAR_NAME}',severity:CRITICAL,\
+    setvar:tx.blocking_inbound_anomaly_score=+5"
+SecRule TX:blocking_paranoia_level "@lt 2" "id:11,phase:2,pass,nolog,skipAfter:END"
+SecRule ARGS "@contains '" "id:12,phase:2,pass,log,msg:'A quote',setvar:tx.blocking_inbound_anomaly_score=+5"
+SecMarker END
+SecRule TX:blocking_inbound_anomaly_score "@ge %{tx.inbound_anomaly_score_threshold}" "id:13,phase:2,deny,nolog"
+"#;
+
+/// A folder with a file of rules, removed when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, rules: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("weir-waf-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a writable temporary directory");
+        std::fs::write(path.join("own.conf"), rules).expect("a file");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn weir(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir"))
+        .arg("waf")
+        .args(arguments)
+        .output()
+        .expect("the command")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8 output")
+}
+
+#[test]
+fn a_request_is_judged_rule_by_rule() {
+    let folder = Folder::new("judged", RULES);
+    let rules = folder.file("own.conf");
+    let output =
+        weir(&["test", "--rules", &rules, "--url", "https://a.example/?id=1%20UNION%20%20SELECT"]);
+    let expected = format!(
+        "blocked with 403 by rule 13, score 5 of 5\n\n  10 CRITICAL UNION in ARGS:id\n    {rules}:3\n    ARGS:id = 1 UNION  SELECT\n"
+    );
+    assert_eq!(text(&output.stdout), expected);
+    assert_eq!(output.status.code(), Some(1));
+    for (arguments, code, first) in [
+        (&["--url", "a.example/?id=union"][..], 0, "passes, score 0 of 5"),
+        (&["--url", "a.example/?id=it's"], 0, "passes, score 0 of 5"),
+        (
+            &["--url", "a.example/?id=it's", "--paranoia", "2"],
+            1,
+            "blocked with 403 by rule 13, score 5 of 5",
+        ),
+        (
+            &["--url", "a.example/?id=it's", "--paranoia", "2", "--threshold", "6"],
+            0,
+            "passes, score 5 of 6",
+        ),
+        (
+            &["--url", "a.example/", "--data", "q=union+select"],
+            1,
+            "blocked with 403 by rule 13, score 5 of 5",
+        ),
+        (
+            &["--url", "a.example/?q=union+select", "--set", "inbound_anomaly_score_threshold=9"],
+            0,
+            "passes, score 5 of 9",
+        ),
+    ] {
+        let output = weir(&[&["test", "--rules", &rules], arguments].concat());
+        assert_eq!(text(&output.stdout).lines().next(), Some(first), "{arguments:?}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_request_comes_from_a_file_and_the_answer_as_json() {
+    let folder = Folder::new("file", RULES);
+    let request = folder.file("request.http");
+    let body = "{\"a\":{\"b\":[\"union select\"]}}";
+    let head = "POST /x HTTP/1.1\nHost: a.example\nContent-Type: application/json\n\n";
+    std::fs::write(&request, format!("{head}{body}")).expect("a file");
+    let output =
+        weir(&["test", "--rules", &folder.file("own.conf"), "--request", &request, "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(told["verdict"], "blocked with 403 by rule 13");
+    assert_eq!((&told["score"], &told["threshold"]), (&5.into(), &5.into()));
+    assert_eq!(told["rules"][0]["id"], 10);
+    assert_eq!(told["rules"][0]["severity"], "CRITICAL");
+    assert_eq!(told["rules"][0]["values"][0]["variable"], "ARGS:json.a.b.array_0");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn rules_are_described_and_what_is_wrong_has_its_place() {
+    let folder = Folder::new("described", RULES);
+    let output = weir(&["rules", &folder.file("own.conf")]);
+    let told = text(&output.stdout);
+    assert!(
+        told.starts_with("  Own/1.0\n  5 rules\n  paranoia level 1: 2 of them are evaluated\n"),
+        "{told}"
+    );
+    assert!(told.contains("paranoia level 2: 3 of them are evaluated\n"), "{told}");
+    assert_eq!(output.status.code(), Some(0));
+
+    std::fs::write(
+        Path::new(&folder.0).join("bad.conf"),
+        "\nSecRule ARGS \"@rx (\" id:1\nSecFoo\n",
+    )
+    .expect("a file");
+    let output = weir(&["rules", &folder.file("bad.conf")]);
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("bad.conf:2: the regular expression cannot be used: unclosed group"),
+        "{told}"
+    );
+    assert!(
+        told.contains("bad.conf:3: `SecFoo` is not supported\n  weir has no such directive"),
+        "{told}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+
+    let output = weir(&["rules", &folder.file("absent.conf")]);
+    assert!(text(&output.stderr).contains("absent.conf` is neither a file nor a folder"));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn wrong_usage_is_2_and_what_is_missing_is_told() {
+    for arguments in [
+        &["test"][..],
+        &["test", "--url", "a", "--request", "b"],
+        &["test", "--url", "a", "--paranoia", "5"],
+        &["frob"],
+    ] {
+        assert_eq!(weir(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    let folder = Folder::new("usage", RULES);
+    let rules = folder.file("own.conf");
+    for (arguments, expected) in [
+        (&["--url", "/x"][..], "`/x` names no host"),
+        (&["--url", "a/b c"], "has a blank in it"),
+        (&["--url", "a", "-H", "x"], "`x` is no header"),
+        (&["--url", "a", "--set", "x"], "as in --set arg_length=400"),
+        (&["--request", "/nonexistent"], "/nonexistent: No such file"),
+    ] {
+        let output = weir(&[&["test", "--rules", &rules], arguments].concat());
+        assert!(text(&output.stderr).contains(expected), "{arguments:?}: {}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    }
+}
