@@ -136,6 +136,105 @@ fn with_head(
     names(findings)
 }
 
+const HEADS: &[Case<'static>] = &[
+    (
+        "host_missing",
+        [b"GET /", b"GET / HTTP/1.1\nHosts: a", b"POST / HTTP/2\nA: b"],
+        [b"GET / HTTP/1.1\nHost: a", b"GET / HTTP/1.0", b"GET / HTTP/2\nhost: a"],
+    ),
+    (
+        "host_repeated",
+        [b"GET /\nHost: a\nHost: b", b"GET /\nHost: a\nhost: a", b"GET /\nHost: a\nX: y\nHOST: b"],
+        [b"GET /\nHost: a", b"GET /\nHost: a\nX-Host: b", b"GET /\nHost: a.b"],
+    ),
+    (
+        "host_malformed",
+        [b"GET /\nHost: a b", b"GET /\nHost: a:x", b"GET /\nHost: a..b"],
+        [b"GET /\nHost: a-b.example.", b"GET /\nHost: a:8080", b"GET /\nHost: [::1]:80"],
+    ),
+    (
+        "host_malformed",
+        [b"GET /\nHost: a/b", b"GET /\nHost: a:99999", b"GET /\nHost: [::1"],
+        [b"GET /\nHost: 10.0.0.1", b"GET /\nHost: a_b", b"GET /\nHost: localhost"],
+    ),
+    (
+        "host_is_address",
+        [b"GET /\nHost: 10.0.0.1", b"GET /\nHost: [::1]:80", b"GET /\nHost: 127.0.0.1:80"],
+        [b"GET /\nHost: 10.example", b"GET /\nHost: a", b"GET /\nHost: 10.0.0.1.nip.io"],
+    ),
+    (
+        "content_length_repeated",
+        [
+            b"POST /\nContent-Length: 1\nContent-Length: 1",
+            b"POST /\nContent-Length: 1, 2",
+            b"POST /\ncontent-length: 1\nContent-Length: 3",
+        ],
+        [
+            b"POST /\nContent-Length: 1",
+            b"POST /\nContent-Length: 10",
+            b"POST /\nX-Content-Length: 1\nContent-Length: 1",
+        ],
+    ),
+    (
+        "content_length_malformed",
+        [
+            b"POST /\nContent-Length: -1",
+            b"POST /\nContent-Length: 0x10",
+            b"POST /\nContent-Length: +5",
+        ],
+        [
+            b"POST /\nContent-Length: 0",
+            b"POST /\nContent-Length: 12345",
+            b"POST /\nContent-Length: 007",
+        ],
+    ),
+    (
+        "content_length_with_chunked",
+        [
+            b"POST /\nContent-Length: 1\nTransfer-Encoding: chunked",
+            b"POST /\nTransfer-Encoding: x\nContent-Length: 1",
+            b"POST /\nContent-Length: 0\ntransfer-encoding: chunked",
+        ],
+        [
+            b"POST /\nContent-Length: 1",
+            b"POST /\nTransfer-Encoding: chunked",
+            b"POST /\nContent-Length: 1\nTE: trailers",
+        ],
+    ),
+    (
+        "body_in_get",
+        [b"GET /\nContent-Length: 1", b"HEAD /\nContent-Length: 9", b"GET /x\nContent-Length: 2"],
+        [b"GET /", b"POST /\nContent-Length: 1", b"OPTIONS /\nContent-Length: 1"],
+    ),
+    (
+        "content_type_malformed",
+        [
+            b"POST /\nContent-Type: json",
+            b"POST /\nContent-Type: a/b; c",
+            b"POST /\nContent-Type: a/b\nContent-Type: c/d",
+        ],
+        [
+            b"POST /\nContent-Type: text/html; charset=utf-8",
+            b"POST /\nContent-Type: application/json",
+            b"POST /\nContent-Type: multipart/form-data; boundary=\"a b\"",
+        ],
+    ),
+    (
+        "content_type_missing",
+        [
+            b"POST /\nContent-Length: 1",
+            b"PUT /\nContent-Length: 5",
+            b"PATCH /\nContent-Length: 1\nAccept: */*",
+        ],
+        [b"POST /\nContent-Type: a/b\nContent-Length: 1", b"GET /", b"POST /"],
+    ),
+    (
+        "header_control",
+        [b"GET /\nX: a\x01b", b"GET /\nX: a\rb", b"GET /\nX: \x7f"],
+        [b"GET /\nX: a\tb", b"GET /\nX: \xc3\xa9", b"GET /\nX: a b"],
+    ),
+];
+
 #[test]
 fn compliance_of_heads() {
     let policy = strict();
@@ -143,115 +242,7 @@ fn compliance_of_heads() {
         let has_body = memchr::memmem::find(input, b"Length").is_some();
         with_head(input, |request, findings| compliance(request, has_body, findings), &policy)
     };
-    table(
-        of,
-        &[
-            (
-                "host_missing",
-                [b"GET /", b"GET / HTTP/1.1\nHosts: a", b"POST / HTTP/2\nA: b"],
-                [b"GET / HTTP/1.1\nHost: a", b"GET / HTTP/1.0", b"GET / HTTP/2\nhost: a"],
-            ),
-            (
-                "host_repeated",
-                [
-                    b"GET /\nHost: a\nHost: b",
-                    b"GET /\nHost: a\nhost: a",
-                    b"GET /\nHost: a\nX: y\nHOST: b",
-                ],
-                [b"GET /\nHost: a", b"GET /\nHost: a\nX-Host: b", b"GET /\nHost: a.b"],
-            ),
-            (
-                "host_malformed",
-                [b"GET /\nHost: a b", b"GET /\nHost: a:x", b"GET /\nHost: a..b"],
-                [b"GET /\nHost: a-b.example.", b"GET /\nHost: a:8080", b"GET /\nHost: [::1]:80"],
-            ),
-            (
-                "host_malformed",
-                [b"GET /\nHost: a/b", b"GET /\nHost: a:99999", b"GET /\nHost: [::1"],
-                [b"GET /\nHost: 10.0.0.1", b"GET /\nHost: a_b", b"GET /\nHost: localhost"],
-            ),
-            (
-                "host_is_address",
-                [b"GET /\nHost: 10.0.0.1", b"GET /\nHost: [::1]:80", b"GET /\nHost: 127.0.0.1:80"],
-                [b"GET /\nHost: 10.example", b"GET /\nHost: a", b"GET /\nHost: 10.0.0.1.nip.io"],
-            ),
-            (
-                "content_length_repeated",
-                [
-                    b"POST /\nContent-Length: 1\nContent-Length: 1",
-                    b"POST /\nContent-Length: 1, 2",
-                    b"POST /\ncontent-length: 1\nContent-Length: 3",
-                ],
-                [
-                    b"POST /\nContent-Length: 1",
-                    b"POST /\nContent-Length: 10",
-                    b"POST /\nX-Content-Length: 1\nContent-Length: 1",
-                ],
-            ),
-            (
-                "content_length_malformed",
-                [
-                    b"POST /\nContent-Length: -1",
-                    b"POST /\nContent-Length: 0x10",
-                    b"POST /\nContent-Length: +5",
-                ],
-                [
-                    b"POST /\nContent-Length: 0",
-                    b"POST /\nContent-Length: 12345",
-                    b"POST /\nContent-Length: 007",
-                ],
-            ),
-            (
-                "content_length_with_chunked",
-                [
-                    b"POST /\nContent-Length: 1\nTransfer-Encoding: chunked",
-                    b"POST /\nTransfer-Encoding: x\nContent-Length: 1",
-                    b"POST /\nContent-Length: 0\ntransfer-encoding: chunked",
-                ],
-                [
-                    b"POST /\nContent-Length: 1",
-                    b"POST /\nTransfer-Encoding: chunked",
-                    b"POST /\nContent-Length: 1\nTE: trailers",
-                ],
-            ),
-            (
-                "body_in_get",
-                [
-                    b"GET /\nContent-Length: 1",
-                    b"HEAD /\nContent-Length: 9",
-                    b"GET /x\nContent-Length: 2",
-                ],
-                [b"GET /", b"POST /\nContent-Length: 1", b"OPTIONS /\nContent-Length: 1"],
-            ),
-            (
-                "content_type_malformed",
-                [
-                    b"POST /\nContent-Type: json",
-                    b"POST /\nContent-Type: a/b; c",
-                    b"POST /\nContent-Type: a/b\nContent-Type: c/d",
-                ],
-                [
-                    b"POST /\nContent-Type: text/html; charset=utf-8",
-                    b"POST /\nContent-Type: application/json",
-                    b"POST /\nContent-Type: multipart/form-data; boundary=\"a b\"",
-                ],
-            ),
-            (
-                "content_type_missing",
-                [
-                    b"POST /\nContent-Length: 1",
-                    b"PUT /\nContent-Length: 5",
-                    b"PATCH /\nContent-Length: 1\nAccept: */*",
-                ],
-                [b"POST /\nContent-Type: a/b\nContent-Length: 1", b"GET /", b"POST /"],
-            ),
-            (
-                "header_control",
-                [b"GET /\nX: a\x01b", b"GET /\nX: a\rb", b"GET /\nX: \x7f"],
-                [b"GET /\nX: a\tb", b"GET /\nX: \xc3\xa9", b"GET /\nX: a b"],
-            ),
-        ],
-    );
+    table(of, HEADS);
 }
 
 #[test]
@@ -425,6 +416,69 @@ fn cookies_get_attributes() {
     assert_eq!(cookies::with_attributes(b"a=b", false, false, None), b"a=b");
 }
 
+const JSON: &[Case<'static>] = &[
+    ("json_malformed", [b"{", b"{'a':1}", b"[1,]"], [b"{}", b"[1]", b"\"a\""]),
+    (
+        "json_depth",
+        [b"[[[[[1]]]]]", b"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}", b"[[[[[["],
+        [b"[[[1]]]", b"[1,[2],[3]]", b"{}"],
+    ),
+    (
+        "json_size",
+        [
+            b"[1,2,3,4,5,6]",
+            b"[1,2,3,4,5,6,7,8]",
+            b"{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1}",
+        ],
+        [b"[1,2,3]", b"{\"a\":1}", b"1"],
+    ),
+    (
+        "json_repeated_key",
+        [b"{\"a\":1,\"a\":2}", b"{\"x\":{\"a\":1,\"a\":1}}", b"{\"a\":1,\"\\u0061\":2}"],
+        [b"{\"a\":1,\"b\":2}", b"[{\"a\":1},{\"a\":2}]", b"{\"a\":{\"a\":1}}"],
+    ),
+];
+
+const XML: &[Case<'static>] = &[
+    (
+        "xml_malformed",
+        [b"<a>", b"<a></b>", b"<a b=c/>"],
+        [b"<a/>", b"<a>b</a>", b"<?xml version=\"1.0\"?><a b='c'/>"],
+    ),
+    (
+        "xml_depth",
+        [
+            b"<a><a><a><a><a/></a></a></a></a>",
+            b"<a><b><c><d><e><f>",
+            b"<a><a><a><a><a>x</a></a></a></a></a>",
+        ],
+        [b"<a><b/></a>", b"<a><b/><c/><d/><e/></a>", b"<a/>"],
+    ),
+    (
+        "xml_doctype",
+        [b"<!DOCTYPE a><a/>", b"<!DOCTYPE html><a/>", b"<!DOCTYPE a SYSTEM 'x'><a/>"],
+        [b"<a/>", b"<!-- <!DOCTYPE a> --><a/>", b"<a>DOCTYPE</a>"],
+    ),
+    (
+        "xml_entity",
+        [
+            b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
+            b"<!DOCTYPE a [<!ENTITY x 'y'>]><a/>",
+            b"<a>&unknown;</a>",
+        ],
+        [b"<a>&amp;&lt;</a>", b"<a>&#65;</a>", b"<a>ENTITY</a>"],
+    ),
+    (
+        "xml_size",
+        [
+            b"<a b='1' c='1' d='1' e='1' f='1' g='1'/>",
+            b"<a>1<b/>2<b/>3<b/>4<b/>5<b/>6</a>",
+            b"<a b='1' c='2' d='3'>1<x/>2<x/>3</a>",
+        ],
+        [b"<a b='1'/>", b"<a>1</a>", b"<a/>"],
+    ),
+];
+
 #[test]
 fn bodies_and_what_is_wrong_with_them() {
     let policy = strict();
@@ -444,73 +498,8 @@ fn bodies_and_what_is_wrong_with_them() {
         of_body(&body, &mut findings);
         names(findings)
     };
-    table(
-        |input| of(Processor::Json, b"", input),
-        &[
-            ("json_malformed", [b"{", b"{'a':1}", b"[1,]"], [b"{}", b"[1]", b"\"a\""]),
-            (
-                "json_depth",
-                [b"[[[[[1]]]]]", b"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}", b"[[[[[["],
-                [b"[[[1]]]", b"[1,[2],[3]]", b"{}"],
-            ),
-            (
-                "json_size",
-                [
-                    b"[1,2,3,4,5,6]",
-                    b"[1,2,3,4,5,6,7,8]",
-                    b"{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1}",
-                ],
-                [b"[1,2,3]", b"{\"a\":1}", b"1"],
-            ),
-            (
-                "json_repeated_key",
-                [b"{\"a\":1,\"a\":2}", b"{\"x\":{\"a\":1,\"a\":1}}", b"{\"a\":1,\"\\u0061\":2}"],
-                [b"{\"a\":1,\"b\":2}", b"[{\"a\":1},{\"a\":2}]", b"{\"a\":{\"a\":1}}"],
-            ),
-        ],
-    );
-    table(
-        |input| of(Processor::Xml, b"", input),
-        &[
-            (
-                "xml_malformed",
-                [b"<a>", b"<a></b>", b"<a b=c/>"],
-                [b"<a/>", b"<a>b</a>", b"<?xml version=\"1.0\"?><a b='c'/>"],
-            ),
-            (
-                "xml_depth",
-                [
-                    b"<a><a><a><a><a/></a></a></a></a>",
-                    b"<a><b><c><d><e><f>",
-                    b"<a><a><a><a><a>x</a></a></a></a></a>",
-                ],
-                [b"<a><b/></a>", b"<a><b/><c/><d/><e/></a>", b"<a/>"],
-            ),
-            (
-                "xml_doctype",
-                [b"<!DOCTYPE a><a/>", b"<!DOCTYPE html><a/>", b"<!DOCTYPE a SYSTEM 'x'><a/>"],
-                [b"<a/>", b"<!-- <!DOCTYPE a> --><a/>", b"<a>DOCTYPE</a>"],
-            ),
-            (
-                "xml_entity",
-                [
-                    b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
-                    b"<!DOCTYPE a [<!ENTITY x 'y'>]><a/>",
-                    b"<a>&unknown;</a>",
-                ],
-                [b"<a>&amp;&lt;</a>", b"<a>&#65;</a>", b"<a>ENTITY</a>"],
-            ),
-            (
-                "xml_size",
-                [
-                    b"<a b='1' c='1' d='1' e='1' f='1' g='1'/>",
-                    b"<a>1<b/>2<b/>3<b/>4<b/>5<b/>6</a>",
-                    b"<a b='1' c='2' d='3'>1<x/>2<x/>3</a>",
-                ],
-                [b"<a b='1'/>", b"<a>1</a>", b"<a/>"],
-            ),
-        ],
-    );
+    table(|input| of(Processor::Json, b"", input), JSON);
+    table(|input| of(Processor::Xml, b"", input), XML);
     let multipart =
         |input: &[u8]| of(Processor::Multipart, b"multipart/form-data; boundary=xx", input);
     const PART: &str = "--xx\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nv\r\n";

@@ -70,11 +70,17 @@ pub(super) struct Judge<'a> {
     armed: Option<Strength>,
     /// What was found, if the next token is valid.
     held: Option<Strength>,
-    /// Parentheses that are open.
+    nesting: Nesting,
+}
+
+/// Parentheses that are open.
+#[derive(Default)]
+struct Nesting {
+    /// How many.
     depth: u32,
     /// The depth at which a function was called that has another one within, perhaps.
     call_depth: Option<u32>,
-    /// Which of the open parentheses are those of a call: a bit for each of the innermost ones.
+    /// Which of them are those of a call: a bit for each of the innermost ones.
     calls: u64,
 }
 
@@ -112,9 +118,7 @@ impl<'a> Judge<'a> {
             is_effective: false,
             armed: None,
             held: None,
-            depth: 0,
-            call_depth: None,
-            calls: 0,
+            nesting: Nesting::default(),
         }
     }
 

@@ -67,7 +67,7 @@ impl<'a> Judge<'a> {
     pub(super) fn complete(&mut self, operand: Operand<'a>) -> Step {
         let origin = *self.origin.get_or_insert(match operand {
             Operand::Value | Operand::Computed
-                if self.call_depth.is_none() && self.previous != Class::Text =>
+                if self.nesting.call_depth.is_none() && self.previous != Class::Text =>
             {
                 Origin::Number
             }
@@ -91,22 +91,22 @@ impl<'a> Judge<'a> {
 
     /// A parenthesis opens: that of a call, if the token before is a name.
     pub(super) fn open(&mut self) {
-        self.depth = self.depth.saturating_add(1);
-        self.calls = (self.calls << 1) | u64::from(self.previous.is_function());
+        self.nesting.depth = self.nesting.depth.saturating_add(1);
+        self.nesting.calls = (self.nesting.calls << 1) | u64::from(self.previous.is_function());
     }
 
     /// A parenthesis closes. True: it ends a call.
     pub(super) fn close(&mut self) -> bool {
-        let is_call = self.calls & 1 == 1;
-        self.calls >>= 1;
-        self.depth = self.depth.saturating_sub(1);
+        let is_call = self.nesting.calls & 1 == 1;
+        self.nesting.calls >>= 1;
+        self.nesting.depth = self.nesting.depth.saturating_sub(1);
         is_call
     }
 
     /// A known function is called.
     fn call(&mut self, function: Token) -> Step {
         let gap = self.tokens.peek().gap;
-        let is_nested = self.call_depth.is_some_and(|depth| self.depth > depth);
+        let is_nested = self.nesting.call_depth.is_some_and(|depth| self.nesting.depth > depth);
         let is_loose = self.is_loose();
         let is_attack = match function.class {
             Class::Weapon => !(gap && is_loose),
@@ -121,8 +121,8 @@ impl<'a> Judge<'a> {
             self.armed = Some(Strength::Certain);
         }
         self.compare_with_call(Operand::Computed);
-        if function.class == Class::Function && self.call_depth.is_none() {
-            self.call_depth = Some(self.depth);
+        if function.class == Class::Function && self.nesting.call_depth.is_none() {
+            self.nesting.call_depth = Some(self.nesting.depth);
         }
         self.origin.get_or_insert(Origin::Name);
         if self.tokens.bytes(&function).eq_ignore_ascii_case(b"if") {

@@ -17,7 +17,7 @@ impl Judge<'_> {
                 return Step::Found;
             }
         }
-        if self.bitwise && self.is_closing && self.depth == 0 && is_binary(token.class) {
+        if self.bitwise && self.is_closing && self.nesting.depth == 0 && is_binary(token.class) {
             return Step::Found;
         }
         match token.class {
@@ -70,7 +70,7 @@ impl Judge<'_> {
             }
             Class::Text if self.previous == Class::Text => Step::Operator,
             Class::Direction | Class::CaseEnd => Step::Operator,
-            Class::When | Class::From if self.depth > 0 => Step::Operand,
+            Class::When | Class::From if self.nesting.depth > 0 => Step::Operand,
             Class::As => self.alias(),
             _ => self.clause(token),
         }
