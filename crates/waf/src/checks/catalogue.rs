@@ -15,6 +15,8 @@ pub enum Family {
     Cookies,
     /// Bodies.
     Documents,
+    /// What an application's description declares.
+    Declared,
 }
 
 macro_rules! checks {
@@ -117,5 +119,13 @@ checks! {
     XmlEntity = "xml_entity", Documents, Block, "The XML declares or uses an entity of its own.";
     GraphqlDepth = "graphql_depth", Documents, Block, "The GraphQL query is nested too deep.";
     GraphqlBatch = "graphql_batch", Documents, Block, "The GraphQL request has too many queries or aliases.";
+    UndeclaredPath = "undeclared_path", Declared, Block, "The path is not declared.";
+    UndeclaredMethod = "undeclared_method", Declared, Block, "The method is not declared for the path.";
+    UndeclaredParameter = "undeclared_parameter", Declared, Block, "The parameter is not declared.";
+    UndeclaredBody = "undeclared_body", Declared, Block, "A body of this media type is not declared.";
+    ParameterMissing = "parameter_missing", Declared, Block, "A parameter that has to be there is not.";
+    ParameterType = "parameter_type", Declared, Block, "A parameter is of another type than is declared.";
+    ParameterValue = "parameter_value", Declared, Block, "A parameter has a value that is not declared.";
+
     GraphqlIntrospection = "graphql_introspection", Documents, Off, "The GraphQL query asks for the schema.";
 }

@@ -7,6 +7,7 @@
 //! | lengths | `lengths.rs` | sizes and numbers, methods, file types |
 //! | cookies | `cookies.rs` | what the client sends back, and whether it was set here |
 //! | documents | `documents.rs` | JSON, XML, GraphQL, multipart |
+//! | declared | `declared/` | what an OpenAPI document says of paths, parameters and bodies |
 //!
 //! **Architecture invariant:** a check sees what the member gets: the head as it is sent on, the body as it is read.
 
@@ -14,6 +15,7 @@ mod action;
 mod catalogue;
 mod compliance;
 pub mod cookies;
+pub mod declared;
 mod documents;
 mod evasion;
 mod lengths;

@@ -1,0 +1,251 @@
+//! Positive security: what requests of an application look like, as its OpenAPI 3 document declares it.
+//!
+//! An [`Interface`] is loaded once ([`Interface::load`]). A request's path and method choose an [`Operation`]; its parameters, and the values of its body
+//! by their names, are then held against that.
+
+mod load;
+mod schema;
+
+pub use schema::{Kind, Schema};
+
+use super::{Check, Findings};
+
+/// Where a parameter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// In the path.
+    Path,
+    /// In the query.
+    Query,
+    /// In a header.
+    Header,
+    /// In a cookie.
+    Cookie,
+}
+
+/// A declared parameter.
+#[derive(Debug, Clone)]
+pub struct Parameter {
+    /// Where it stands.
+    pub location: Location,
+    /// Its name.
+    pub name: Box<str>,
+    /// Whether it must be there.
+    pub is_required: bool,
+    /// What its value is.
+    pub schema: Schema,
+}
+
+/// What bodies of one kind have in them.
+#[derive(Debug, Clone)]
+pub struct BodyValues {
+    /// Values by their names, as parsers name them: `a`, or `json.a.b`.
+    pub values: Vec<(Box<str>, bool, Schema)>,
+    /// Names at and below which anything may stand: `json.labels`.
+    pub open: Vec<Box<str>>,
+    /// Whether there may be values with other names.
+    pub takes_others: bool,
+}
+
+/// What may be asked of one path with one method.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// Its method, in capitals.
+    pub method: Box<str>,
+    /// Parameters outside of the body.
+    pub parameters: Vec<Parameter>,
+    /// Media types of its body, in lower case, with what is in them; none: it has no body.
+    pub bodies: Vec<(Box<str>, BodyValues)>,
+}
+
+/// A piece of a path between slashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    Text(Box<str>),
+    Parameter(Box<str>),
+}
+
+/// A path with what may be asked of it.
+#[derive(Debug, Clone)]
+struct PathItem {
+    segments: Vec<Segment>,
+    operations: Vec<Operation>,
+}
+
+/// What requests of an application look like.
+#[derive(Debug, Clone, Default)]
+pub struct Interface {
+    /// Before all paths, without a slash at its end.
+    base: Box<str>,
+    paths: Vec<PathItem>,
+}
+
+/// The values that a request has, by their places.
+#[derive(Debug, Clone, Copy)]
+pub struct Values<'a> {
+    /// Of the query.
+    pub query: &'a [(&'a [u8], &'a [u8])],
+    /// Headers.
+    pub headers: &'a [(&'a [u8], &'a [u8])],
+    /// Cookies.
+    pub cookies: &'a [(&'a [u8], &'a [u8])],
+}
+
+/// The operation that a request is for, and the values of its path.
+#[derive(Debug)]
+pub struct Found<'a, 'p> {
+    operation: &'a Operation,
+    path_values: Vec<(&'a str, &'p [u8])>,
+}
+
+impl Interface {
+    /// The operation of a method and path. What is not declared is a finding.
+    pub fn find<'a, 'p>(
+        &'a self,
+        method: &[u8],
+        path: &'p [u8],
+        findings: &mut Findings<'_>,
+    ) -> Option<Found<'a, 'p>> {
+        let below = path
+            .strip_prefix(self.base.as_bytes())
+            .filter(|rest| rest.is_empty() || rest.starts_with(b"/"));
+        let matching = below.into_iter().flat_map(|rest| {
+            self.paths.iter().filter_map(move |item| Some((item, item.values(rest)?)))
+        });
+        // A path without parameters goes before one with some.
+        let Some((item, path_values)) = matching.min_by_key(|(_, values)| values.len()) else {
+            findings.add(Check::UndeclaredPath, "path", path);
+            return None;
+        };
+        let operation = item.operations.iter().find(|it| it.method.as_bytes() == method);
+        let Some(operation) = operation else {
+            findings.add(Check::UndeclaredMethod, "method", method);
+            return None;
+        };
+        Some(Found { operation, path_values })
+    }
+}
+
+impl PathItem {
+    /// The values of its parameters, if a path is of it.
+    fn values<'p>(&self, path: &'p [u8]) -> Option<Vec<(&str, &'p [u8])>> {
+        let given = path.strip_prefix(b"/").unwrap_or(path).split(|byte| *byte == b'/');
+        let given: Vec<&[u8]> = given.collect();
+        if given.len() != self.segments.len() {
+            return None;
+        }
+        let mut values = Vec::new();
+        for (segment, text) in self.segments.iter().zip(given) {
+            match segment {
+                Segment::Text(wanted) if wanted.as_bytes() == text => {}
+                Segment::Text(_) => return None,
+                Segment::Parameter(_) if text.is_empty() => return None,
+                Segment::Parameter(name) => values.push((&**name, text)),
+            }
+        }
+        Some(values)
+    }
+}
+
+impl Found<'_, '_> {
+    /// Holds the parameters outside of the body against what is declared.
+    pub fn parameters(&self, values: &Values<'_>, findings: &mut Findings<'_>) {
+        for parameter in &self.operation.parameters {
+            let name = parameter.name.as_bytes();
+            let given: Vec<&[u8]> = match parameter.location {
+                Location::Path => {
+                    let own = self.path_values.iter().filter(|(known, _)| known.as_bytes() == name);
+                    own.map(|(_, value)| *value).collect()
+                }
+                Location::Query => of_name(values.query, |known| known == name),
+                Location::Cookie => of_name(values.cookies, |known| known == name),
+                Location::Header => {
+                    of_name(values.headers, |known| known.eq_ignore_ascii_case(name))
+                }
+            };
+            let place = format!("parameter {}", parameter.name);
+            if given.is_empty() && parameter.is_required {
+                findings.add(Check::ParameterMissing, &place, b"");
+            }
+            for value in given {
+                hold(&parameter.schema, value, &place, findings);
+            }
+        }
+        for (name, _) in values.query {
+            let is_declared = self.operation.parameters.iter().any(|parameter| {
+                parameter.location == Location::Query && parameter.name.as_bytes() == *name
+            });
+            if !is_declared {
+                let place = format!("parameter {}", name.escape_ascii());
+                findings.add(Check::UndeclaredParameter, &place, name);
+            }
+        }
+    }
+
+    /// Holds the values of a body against what is declared for its media type.
+    pub fn body(&self, media_type: &str, given: &[(&[u8], &[u8])], findings: &mut Findings<'_>) {
+        let Some((_, declared)) =
+            self.operation.bodies.iter().find(|(known, _)| **known == *media_type)
+        else {
+            return findings.add(Check::UndeclaredBody, "body", media_type.as_bytes());
+        };
+        for (name, is_required, schema) in &declared.values {
+            let values: Vec<&[u8]> = of_name(given, |known| is_of(known, name.as_bytes()));
+            let place = format!("parameter {name}");
+            if values.is_empty() && *is_required {
+                findings.add(Check::ParameterMissing, &place, b"");
+            }
+            for value in values {
+                hold(schema, value, &place, findings);
+            }
+        }
+        if declared.takes_others {
+            return;
+        }
+        for (name, _) in given {
+            let is_below = |open: &str| {
+                let rest = name.strip_prefix(open.as_bytes());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+            };
+            let is_open = declared.open.iter().any(|open| is_below(open));
+            let is_declared =
+                declared.values.iter().any(|(known, ..)| is_of(name, known.as_bytes()));
+            if !is_open && !is_declared {
+                let place = format!("parameter {}", name.escape_ascii());
+                findings.add(Check::UndeclaredParameter, &place, name);
+            }
+        }
+    }
+}
+
+fn of_name<'v>(given: &[(&[u8], &'v [u8])], is_it: impl Fn(&[u8]) -> bool) -> Vec<&'v [u8]> {
+    given.iter().filter(|(name, _)| is_it(name)).map(|(_, value)| *value).collect()
+}
+
+/// Whether a name is the declared one: elements of arrays have numbers, which are not declared one by one.
+fn is_of(name: &[u8], declared: &[u8]) -> bool {
+    let (mut given, mut wanted) =
+        (name.split(|byte| *byte == b'.'), declared.split(|byte| *byte == b'.'));
+    loop {
+        match (given.next(), wanted.next()) {
+            (None, None) => return true,
+            (Some(one), Some(b"*")) => {
+                let number = one.strip_prefix(b"array_").unwrap_or(one);
+                if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
+                    return false;
+                }
+            }
+            (Some(one), Some(other)) if one == other => {}
+            _ => return false,
+        }
+    }
+}
+
+fn hold(schema: &Schema, value: &[u8], place: &str, findings: &mut Findings<'_>) {
+    if let Err(check) = schema.hold(value) {
+        findings.add(check, place, value);
+    }
+}
+
+#[cfg(test)]
+mod tests;
