@@ -90,6 +90,8 @@ impl Inspection {
             },
             work_bytes_max: options.work_bytes_max,
             exceeded: None,
+            compared: 0,
+            patterns: 0,
             would_be: None,
             view,
         };

@@ -19,7 +19,7 @@ mod written;
 pub use arguments::Options;
 pub use report::{Limit, Match, MatchedValue, Verdict};
 pub use request::{Request, Response};
-pub use state::{Inspection, Mode};
+pub use state::{Counts, Inspection, Mode};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! Each text has a number. What a transformation makes of one is looked up before it is computed, so rules that begin with the same transformations
 //! share them; one that leaves a text as it is costs a look.
 
+use super::state::Counts;
 use crate::plan::{Facts, OperatorIndex};
 use crate::transformation::Transformation;
 
@@ -117,6 +118,17 @@ impl Texts {
     /// Counts bytes that an operator looks at.
     pub fn count_work(&mut self, bytes: usize) {
         self.work_bytes += bytes as u64;
+    }
+
+    /// How many there are, and how many were transformed and looked at.
+    pub fn counts(&self) -> Counts {
+        let made = |text: &Text| text.made.iter().filter(|made| **made > 0).count();
+        Counts {
+            texts: self.texts.len(),
+            transformed: self.texts.iter().map(made).sum(),
+            looked_at: self.facts.len(),
+            ..Counts::default()
+        }
     }
 
     /// Bytes that were looked at so far.
