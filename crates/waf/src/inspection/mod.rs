@@ -8,6 +8,7 @@ mod compare;
 mod effects;
 mod evaluate;
 mod expand;
+mod groups;
 mod lookup;
 mod report;
 mod request;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::groups::Groups;
 use super::report::{Limit, Match, Verdict};
 use super::texts::{TextId, Texts};
 use super::values::Values;
@@ -67,8 +68,9 @@ pub struct Inspection {
     pub(super) removed: Bits,
     /// Targets that `ctl` has removed, and of which rules.
     pub(super) removed_targets: Vec<(Bits, Target)>,
-    /// Operators that may match a value of a group's targets, at this generation of the values.
-    pub(super) groups: Vec<Option<(u32, Bits)>>,
+    pub(super) groups: Groups,
+    /// Room for values that are collected.
+    pub(super) found: Vec<Hit>,
     pub(super) masked: Vec<Target>,
     pub(super) matches: Vec<Match>,
     pub(super) highest_severity: u8,
