@@ -8,6 +8,8 @@
 const TRIPLE_BITS: u32 = 17;
 /// Bits of the number of a bucket of literals.
 const BUCKET_BITS: u32 = 13;
+/// How common a byte would have to be to weigh as much as one more literal of the same gram.
+const LOAD_WEIGHT: u32 = 6;
 /// Bytes of a literal that are compared.
 const WINDOW_BYTES: usize = 8;
 /// How many bytes of any value stand behind a text that is looked at.
@@ -164,7 +166,7 @@ fn window(literal: &[u8], load: &std::collections::HashMap<u32, u32>) -> Window 
         let gram = &literal[*at..*at + 3];
         let common: u32 =
             gram.iter().map(|byte| u32::from(super::literals::commonness(*byte))).sum();
-        common + 2 * load.get(&(little(gram) as u32)).copied().unwrap_or(0)
+        common + LOAD_WEIGHT * load.get(&(little(gram) as u32)).copied().unwrap_or(0)
     };
     let at = (0..literal.len() - 2).min_by_key(rank).unwrap_or(0);
     let start = at.saturating_sub(2).min(literal.len().saturating_sub(WINDOW_BYTES));

@@ -6,7 +6,7 @@
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 /// Most literals of which a pattern needs one.
-const LITERALS_MAX: usize = 400;
+const LITERALS_MAX: usize = 4_000;
 /// A literal shorter than that is in too many texts to be worth looking for.
 const LITERAL_BYTES_MIN: usize = 2;
 /// Longest one that is looked for; the rest of it is left to the pattern.
@@ -17,6 +17,8 @@ const SETS_MAX: usize = 4;
 const SET_BYTES_MAX: u32 = 120;
 /// Most texts that are compared with one another.
 const COMPARED_MAX: usize = 100;
+/// Most bytes of a set that are taken for as many texts of one byte.
+const EXACT_BYTES_MAX: usize = 8;
 /// Deepest nesting that is looked at.
 const DEPTH_MAX: usize = 200;
 
@@ -109,13 +111,20 @@ fn clipped(text: &[u8]) -> Box<[u8]> {
     text[..text.len().min(LITERAL_BYTES_MAX)].into()
 }
 
+/// What [`commonness`] of all bytes comes to, roughly.
+const COMMON_SUM: f64 = 500.0;
+/// So many bytes of a literal say how rare it is.
+const SURPRISING_BYTES: usize = 5;
+
 /// How often a byte is in ordinary texts, roughly.
 pub fn commonness(byte: u8) -> u8 {
     match byte {
-        b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 9,
-        b'a'..=b'z' => 8,
-        b' ' | b'0'..=b'9' => 7,
-        b'.' | b'-' | b'/' | b'_' | b'=' | b'&' | b',' | b':' => 5,
+        b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 30,
+        b' ' => 40,
+        b'j' | b'k' | b'q' | b'v' | b'w' | b'x' | b'y' | b'z' => 6,
+        b'a'..=b'z' => 14,
+        b'0'..=b'9' => 8,
+        b'.' | b'-' | b'/' | b'_' | b'=' | b'&' | b',' | b':' | b'%' => 5,
         _ => 1,
     }
 }
@@ -215,7 +224,8 @@ impl Reading<'_> {
         folded.iter_mut().for_each(|byte| byte.make_ascii_lowercase());
         folded.sort_unstable();
         folded.dedup();
-        let exact = (folded.len() <= 3).then(|| folded.iter().map(|byte| vec![*byte]).collect());
+        let exact = (folded.len() <= EXACT_BYTES_MAX)
+            .then(|| folded.iter().map(|byte| vec![*byte]).collect());
         Known { needs: Needs { length_min: 1, literals: Vec::new(), sets: vec![set] }, exact }
     }
 
@@ -245,7 +255,7 @@ impl Reading<'_> {
                 continue;
             };
             let before = run.take().unwrap_or_else(|| vec![Vec::new()]);
-            let is_small = before.len() * texts.len() <= LITERALS_MAX / 4
+            let is_small = before.len() * texts.len() <= LITERALS_MAX
                 && before.iter().map(Vec::len).max().unwrap_or(0) < LITERAL_BYTES_MAX * 4;
             if is_small {
                 run = Some(product(&before, &texts));
@@ -300,16 +310,20 @@ impl Reading<'_> {
     }
 }
 
-/// The better of two lists of literals, of which one each is needed: what is longer is rarer, and fewer are rarer.
+/// The better of two lists of literals, of which one each is needed: the one of which texts have one the least often, roughly.
 fn better(one: Vec<Box<[u8]>>, other: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
-    let rank = |list: &Vec<Box<[u8]>>| {
-        let shortest = list.iter().map(|text| text.len()).min().unwrap_or(0);
-        (shortest.min(6), std::cmp::Reverse(list.len()))
+    let often = |list: &Vec<Box<[u8]>>| -> f64 {
+        let often = |text: &Box<[u8]>| {
+            // Behind some bytes the next ones are no surprise.
+            let bytes = text.iter().take(SURPRISING_BYTES);
+            bytes.map(|byte| f64::from(commonness(*byte)) / COMMON_SUM).product::<f64>()
+        };
+        list.iter().map(often).sum()
     };
     match (one.is_empty(), other.is_empty()) {
         (true, _) => other,
         (_, true) => one,
-        _ if rank(&one) >= rank(&other) => one,
+        _ if often(&one) <= often(&other) => one,
         _ => other,
     }
 }
