@@ -181,7 +181,11 @@ fn main() {
     );
     let view = Arc::new(view(&rules));
     println!("{} of {} rules stay", view.rules_count(), rules.rules.len());
-    let rounds = if is_bench { 401 } else { 1 };
+    let rounds = if is_bench {
+        std::env::var("ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(401)
+    } else {
+        1
+    };
     for case in cases::all().iter().filter(|case| is_chosen(&case.name)) {
         show(&view, case, rounds);
     }

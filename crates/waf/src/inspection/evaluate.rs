@@ -7,7 +7,7 @@ use super::groups::GroupHit;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Hit, Inspection, Mode, Passing};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, RuleSet, Skip};
+use crate::plan::{CompiledRule, Link, Skip, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
 use crate::value::Value;
 
@@ -47,7 +47,7 @@ impl Inspection {
                 continue;
             }
             let rule = &view.rules.rules[place as usize];
-            if !self.holds(&view.rules, place, rule) {
+            if !self.holds(&view, place, rule) {
                 if let Some(limit) = self.limit() {
                     return self.exceeds(limit);
                 }
@@ -86,30 +86,24 @@ impl Inspection {
     }
 
     /// Whether all links of a rule hold.
-    fn holds(&mut self, rules: &RuleSet, place: u32, rule: &CompiledRule) -> bool {
+    fn holds(&mut self, view: &View, place: u32, rule: &CompiledRule) -> bool {
         self.hits.clear();
         let mut captured = false;
         for link in &rule.links {
-            if !self.link_holds(rules, place, link, &mut captured) {
+            if !self.link_holds(view, place, link, &mut captured) {
                 return false;
             }
         }
         true
     }
 
-    fn link_holds(
-        &mut self,
-        rules: &RuleSet,
-        place: u32,
-        link: &Link,
-        captured: &mut bool,
-    ) -> bool {
+    fn link_holds(&mut self, view: &View, place: u32, link: &Link, captured: &mut bool) -> bool {
         if link.targets.is_empty() {
             self.take_effects(place, link);
             return true;
         }
         if let Some(group) = link.group {
-            return self.group_holds(rules, place, link, group, captured);
+            return self.group_holds(view, place, link, group, captured);
         }
         let mut holds = false;
         let mut found = std::mem::take(&mut self.found);
@@ -123,7 +117,7 @@ impl Inspection {
                 TargetKind::Values => self.collect(place, link, target, &mut found),
             }
             for hit in &found {
-                holds |= self.value_holds(rules, place, link, *hit, captured);
+                holds |= self.value_holds(view, place, link, *hit, captured);
             }
         }
         self.found = found;
@@ -144,14 +138,14 @@ impl Inspection {
     /// Whether a link holds for values of its group.
     fn group_holds(
         &mut self,
-        rules: &RuleSet,
+        view: &View,
         place: u32,
         link: &Link,
         group: u16,
         captured: &mut bool,
     ) -> bool {
         let operator = link.operator.number;
-        let range = self.group(rules, group, operator);
+        let range = self.group(view, group, operator);
         if range.is_empty() {
             return false;
         }
@@ -160,7 +154,7 @@ impl Inspection {
         for at in range {
             let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
             if let (Some(operator), Some(facts)) = (operator, facts)
-                && !self.texts.may_match(facts, operator, &rules.operators)
+                && !self.texts.may_match(facts, operator, &view.rules.operators)
             {
                 continue;
             }
@@ -174,27 +168,27 @@ impl Inspection {
     /// Whether a link holds for a value. Its effects come with each.
     fn value_holds(
         &mut self,
-        rules: &RuleSet,
+        view: &View,
         place: u32,
         link: &Link,
         hit: Hit,
         captured: &mut bool,
     ) -> bool {
-        let Some(pipeline) = rules.pipelines.get(usize::from(link.pipeline.0)) else {
+        let Some(pipeline) = view.rules.pipelines.get(usize::from(link.pipeline.0)) else {
             return false;
         };
         if !link.is_multi_match {
             let text = self.texts.transformed(hit.text, pipeline);
-            return self.text_holds(rules, place, link, Hit { text, ..hit }, captured);
+            return self.text_holds(view, place, link, Hit { text, ..hit }, captured);
         }
         // Each text once, as it comes and behind each step that changes it.
-        let mut holds = self.text_holds(rules, place, link, hit, captured);
+        let mut holds = self.text_holds(view, place, link, hit, captured);
         let mut text = hit.text;
         for step in &pipeline.steps {
             let next = self.texts.transformed_once(text, *step);
             if next != text {
                 text = next;
-                holds |= self.text_holds(rules, place, link, Hit { text, ..hit }, captured);
+                holds |= self.text_holds(view, place, link, Hit { text, ..hit }, captured);
             }
         }
         holds
@@ -202,15 +196,15 @@ impl Inspection {
 
     fn text_holds(
         &mut self,
-        rules: &RuleSet,
+        view: &View,
         place: u32,
         link: &Link,
         hit: Hit,
         captured: &mut bool,
     ) -> bool {
         if let Some(operator) = link.operator.number {
-            let facts = self.texts.facts(hit.text, &rules.operators);
-            if !self.texts.may_match(facts, operator, &rules.operators) {
+            let facts = self.texts.facts(hit.text, view);
+            if !self.texts.may_match(facts, operator, &view.rules.operators) {
                 return false;
             }
         }

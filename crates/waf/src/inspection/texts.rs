@@ -4,7 +4,7 @@
 //! share them; one that leaves a text as it is costs a look.
 
 use super::state::Counts;
-use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, has_operator};
+use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, View, has_operator};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
@@ -131,6 +131,11 @@ impl Texts {
             .map_or(&[], |text| &self.bytes[text.start..text.start + text.length])
     }
 
+    /// Transformations that may change it.
+    pub fn may_change(&self, id: TextId) -> Steps {
+        self.texts.get(id.0 as usize).map_or(Steps::default(), |text| text.may_change)
+    }
+
     /// What a list of transformations makes of it.
     pub fn transformed(&mut self, id: TextId, pipeline: &Pipeline) -> TextId {
         match self.texts.get(id.0 as usize) {
@@ -174,11 +179,12 @@ impl Texts {
     }
 
     /// Which operators may match it.
-    pub fn facts(&mut self, id: TextId, operators: &OperatorIndex) -> FactsId {
+    pub fn facts(&mut self, id: TextId, view: &View) -> FactsId {
         let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId(0) };
         if text.facts > 0 {
             return FactsId(text.facts - 1);
         }
+        let operators = &view.rules.operators;
         text.facts = self.facts_count + 1;
         self.facts_count += 1;
         self.work_bytes += text.length as u64;
@@ -188,7 +194,7 @@ impl Texts {
         self.output.extend_from_slice(&[0; PADDING_BYTES]);
         let from = self.facts.len();
         self.facts.resize(from + operators.words(), 0);
-        operators.look(&self.output, &mut self.facts[from..]);
+        operators.look(&self.output, &view.operators, &mut self.facts[from..]);
         FactsId(self.facts_count - 1)
     }
 

@@ -262,6 +262,7 @@ impl<'a> Compiler<'a> {
             symbols: self.symbols,
             operators,
             groups: shared.groups,
+            targets: shared.targets,
             by_id,
         })
     }
@@ -394,9 +395,7 @@ impl<'a> Compiler<'a> {
         let is_chosen = !rule.operator.is_negated;
         let number = needs.filter(|_| is_chosen).map(|needs| shared.operator(needs)).transpose()?;
         let targets: Box<[Target]> = rule.targets.clone().into();
-        let is_indexed = number.is_some();
-        let group = Group { targets: targets.clone(), pipeline, is_multi_match, is_indexed };
-        let group = shared.group(group);
+        let group = shared.group(&targets, pipeline, is_multi_match, number.is_some());
         Ok(Link {
             targets,
             pipeline,
@@ -526,6 +525,7 @@ struct Shared {
     /// Of each operator, by kind of text.
     needs: Vec<Vec<Option<Needs>>>,
     groups: Vec<Group>,
+    targets: Vec<Box<[Target]>>,
 }
 
 impl Shared {
@@ -544,27 +544,33 @@ impl Shared {
     }
 
     /// The group of links that look at these values, if all of them are values of the message at hand.
-    fn group(&mut self, group: Group) -> Option<u16> {
+    fn group(
+        &mut self,
+        targets: &[Target],
+        pipeline: PipelineId,
+        is_multi_match: bool,
+        is_indexed: bool,
+    ) -> Option<u16> {
         let is_of_message =
             |target: &Target| target.kind != TargetKind::Count && is_of_message(target.variable);
-        if group.targets.is_empty() || !group.targets.iter().all(is_of_message) {
+        if targets.is_empty() || !targets.iter().all(is_of_message) {
             return None;
         }
-        let known = self.groups.iter().position(|known| {
-            known.targets == group.targets
-                && known.pipeline == group.pipeline
-                && known.is_multi_match == group.is_multi_match
+        let known = self.targets.iter().position(|known| **known == *targets);
+        let targets = known.unwrap_or_else(|| {
+            self.targets.push(targets.into());
+            self.targets.len() - 1
         });
-        let index = match known {
-            Some(index) => {
-                self.groups[index].is_indexed |= group.is_indexed;
-                index
-            }
-            None => {
-                self.groups.push(group);
-                self.groups.len() - 1
-            }
-        };
+        let targets = u16::try_from(targets).ok()?;
+        let known = self.groups.iter().position(|known| {
+            (known.targets, known.pipeline, known.is_multi_match)
+                == (targets, pipeline, is_multi_match)
+        });
+        let index = known.unwrap_or_else(|| {
+            self.groups.push(Group { targets, pipeline, is_multi_match, is_indexed: false });
+            self.groups.len() - 1
+        });
+        self.groups[index].is_indexed |= is_indexed;
         u16::try_from(index).ok()
     }
 }

@@ -17,8 +17,11 @@ const KINDS: [&[u8]; 3] = [
 struct Kind {
     /// Bytes that a text of this kind has none of.
     absent: ByteSet,
-    /// Operators that need no literal.
-    without_literal: Box<[u64]>,
+    /// Operators that need neither a literal nor a byte.
+    always: Box<[u64]>,
+    /// Bytes that operators need that need no literal, and for each byte a row of those.
+    needed: ByteSet,
+    by_byte: Box<[u64]>,
     grams: Grams,
     needs: Box<[Rest]>,
 }
@@ -62,23 +65,25 @@ impl OperatorIndex {
         self.count.div_ceil(64)
     }
 
-    /// Puts into `operators`, a bit each, those that may match a text. It is given in lower case, with [`PADDING_BYTES`] more behind it: in whatever
+    /// Puts into `operators`, a bit each, those of the wanted ones that may match a text. It is given in lower case, with [`PADDING_BYTES`] more behind it: in whatever
     /// case it is, it comes to the same.
-    pub fn look(&self, padded: &[u8], operators: &mut [u64]) {
+    pub fn look(&self, padded: &[u8], wanted: &[u64], operators: &mut [u64]) {
         let text = &padded[..padded.len().saturating_sub(PADDING_BYTES)];
         let present = present(text);
         let is_of = |kind: &&Kind| {
             kind.absent.iter().zip(&present).all(|(set, present)| set & present == 0)
         };
         if let Some(kind) = self.kinds.iter().find(is_of) {
-            kind.look(padded, text.len(), &present, operators);
+            kind.look(padded, &present, wanted, operators);
         }
     }
 }
 
 impl Kind {
     fn new(absent: ByteSet, needs: &[Option<&Needs>]) -> Self {
-        let mut without_literal = vec![0; needs.len().div_ceil(64)];
+        let words = needs.len().div_ceil(64);
+        let mut always = vec![0; words];
+        let (mut needed, mut by_byte) = ([0; 4], vec![0; 256 * words]);
         let mut literals: Vec<(&[u8], u16)> = Vec::new();
         let mut rests = Vec::with_capacity(needs.len());
         for (number, needs) in (0u16..).zip(needs) {
@@ -87,32 +92,45 @@ impl Kind {
                 continue;
             };
             let is_short = |literal: &Box<[u8]>| literal.len() < LITERAL_BYTES_MIN;
-            if needs.literals.is_empty() || needs.literals.iter().any(is_short) {
-                without_literal[usize::from(number / 64)] |= 1 << (number % 64);
-            } else {
+            let sets: Box<[ByteSet]> = needs.sets.iter().map(lower).collect();
+            let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
+            if !needs.literals.is_empty() && !needs.literals.iter().any(is_short) {
                 literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
+            } else if let Some(set) = sets.first() {
+                // The smallest of them.
+                needed.iter_mut().zip(set).for_each(|(word, more)| *word |= more);
+                bytes_of(set).for_each(|byte| by_byte[usize::from(byte) * words + word] |= bit);
+            } else {
+                always[word] |= bit;
             }
-            rests.push(Rest {
-                length_min: needs.length_min,
-                sets: needs.sets.iter().map(lower).collect(),
-            });
+            rests.push(Rest { length_min: needs.length_min, sets });
         }
         Self {
             absent,
-            without_literal: without_literal.into(),
+            always: always.into(),
+            needed,
+            by_byte: by_byte.into(),
             grams: Grams::new(&literals),
             needs: rests.into(),
         }
     }
 
-    fn look(&self, padded: &[u8], length: usize, present: &ByteSet, operators: &mut [u64]) {
-        operators.copy_from_slice(&self.without_literal);
+    fn look(&self, padded: &[u8], present: &ByteSet, wanted: &[u64], operators: &mut [u64]) {
+        let length = padded.len().saturating_sub(PADDING_BYTES);
+        operators.copy_from_slice(&self.always);
+        let needed = std::array::from_fn(|word| self.needed[word] & present[word]);
+        for byte in bytes_of(&needed) {
+            let row = self.by_byte.chunks_exact(operators.len()).nth(usize::from(byte));
+            let row = row.unwrap_or_default();
+            operators.iter_mut().zip(row).for_each(|(word, more)| *word |= more);
+        }
         self.grams.find(padded, |operator| {
             if let Some(word) = operators.get_mut(usize::from(operator / 64)) {
                 *word |= 1 << (operator % 64);
             }
         });
-        for (index, word) in operators.iter_mut().enumerate() {
+        for (index, (word, wanted)) in operators.iter_mut().zip(wanted).enumerate() {
+            *word &= wanted;
             let mut left = *word;
             while left != 0 {
                 let bit = left.trailing_zeros();
@@ -131,6 +149,17 @@ impl Kind {
     }
 }
 
+/// The bytes of a set.
+fn bytes_of(set: &ByteSet) -> impl Iterator<Item = u8> {
+    (0u8..4).zip(*set).flat_map(|(index, mut word)| {
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
+            word &= word - 1;
+            Some(index << 6 | bit)
+        })
+    })
+}
+
 /// The bytes that a text has in it.
 fn present(text: &[u8]) -> ByteSet {
     // Marks, not bits: one store does not wait for the one before.
@@ -146,11 +175,8 @@ fn present(text: &[u8]) -> ByteSet {
 /// The set with letters in lower case.
 fn lower(set: &ByteSet) -> ByteSet {
     let mut lower = [0; 4];
-    for byte in 0..=255u8 {
-        if set[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1 {
-            let byte = byte.to_ascii_lowercase();
-            lower[usize::from(byte >> 6)] |= 1 << (byte & 63);
-        }
+    for byte in bytes_of(set).map(|byte| byte.to_ascii_lowercase()) {
+        lower[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
     lower
 }

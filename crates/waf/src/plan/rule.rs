@@ -55,7 +55,8 @@ pub struct Pipeline {
 /// What links have in common that look at the same values.
 #[derive(Debug, Clone)]
 pub struct Group {
-    pub targets: Box<[Target]>,
+    /// The place of its targets among those of all groups.
+    pub targets: u16,
     pub pipeline: PipelineId,
     pub is_multi_match: bool,
     /// Whether an operator of theirs is chosen beforehand.
@@ -213,6 +214,8 @@ pub struct RuleSet {
     pub(crate) symbols: Symbols,
     pub(crate) operators: OperatorIndex,
     pub(crate) groups: Vec<Group>,
+    /// The targets of groups.
+    pub(crate) targets: Vec<Box<[Target]>>,
     pub(crate) by_id: HashMap<u64, usize>,
 }
 

@@ -19,6 +19,11 @@ impl Steps {
         self.0 & bit(step) != 0
     }
 
+    /// Those of either.
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether none is in both.
     pub fn is_disjoint(self, other: Self) -> bool {
         self.0 & other.0 == 0
