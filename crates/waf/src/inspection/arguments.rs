@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::groups::Groups;
 use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
 use super::state::{Inspection, Mode, Passing};
@@ -75,7 +76,8 @@ impl Inspection {
             hits: Vec::new(),
             removed: Bits::none(rules.rules.len()),
             removed_targets: Vec::new(),
-            groups: vec![None; rules.groups.len()],
+            groups: Groups::none_of(rules.groups.len()),
+            found: Vec::new(),
             masked: Vec::new(),
             matches: Vec::new(),
             highest_severity: NO_SEVERITY,
@@ -90,6 +92,8 @@ impl Inspection {
             },
             work_bytes_max: options.work_bytes_max,
             exceeded: None,
+            compared: 0,
+            patterns: 0,
             would_be: None,
             view,
         };

@@ -36,8 +36,10 @@ impl Inspection {
     pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
         let length = self.texts.get(text).len();
         self.texts.count_work(length);
+        self.compared += 1;
         match &link.operator.kind {
             Comparison::Rx(pattern) => {
+                self.patterns += 1;
                 let outcome = rx(pattern, self.texts.get(text), link.captures);
                 self.or_exceeded(outcome)
             }

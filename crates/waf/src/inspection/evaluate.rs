@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::compare::Outcome;
+use super::groups::GroupHit;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Hit, Inspection, Mode, Passing};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, Skip};
-use crate::seclang::{Allow, Disruption, Phase, TargetKind, Variable};
+use crate::plan::{CompiledRule, Link, Skip, View};
+use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
 use crate::value::Value;
 
 /// Bytes of a value that are told.
@@ -46,7 +47,7 @@ impl Inspection {
                 continue;
             }
             let rule = &view.rules.rules[place as usize];
-            if !self.holds(place, rule) {
+            if !self.holds(&view, place, rule) {
                 if let Some(limit) = self.limit() {
                     return self.exceeds(limit);
                 }
@@ -85,80 +86,132 @@ impl Inspection {
     }
 
     /// Whether all links of a rule hold.
-    fn holds(&mut self, place: u32, rule: &CompiledRule) -> bool {
+    fn holds(&mut self, view: &View, place: u32, rule: &CompiledRule) -> bool {
         self.hits.clear();
         let mut captured = false;
         for link in &rule.links {
-            if !self.link_holds(place, link, &mut captured) {
+            if !self.link_holds(view, place, link, &mut captured) {
                 return false;
             }
         }
         true
     }
 
-    fn link_holds(&mut self, place: u32, link: &Link, captured: &mut bool) -> bool {
+    fn link_holds(&mut self, view: &View, place: u32, link: &Link, captured: &mut bool) -> bool {
         if link.targets.is_empty() {
             self.take_effects(place, link);
             return true;
         }
-        if let (Some(group), Some(operator)) = (link.group, link.operator.number)
-            && !self.may_match(group, operator)
-        {
-            return false;
+        if let Some(group) = link.group {
+            return self.group_holds(view, place, link, group, captured);
         }
         let mut holds = false;
-        let mut found = Vec::new();
+        let mut found = std::mem::take(&mut self.found);
         for target in &link.targets {
             match target.kind {
                 TargetKind::Excluded => continue,
                 TargetKind::Count => {
-                    let count = self.count(place, link, target);
-                    let name = match &target.selector {
-                        crate::seclang::Selector::Name(name) => self.texts.add(name.as_bytes()),
-                        _ => Texts::EMPTY,
-                    };
-                    let text = self.texts.add(count.to_string().as_bytes());
                     found.clear();
-                    found.push(Hit { variable: target.variable, name, text, is_count: true });
+                    found.push(self.counted(place, link, target));
                 }
                 TargetKind::Values => self.collect(place, link, target, &mut found),
             }
             for hit in &found {
-                holds |= self.value_holds(place, link, *hit, captured);
+                holds |= self.value_holds(view, place, link, *hit, captured);
+            }
+        }
+        self.found = found;
+        holds
+    }
+
+    /// The number of values that a target takes, as a value.
+    fn counted(&mut self, place: u32, link: &Link, target: &Target) -> Hit {
+        let count = self.count(place, link, target);
+        let name = match &target.selector {
+            Selector::Name(name) => self.texts.add(name.as_bytes()),
+            _ => Texts::EMPTY,
+        };
+        let text = self.texts.add(count.to_string().as_bytes());
+        Hit { variable: target.variable, name, text, is_count: true }
+    }
+
+    /// Whether a link holds for values of its group.
+    fn group_holds(
+        &mut self,
+        view: &View,
+        place: u32,
+        link: &Link,
+        group: u16,
+        captured: &mut bool,
+    ) -> bool {
+        let operator = link.operator.number;
+        let range = self.group(view, group, operator);
+        if range.is_empty() {
+            return false;
+        }
+        let has_removed = self.removed_targets.iter().any(|(rules, _)| rules.has(place as usize));
+        let mut holds = false;
+        for at in range {
+            let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
+            if let (Some(operator), Some(facts)) = (operator, facts)
+                && !self.texts.may_match(facts, operator, &view.rules.operators)
+            {
+                continue;
+            }
+            if !(has_removed && self.is_removed(place, &hit)) {
+                holds |= self.compared(place, link, hit, captured);
             }
         }
         holds
     }
 
     /// Whether a link holds for a value. Its effects come with each.
-    fn value_holds(&mut self, place: u32, link: &Link, hit: Hit, captured: &mut bool) -> bool {
-        let view = Arc::clone(&self.view);
-        let steps = &view.rules.pipelines[usize::from(link.pipeline.0)];
+    fn value_holds(
+        &mut self,
+        view: &View,
+        place: u32,
+        link: &Link,
+        hit: Hit,
+        captured: &mut bool,
+    ) -> bool {
+        let Some(pipeline) = view.rules.pipelines.get(usize::from(link.pipeline.0)) else {
+            return false;
+        };
         if !link.is_multi_match {
-            let text = self.texts.transformed(hit.text, steps);
-            return self.text_holds(place, link, Hit { text, ..hit }, captured);
+            let text = self.texts.transformed(hit.text, pipeline);
+            return self.text_holds(view, place, link, Hit { text, ..hit }, captured);
         }
         // Each text once, as it comes and behind each step that changes it.
-        let mut holds = self.text_holds(place, link, hit, captured);
+        let mut holds = self.text_holds(view, place, link, hit, captured);
         let mut text = hit.text;
-        for step in steps {
+        for step in &pipeline.steps {
             let next = self.texts.transformed_once(text, *step);
             if next != text {
                 text = next;
-                holds |= self.text_holds(place, link, Hit { text, ..hit }, captured);
+                holds |= self.text_holds(view, place, link, Hit { text, ..hit }, captured);
             }
         }
         holds
     }
 
-    fn text_holds(&mut self, place: u32, link: &Link, hit: Hit, captured: &mut bool) -> bool {
+    fn text_holds(
+        &mut self,
+        view: &View,
+        place: u32,
+        link: &Link,
+        hit: Hit,
+        captured: &mut bool,
+    ) -> bool {
         if let Some(operator) = link.operator.number {
-            let view = Arc::clone(&self.view);
-            let facts = self.texts.facts(hit.text, &view.rules.operators);
-            if !facts.candidates.has(usize::from(operator)) {
+            let facts = self.texts.facts(hit.text, view);
+            if !self.texts.may_match(facts, operator, &view.rules.operators) {
                 return false;
             }
         }
+        self.compared(place, link, hit, captured)
+    }
+
+    fn compared(&mut self, place: u32, link: &Link, hit: Hit, captured: &mut bool) -> bool {
         let outcome = self.compare(place, link, hit.text);
         if outcome.holds() == link.is_negated {
             return false;

@@ -3,7 +3,7 @@
 use super::state::{Hit, Inspection};
 use super::texts::{TextId, Texts};
 use super::values::{Entry, sources};
-use crate::plan::{Bits, Link};
+use crate::plan::Link;
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 impl Inspection {
@@ -17,7 +17,8 @@ impl Inspection {
     ) {
         self.collect_unfiltered(target, found);
         if !found.is_empty() {
-            found.retain(|hit| !self.is_excluded(rule, link, hit));
+            found
+                .retain(|hit| !self.is_excluded(&link.targets, hit) && !self.is_removed(rule, hit));
         }
     }
 
@@ -47,7 +48,7 @@ impl Inspection {
         }
     }
 
-    fn collect_of_message(&self, target: &Target, found: &mut Vec<Hit>) {
+    pub(super) fn collect_of_message(&self, target: &Target, found: &mut Vec<Hit>) {
         let variable = target.variable;
         let (kept_under, names_are_values) = sources(variable);
         if kept_under.is_empty() {
@@ -108,21 +109,28 @@ impl Inspection {
             name.push(b'&');
         }
         name.extend_from_slice(hit.variable.name().as_bytes());
-        if hit.name != Texts::EMPTY {
+        // A member may have no name.
+        if hit.name != Texts::EMPTY || (hit.variable.is_collection() && !hit.is_count) {
             name.push(b':');
             name.extend_from_slice(self.texts.get(hit.name));
         }
         name
     }
 
-    /// Whether the rule, or `ctl`, leaves a value out.
-    fn is_excluded(&self, rule: u32, link: &Link, hit: &Hit) -> bool {
-        let is_it = |target: &Target| {
-            target.variable == hit.variable && target.selector.takes(self.texts.get(hit.name))
-        };
-        let excluded = link.targets.iter().filter(|target| target.kind == TargetKind::Excluded);
-        let by_ctl = self.removed_targets.iter().filter(|(rules, _)| rules.has(rule as usize));
-        excluded.into_iter().any(is_it) || by_ctl.into_iter().any(|(_, target)| is_it(target))
+    /// Whether one of these targets leaves a value out.
+    pub(super) fn is_excluded(&self, targets: &[Target], hit: &Hit) -> bool {
+        let mut excluded = targets.iter().filter(|target| target.kind == TargetKind::Excluded);
+        excluded.any(|target| self.is_of(target, hit))
+    }
+
+    /// Whether `ctl` has left a value out of a rule.
+    pub(super) fn is_removed(&self, rule: u32, hit: &Hit) -> bool {
+        let mut removed = self.removed_targets.iter();
+        removed.any(|(rules, target)| rules.has(rule as usize) && self.is_of(target, hit))
+    }
+
+    fn is_of(&self, target: &Target, hit: &Hit) -> bool {
+        target.variable == hit.variable && target.selector.takes(self.texts.get(hit.name))
     }
 
     /// How many values a target takes.
@@ -130,43 +138,6 @@ impl Inspection {
         let mut found = Vec::new();
         self.collect(rule, link, target, &mut found);
         found.len()
-    }
-
-    /// Operators that may match a value of the group's targets, whichever links have it.
-    pub(super) fn may_match(&mut self, group: u16, operator: u16) -> bool {
-        let generation = self.values.generation();
-        let place = usize::from(group);
-        match self.groups.get(place) {
-            Some(Some((of, operators))) if *of == generation => {
-                operators.has(usize::from(operator))
-            }
-            _ => {
-                let operators = self.operators_of(place);
-                let may = operators.has(usize::from(operator));
-                if let Some(kept) = self.groups.get_mut(place) {
-                    *kept = Some((generation, operators));
-                }
-                may
-            }
-        }
-    }
-
-    fn operators_of(&mut self, group: usize) -> Bits {
-        let view = std::sync::Arc::clone(&self.view);
-        let rules = &view.rules;
-        let mut operators = Bits::none(rules.operators.len());
-        let Some((targets, pipeline)) = rules.groups.get(group) else { return operators };
-        let steps = &rules.pipelines[usize::from(pipeline.0)];
-        let mut found = Vec::new();
-        for target in targets.iter().filter(|target| target.kind == TargetKind::Values) {
-            found.clear();
-            self.collect_of_message(target, &mut found);
-            for hit in &found {
-                let text = self.texts.transformed(hit.text, steps);
-                operators.add(&self.texts.facts(text, &rules.operators).candidates);
-            }
-        }
-        operators
     }
 }
 

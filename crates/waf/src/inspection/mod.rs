@@ -8,6 +8,7 @@ mod compare;
 mod effects;
 mod evaluate;
 mod expand;
+mod groups;
 mod lookup;
 mod report;
 mod request;
@@ -20,7 +21,7 @@ pub use arguments::Options;
 pub use report::{Limit, Match, MatchedValue, Verdict};
 pub(crate) use request::decoded as decoded_path;
 pub use request::{Request, Response};
-pub use state::{Inspection, Mode};
+pub use state::{Counts, Inspection, Mode};
 
 #[cfg(test)]
 mod tests;

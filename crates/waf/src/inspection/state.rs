@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::groups::Groups;
 use super::report::{Limit, Match, Verdict};
 use super::texts::{TextId, Texts};
 use super::values::Values;
@@ -38,6 +39,21 @@ pub(super) struct Hit {
     pub is_count: bool,
 }
 
+/// What an inspection has done: how often, not how long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Texts that are kept, those that were made of others included.
+    pub texts: usize,
+    /// Transformations of a text.
+    pub transformed: usize,
+    /// Texts that were searched for what operators need.
+    pub looked_at: usize,
+    /// Values that operators were tried on.
+    pub compared: u32,
+    /// Those of them that patterns were.
+    pub patterns: u32,
+}
+
 /// One request under inspection.
 #[derive(Debug)]
 pub struct Inspection {
@@ -52,8 +68,9 @@ pub struct Inspection {
     pub(super) removed: Bits,
     /// Targets that `ctl` has removed, and of which rules.
     pub(super) removed_targets: Vec<(Bits, Target)>,
-    /// Operators that may match a value of a group's targets, at this generation of the values.
-    pub(super) groups: Vec<Option<(u32, Bits)>>,
+    pub(super) groups: Groups,
+    /// Room for values that are collected.
+    pub(super) found: Vec<Hit>,
     pub(super) masked: Vec<Target>,
     pub(super) matches: Vec<Match>,
     pub(super) highest_severity: u8,
@@ -63,6 +80,8 @@ pub struct Inspection {
     pub(super) body: super::arguments::BodySettings,
     pub(super) work_bytes_max: u64,
     pub(super) exceeded: Option<Limit>,
+    pub(super) compared: u32,
+    pub(super) patterns: u32,
     /// What a rule would have done, if nothing is blocked.
     pub(super) would_be: Option<Verdict>,
 }
@@ -91,6 +110,11 @@ impl Inspection {
     /// Bytes that were looked at so far, each as often as it was looked at.
     pub fn work_bytes(&self) -> u64 {
         self.texts.work_bytes()
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        Counts { compared: self.compared, patterns: self.patterns, ..self.texts.counts() }
     }
 
     /// The value of a variable of `TX`, as a number.

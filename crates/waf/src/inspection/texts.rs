@@ -3,30 +3,54 @@
 //! Each text has a number. What a transformation makes of one is looked up before it is computed, so rules that begin with the same transformations
 //! share them; one that leaves a text as it is costs a look.
 
-use crate::plan::{Facts, OperatorIndex};
-use crate::transformation::Transformation;
+use super::state::Counts;
+use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, View, has_operator};
+use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(u32);
 
+/// The number of what is known of a text: which operators may match it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FactsId(u32);
+
 #[derive(Debug, Clone)]
 struct Text {
     start: usize,
     length: usize,
-    /// What each transformation makes of it; 0: it has not been asked. One more than the text's number.
-    made: [u32; Transformation::COUNT],
-    /// One more than the place of its facts; 0: it has not been looked at.
+    /// Transformations that may change it.
+    may_change: Steps,
+    /// One more than the place of what was made of it last; 0: nothing was.
+    made: u32,
+    /// One more than the number of its facts; 0: it has not been looked at.
     facts: u32,
 }
+
+/// What a transformation has made of a text.
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    step: Transformation,
+    text: TextId,
+    /// One more than the place of what was made of the same text before.
+    before: u32,
+}
+
+/// Places that are tried for a text in the table of all.
+const PLACES_MAX: usize = 8;
 
 /// All of them.
 #[derive(Debug)]
 pub struct Texts {
     bytes: Vec<u8>,
     texts: Vec<Text>,
-    facts: Vec<Facts>,
-    /// What a transformation writes to.
+    made: Vec<Made>,
+    /// The places of texts by their hash, one more each: the same bytes are one text. Where all places that are tried are taken, the same bytes may be two.
+    places: Vec<u32>,
+    /// Bits of operators, a row for each text that was looked at.
+    facts: Vec<u64>,
+    facts_count: u32,
+    /// What a transformation writes to, and what is looked at in lower case.
     output: Vec<u8>,
     /// Bytes that were looked at, for whatever reason.
     work_bytes: u64,
@@ -36,9 +60,12 @@ impl Texts {
     /// None but the empty one.
     pub fn new() -> Self {
         let mut texts = Self {
-            bytes: Vec::with_capacity(2_048),
-            texts: Vec::with_capacity(64),
-            facts: Vec::new(),
+            bytes: Vec::with_capacity(8_192),
+            texts: Vec::with_capacity(256),
+            made: Vec::with_capacity(128),
+            places: vec![0; 1_024],
+            facts: Vec::with_capacity(1_024),
+            facts_count: 0,
             output: Vec::new(),
             work_bytes: 0,
         };
@@ -49,18 +76,52 @@ impl Texts {
     /// The empty one.
     pub const EMPTY: TextId = TextId(0);
 
-    /// A new one.
+    /// The text of these bytes.
     pub fn add(&mut self, bytes: &[u8]) -> TextId {
+        let hash = hash(bytes);
+        let mask = self.places.len() - 1;
+        let mut free = None;
+        for offset in 0..PLACES_MAX {
+            let at = (hash as usize).wrapping_add(offset) & mask;
+            match self.places[at] {
+                0 => {
+                    free = Some(at);
+                    break;
+                }
+                taken => {
+                    let id = TextId(taken - 1);
+                    if self.get(id) == bytes {
+                        return id;
+                    }
+                }
+            }
+        }
+        let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX - 1));
+        if let Some(at) = free {
+            self.places[at] = id.0 + 1;
+        }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
-        self.push(start)
+        let may_change = Steps::that_may_change(bytes);
+        self.texts.push(Text { start, length: bytes.len(), may_change, made: 0, facts: 0 });
+        if self.texts.len() * 2 > self.places.len() {
+            self.grow();
+        }
+        id
     }
 
-    fn push(&mut self, start: usize) -> TextId {
-        let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        let length = self.bytes.len() - start;
-        self.texts.push(Text { start, length, made: [0; Transformation::COUNT], facts: 0 });
-        id
+    /// More places.
+    fn grow(&mut self) {
+        let mut places = vec![0; self.places.len() * 4];
+        let mask = places.len() - 1;
+        for (number, text) in (1u32..).zip(&self.texts) {
+            let hash = hash(&self.bytes[text.start..text.start + text.length]);
+            let tried = (0..PLACES_MAX).map(|offset| (hash as usize).wrapping_add(offset) & mask);
+            if let Some(at) = tried.into_iter().find(|at| places[*at] == 0) {
+                places[at] = number;
+            }
+        }
+        self.places = places;
     }
 
     /// Its bytes.
@@ -70,48 +131,82 @@ impl Texts {
             .map_or(&[], |text| &self.bytes[text.start..text.start + text.length])
     }
 
+    /// Transformations that may change it.
+    pub fn may_change(&self, id: TextId) -> Steps {
+        self.texts.get(id.0 as usize).map_or(Steps::default(), |text| text.may_change)
+    }
+
     /// What a list of transformations makes of it.
-    pub fn transformed(&mut self, id: TextId, steps: &[Transformation]) -> TextId {
-        steps.iter().fold(id, |id, step| self.transformed_once(id, *step))
+    pub fn transformed(&mut self, id: TextId, pipeline: &Pipeline) -> TextId {
+        match self.texts.get(id.0 as usize) {
+            Some(text) if text.may_change.is_disjoint(pipeline.set) => id,
+            _ => pipeline.steps.iter().fold(id, |id, step| self.transformed_once(id, *step)),
+        }
     }
 
     /// What one transformation makes of it.
     pub fn transformed_once(&mut self, id: TextId, step: Transformation) -> TextId {
         let Some(text) = self.texts.get(id.0 as usize) else { return id };
-        let known = text.made[step as usize];
-        if known > 0 {
-            return TextId(known - 1);
+        if !text.may_change.has(step) {
+            return id;
         }
-        let range = text.start..text.start + text.length;
+        let mut at = text.made;
+        while let Some(made) = (at as usize).checked_sub(1).and_then(|at| self.made.get(at)) {
+            if made.step == step {
+                return made.text;
+            }
+            at = made.before;
+        }
         self.work_bytes += text.length as u64;
-        self.output.clear();
-        let made = if step.apply(&self.bytes[range], &mut self.output) {
-            let start = self.bytes.len();
-            self.bytes.extend_from_slice(&self.output);
-            self.push(start)
-        } else {
-            id
-        };
+        let (range, before, facts) = (text.start..text.start + text.length, text.made, text.facts);
+        let mut output = std::mem::take(&mut self.output);
+        output.clear();
+        let made = if step.apply(&self.bytes[range], &mut output) { self.add(&output) } else { id };
+        self.output = output;
+        self.made.push(Made { step, text: made, before });
+        let place = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
         if let Some(text) = self.texts.get_mut(id.0 as usize) {
-            text.made[step as usize] = made.0 + 1;
+            text.made = place;
+        }
+        if matches!(step, Transformation::Lowercase | Transformation::Uppercase)
+            && let Some(text) = self.texts.get_mut(made.0 as usize)
+            && text.facts == 0
+        {
+            // They are the same in whatever case.
+            text.facts = facts;
         }
         made
     }
 
     /// Which operators may match it.
-    pub fn facts(&mut self, id: TextId, operators: &OperatorIndex) -> &Facts {
-        let place = self.texts.get(id.0 as usize).map_or(0, |text| text.facts);
-        if place == 0 {
-            let facts = operators.look(self.get(id));
-            self.facts.push(facts);
-            let place = self.facts.len();
-            if let Some(text) = self.texts.get_mut(id.0 as usize) {
-                self.work_bytes += text.length as u64;
-                text.facts = u32::try_from(place).unwrap_or(u32::MAX);
-            }
-            return &self.facts[place - 1];
+    pub fn facts(&mut self, id: TextId, view: &View) -> FactsId {
+        let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId(0) };
+        if text.facts > 0 {
+            return FactsId(text.facts - 1);
         }
-        &self.facts[place as usize - 1]
+        let operators = &view.rules.operators;
+        text.facts = self.facts_count + 1;
+        self.facts_count += 1;
+        self.work_bytes += text.length as u64;
+        self.output.clear();
+        self.output.extend_from_slice(&self.bytes[text.start..text.start + text.length]);
+        self.output.make_ascii_lowercase();
+        self.output.extend_from_slice(&[0; PADDING_BYTES]);
+        let from = self.facts.len();
+        self.facts.resize(from + operators.words(), 0);
+        operators.look(&self.output, &view.operators, &mut self.facts[from..]);
+        FactsId(self.facts_count - 1)
+    }
+
+    /// The operators that may match, a bit each.
+    pub fn operators(&self, facts: FactsId, operators: &OperatorIndex) -> &[u64] {
+        let words = operators.words();
+        self.facts.get(facts.0 as usize * words..(facts.0 as usize + 1) * words).unwrap_or_default()
+    }
+
+    /// Whether an operator may match.
+    pub fn may_match(&self, facts: FactsId, operator: u16, operators: &OperatorIndex) -> bool {
+        has_operator(self.operators(facts, operators), operator)
     }
 
     /// Counts bytes that an operator looks at.
@@ -119,8 +214,30 @@ impl Texts {
         self.work_bytes += bytes as u64;
     }
 
+    /// How many there are, and how many were transformed and looked at.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            texts: self.texts.len(),
+            transformed: self.made.len(),
+            looked_at: self.facts_count as usize,
+            ..Counts::default()
+        }
+    }
+
     /// Bytes that were looked at so far.
     pub fn work_bytes(&self) -> u64 {
         self.work_bytes
     }
+}
+
+/// Eight bytes at a time: each is mixed in by a product whose halves are added.
+fn hash(bytes: &[u8]) -> u64 {
+    let mix = |state: u64, word: u64| {
+        let product = u128::from(state ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xf39c_c060_5ced_c835;
+        (product as u64) ^ (product >> 64) as u64
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let state =
+        words.iter().fold(bytes.len() as u64, |state, word| mix(state, u64::from_le_bytes(*word)));
+    mix(state, rest.iter().fold(1, |word, byte| word << 8 | u64::from(*byte)))
 }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use regex::bytes::Regex;
 
-use super::facts::OperatorIndex;
+use super::facts::{self, OperatorIndex};
 use super::literals::{self, Needs};
 use super::operators::{self, Comparison, CompiledOperator, Relation, TextComparison};
 use super::rule::{
-    CompiledRule, CompiledTemplate, Effect, FileSettings, Link, PipelineId, RuleSet, Sign, Skip,
-    VariableName, template,
+    CompiledRule, CompiledTemplate, Effect, FileSettings, Group, Link, Pipeline, PipelineId,
+    RuleSet, Sign, Skip, VariableName, template,
 };
 use super::sources::{self, Files};
 use super::symbols::Symbols;
@@ -18,7 +18,7 @@ use crate::seclang::{
     Place, Problem, Rule, Selector, Setting, Target, TargetKind, Template, Variable,
     VariableChange,
 };
-use crate::transformation::Transformation;
+use crate::transformation::{Steps, Transformation};
 
 /// Status of a rule that denies and names none.
 const STATUS_DEFAULT: u16 = 403;
@@ -250,14 +250,7 @@ impl<'a> Compiler<'a> {
             }
             compiled.push(rule);
         }
-        let operators = match OperatorIndex::new(&shared.needs) {
-            Ok(operators) => operators,
-            Err(message) => {
-                let place = Place { file: "rules".into(), line: 1 };
-                self.problem(&place, message, "");
-                OperatorIndex::default()
-            }
-        };
+        let operators = OperatorIndex::new(&shared.needs);
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
@@ -269,6 +262,7 @@ impl<'a> Compiler<'a> {
             symbols: self.symbols,
             operators,
             groups: shared.groups,
+            targets: shared.targets,
             by_id,
         })
     }
@@ -397,12 +391,13 @@ impl<'a> Compiler<'a> {
             }
         }
         let (kind, needs) = self.operator(&rule.operator, draft)?;
-        // A negated operator holds for what has nothing of that. Of several transformations any may match.
-        let is_chosen = !rule.operator.is_negated && !is_multi_match;
+        // A negated operator holds for what has nothing of that.
+        let is_chosen = !rule.operator.is_negated;
         let number = needs.filter(|_| is_chosen).map(|needs| shared.operator(needs)).transpose()?;
-        let group = number.and_then(|_| shared.group(&rule.targets, pipeline));
+        let targets: Box<[Target]> = rule.targets.clone().into();
+        let group = shared.group(&targets, pipeline, is_multi_match, number.is_some());
         Ok(Link {
-            targets: rule.targets.clone().into(),
+            targets,
             pipeline,
             is_multi_match,
             operator: CompiledOperator { kind, number },
@@ -451,7 +446,7 @@ impl<'a> Compiler<'a> {
         &mut self,
         operator: &Operator,
         draft: &Draft,
-    ) -> Result<(Comparison, Option<Needs>), String> {
+    ) -> Result<(Comparison, Option<Vec<Option<Needs>>>), String> {
         use OperatorKind as Kind;
         let mut number =
             |relation, text: &Template| Comparison::Number(relation, self.template(text, draft));
@@ -526,39 +521,56 @@ impl<'a> Compiler<'a> {
 /// What rules share, while they are compiled.
 #[derive(Default)]
 struct Shared {
-    pipelines: Vec<Box<[Transformation]>>,
-    needs: Vec<Needs>,
-    groups: Vec<(Box<[Target]>, PipelineId)>,
+    pipelines: Vec<Pipeline>,
+    /// Of each operator, by kind of text.
+    needs: Vec<Vec<Option<Needs>>>,
+    groups: Vec<Group>,
+    targets: Vec<Box<[Target]>>,
 }
 
 impl Shared {
     fn pipeline(&mut self, steps: Vec<Transformation>) -> PipelineId {
-        let known = self.pipelines.iter().position(|known| **known == steps[..]);
+        let known = self.pipelines.iter().position(|known| *known.steps == steps[..]);
         let index = known.unwrap_or_else(|| {
-            self.pipelines.push(steps.into());
+            self.pipelines.push(Pipeline { set: Steps::of(&steps), steps: steps.into() });
             self.pipelines.len() - 1
         });
         PipelineId(u16::try_from(index).unwrap_or(u16::MAX))
     }
 
-    fn operator(&mut self, needs: Needs) -> Result<u16, String> {
+    fn operator(&mut self, needs: Vec<Option<Needs>>) -> Result<u16, String> {
         self.needs.push(needs);
         u16::try_from(self.needs.len() - 1).map_err(|_| "there are too many operators".to_owned())
     }
 
-    /// The group of links with these targets, if all of them are values of the message at hand.
-    fn group(&mut self, targets: &[Target], pipeline: PipelineId) -> Option<u16> {
+    /// The group of links that look at these values, if all of them are values of the message at hand.
+    fn group(
+        &mut self,
+        targets: &[Target],
+        pipeline: PipelineId,
+        is_multi_match: bool,
+        is_indexed: bool,
+    ) -> Option<u16> {
         let is_of_message =
             |target: &Target| target.kind != TargetKind::Count && is_of_message(target.variable);
         if targets.is_empty() || !targets.iter().all(is_of_message) {
             return None;
         }
-        let known =
-            self.groups.iter().position(|(known, of)| **known == *targets && *of == pipeline);
+        let known = self.targets.iter().position(|known| **known == *targets);
+        let targets = known.unwrap_or_else(|| {
+            self.targets.push(targets.into());
+            self.targets.len() - 1
+        });
+        let targets = u16::try_from(targets).ok()?;
+        let known = self.groups.iter().position(|known| {
+            (known.targets, known.pipeline, known.is_multi_match)
+                == (targets, pipeline, is_multi_match)
+        });
         let index = known.unwrap_or_else(|| {
-            self.groups.push((targets.into(), pipeline));
+            self.groups.push(Group { targets, pipeline, is_multi_match, is_indexed: false });
             self.groups.len() - 1
         });
+        self.groups[index].is_indexed |= is_indexed;
         u16::try_from(index).ok()
     }
 }
@@ -573,20 +585,24 @@ pub(super) fn is_of_message(variable: Variable) -> bool {
             | Variable::MatchedVars
             | Variable::MatchedVarsNames
             | Variable::HighestSeverity
+            | Variable::ReqbodyProcessor
     ) && !variable.is_stored()
 }
 
-fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Needs>), String> {
+fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Vec<Option<Needs>>>), String> {
     let needs = Needs {
         length_min: words.iter().map(|word| word.len()).min().unwrap_or(0),
         literals: words.iter().map(|word| word.to_ascii_lowercase().into()).collect(),
         sets: Vec::new(),
     };
+    let needs = facts::kinds().map(|_| Some(needs.clone())).collect();
     Ok((Comparison::Pm(operators::words(words)?), Some(needs)))
 }
 
-fn needs_of(pattern: &Pattern) -> Needs {
-    let Pattern::Linear(regex) = pattern else { return Needs::default() };
+/// What texts need for a pattern to match, by their kinds.
+fn needs_of(pattern: &Pattern) -> Vec<Option<Needs>> {
+    let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
+    let Pattern::Linear(regex) = pattern else { return anything() };
     let hir = regex_syntax::ParserBuilder::new()
         .unicode(false)
         .utf8(false)
@@ -594,7 +610,10 @@ fn needs_of(pattern: &Pattern) -> Needs {
         .build()
         .parse(regex.as_str());
     // It was compiled with these settings; a pattern of which nothing is known is always tried.
-    hir.map(|hir| literals::needs(&hir)).unwrap_or_default()
+    match hir {
+        Ok(hir) => facts::kinds().map(|absent| literals::needs(&hir, &absent)).collect(),
+        Err(_) => anything(),
+    }
 }
 
 fn phase_of(rule: &Rule) -> Phase {

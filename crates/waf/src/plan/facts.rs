@@ -1,118 +1,187 @@
 //! Which operators a text can match at all, found in one pass over it.
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
-
-use super::index::Bits;
+use super::grams::{Grams, LITERAL_BYTES_MIN, PADDING_BYTES};
 use super::literals::{ByteSet, Needs};
 
-/// What operators need of a text, by their numbers.
+/// Bytes that most texts have none of: control characters but those of lines, and signs of the languages that attacks are written in. For a text without
+/// them the patterns are narrower; those that need one of them match nothing.
+const KINDS: [&[u8]; 3] = [
+    b"!\"#$&'()*;<>?[\\]^`{|}~\0\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x7f",
+    // Prose has some of them.
+    b"#$*<>[\\]^`{|}~\0\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x7f",
+    b"",
+];
+
+/// What operators need of texts of one kind, by their numbers.
+#[derive(Debug)]
+struct Kind {
+    /// Bytes that a text of this kind has none of.
+    absent: ByteSet,
+    /// Operators that need neither a literal nor a byte.
+    always: Box<[u64]>,
+    /// Bytes that operators need that need no literal, and for each byte a row of those.
+    needed: ByteSet,
+    by_byte: Box<[u64]>,
+    grams: Grams,
+    needs: Box<[Rest]>,
+}
+
+/// What an operator needs beside a literal.
+#[derive(Debug, Clone, Default)]
+struct Rest {
+    length_min: usize,
+    sets: Box<[ByteSet]>,
+}
+
+/// What operators need of a text.
 #[derive(Debug, Default)]
 pub struct OperatorIndex {
     count: usize,
-    /// Operators that need no literal.
-    without_literal: Bits,
-    /// All literals; of each, the operators that need it or one of its like.
-    literals: Option<AhoCorasick>,
-    of_literal: Vec<Box<[u16]>>,
-    /// Each set of bytes, and the operators that need one of them.
-    sets: Vec<(ByteSet, Bits)>,
-    /// Operators that need more than so many bytes, by rising length.
-    lengths: Vec<(usize, Bits)>,
+    kinds: Vec<Kind>,
 }
 
-/// What is known of a text.
-#[derive(Debug, Clone)]
-pub struct Facts {
-    /// Operators that may match.
-    pub candidates: Bits,
+/// The bytes of which texts of each kind have none: what operators need is told for each.
+pub fn kinds() -> impl Iterator<Item = ByteSet> {
+    KINDS.iter().map(|bytes| {
+        let mut set = [0; 4];
+        bytes.iter().for_each(|byte| set[usize::from(byte >> 6)] |= 1 << (byte & 63));
+        set
+    })
 }
 
 impl OperatorIndex {
-    /// Of operators with these needs; their numbers are their places.
-    pub fn new(needs: &[Needs]) -> Result<Self, String> {
-        let count = needs.len();
-        let mut without_literal = Bits::none(count);
-        let mut texts: Vec<&[u8]> = Vec::new();
-        let mut of_literal: Vec<Vec<u16>> = Vec::new();
-        let mut places = std::collections::HashMap::new();
-        let mut sets: Vec<(ByteSet, Bits)> = Vec::new();
-        let mut lengths: std::collections::BTreeMap<usize, Bits> = Default::default();
-        for (number, need) in needs.iter().enumerate() {
-            if need.literals.is_empty() {
-                without_literal.set(number);
-            }
-            for literal in &need.literals {
-                let place = *places.entry(&**literal).or_insert_with(|| {
-                    texts.push(literal);
-                    of_literal.push(Vec::new());
-                    texts.len() - 1
-                });
-                of_literal[place].push(u16::try_from(number).map_err(|_| "too many operators")?);
-            }
-            for set in &need.sets {
-                match sets.iter_mut().find(|(known, _)| known == set) {
-                    Some((_, operators)) => operators.set(number),
-                    None => {
-                        let mut operators = Bits::none(count);
-                        operators.set(number);
-                        sets.push((*set, operators));
-                    }
-                }
-            }
-            if need.length_min > 0 {
-                lengths.entry(need.length_min).or_insert_with(|| Bits::none(count)).set(number);
-            }
-        }
-        let literals = if texts.is_empty() { None } else { Some(automaton(&texts)?) };
-        Ok(Self {
-            count,
-            without_literal,
-            literals,
-            of_literal: of_literal.into_iter().map(Vec::into_boxed_slice).collect(),
-            sets,
-            lengths: lengths.into_iter().collect(),
-        })
+    /// Of operators with these needs, by kind of text; their numbers are their places. `None`: it matches no text of that kind.
+    pub fn new(operators: &[Vec<Option<Needs>>]) -> Self {
+        let of_kind = |(number, absent): (usize, ByteSet)| {
+            let needs: Vec<Option<&Needs>> =
+                operators.iter().map(|kinds| kinds.get(number)?.as_ref()).collect();
+            Kind::new(absent, &needs)
+        };
+        Self { count: operators.len(), kinds: kinds().enumerate().map(of_kind).collect() }
     }
 
-    /// How many operators there are.
-    pub fn len(&self) -> usize {
-        self.count
+    /// How many words of bits the operators take.
+    pub fn words(&self) -> usize {
+        self.count.div_ceil(64)
     }
 
-    /// Looks at a text.
-    pub fn look(&self, text: &[u8]) -> Facts {
-        let mut candidates = self.without_literal.clone();
-        if let Some(literals) = &self.literals {
-            for found in literals.find_overlapping_iter(text) {
-                for operator in &self.of_literal[found.pattern().as_usize()] {
-                    candidates.set(usize::from(*operator));
-                }
-            }
+    /// Puts into `operators`, a bit each, those of the wanted ones that may match a text. It is given in lower case, with [`PADDING_BYTES`] more behind it: in whatever
+    /// case it is, it comes to the same.
+    pub fn look(&self, padded: &[u8], wanted: &[u64], operators: &mut [u64]) {
+        let text = &padded[..padded.len().saturating_sub(PADDING_BYTES)];
+        let present = present(text);
+        let is_of = |kind: &&Kind| {
+            kind.absent.iter().zip(&present).all(|(set, present)| set & present == 0)
+        };
+        if let Some(kind) = self.kinds.iter().find(is_of) {
+            kind.look(padded, &present, wanted, operators);
         }
-        for (length, operators) in self.lengths.iter().rev() {
-            if *length <= text.len() {
-                break;
-            }
-            candidates.remove(operators);
-        }
-        let mut present = [0u64; 4];
-        for byte in text {
-            present[usize::from(byte >> 6)] |= 1 << (byte & 63);
-        }
-        for (set, operators) in &self.sets {
-            if set.iter().zip(&present).all(|(set, present)| set & present == 0) {
-                candidates.remove(operators);
-            }
-        }
-        Facts { candidates }
     }
 }
 
-fn automaton(texts: &[&[u8]]) -> Result<AhoCorasick, String> {
-    AhoCorasickBuilder::new()
-        .ascii_case_insensitive(true)
-        .match_kind(MatchKind::Standard)
-        .kind(Some(AhoCorasickKind::ContiguousNFA))
-        .build(texts)
-        .map_err(|error| format!("the literals of the rules cannot be searched for: {error}"))
+impl Kind {
+    fn new(absent: ByteSet, needs: &[Option<&Needs>]) -> Self {
+        let words = needs.len().div_ceil(64);
+        let mut always = vec![0; words];
+        let (mut needed, mut by_byte) = ([0; 4], vec![0; 256 * words]);
+        let mut literals: Vec<(&[u8], u16)> = Vec::new();
+        let mut rests = Vec::with_capacity(needs.len());
+        for (number, needs) in (0u16..).zip(needs) {
+            let Some(needs) = needs else {
+                rests.push(Rest::default());
+                continue;
+            };
+            let is_short = |literal: &Box<[u8]>| literal.len() < LITERAL_BYTES_MIN;
+            let sets: Box<[ByteSet]> = needs.sets.iter().map(lower).collect();
+            let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
+            if !needs.literals.is_empty() && !needs.literals.iter().any(is_short) {
+                literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
+            } else if let Some(set) = sets.first() {
+                // The smallest of them.
+                needed.iter_mut().zip(set).for_each(|(word, more)| *word |= more);
+                bytes_of(set).for_each(|byte| by_byte[usize::from(byte) * words + word] |= bit);
+            } else {
+                always[word] |= bit;
+            }
+            rests.push(Rest { length_min: needs.length_min, sets });
+        }
+        Self {
+            absent,
+            always: always.into(),
+            needed,
+            by_byte: by_byte.into(),
+            grams: Grams::new(&literals),
+            needs: rests.into(),
+        }
+    }
+
+    fn look(&self, padded: &[u8], present: &ByteSet, wanted: &[u64], operators: &mut [u64]) {
+        let length = padded.len().saturating_sub(PADDING_BYTES);
+        operators.copy_from_slice(&self.always);
+        let needed = std::array::from_fn(|word| self.needed[word] & present[word]);
+        for byte in bytes_of(&needed) {
+            let row = self.by_byte.chunks_exact(operators.len()).nth(usize::from(byte));
+            let row = row.unwrap_or_default();
+            operators.iter_mut().zip(row).for_each(|(word, more)| *word |= more);
+        }
+        self.grams.find(padded, |operator| {
+            if let Some(word) = operators.get_mut(usize::from(operator / 64)) {
+                *word |= 1 << (operator % 64);
+            }
+        });
+        for (index, (word, wanted)) in operators.iter_mut().zip(wanted).enumerate() {
+            *word &= wanted;
+            let mut left = *word;
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                let may = self.needs.get(index * 64 + bit as usize).is_some_and(|rest| {
+                    let has = |set: &ByteSet| {
+                        set.iter().zip(present).any(|(set, present)| set & present != 0)
+                    };
+                    length >= rest.length_min && rest.sets.iter().all(has)
+                });
+                if !may {
+                    *word &= !(1 << bit);
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of a set.
+fn bytes_of(set: &ByteSet) -> impl Iterator<Item = u8> {
+    (0u8..4).zip(*set).flat_map(|(index, mut word)| {
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
+            word &= word - 1;
+            Some(index << 6 | bit)
+        })
+    })
+}
+
+/// The bytes that a text has in it.
+fn present(text: &[u8]) -> ByteSet {
+    // Marks, not bits: one store does not wait for the one before.
+    let mut seen = [0u8; 256];
+    text.iter().for_each(|byte| seen[usize::from(*byte)] = 1);
+    let mut set = [0; 4];
+    for (word, seen) in set.iter_mut().zip(seen.as_chunks::<64>().0) {
+        *word = seen.iter().rev().fold(0, |word, seen| word << 1 | u64::from(*seen));
+    }
+    set
+}
+
+/// The set with letters in lower case.
+fn lower(set: &ByteSet) -> ByteSet {
+    let mut lower = [0; 4];
+    for byte in bytes_of(set).map(|byte| byte.to_ascii_lowercase()) {
+        lower[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    }
+    lower
+}
+
+/// The operators of a row of bits.
+pub fn has(row: &[u64], operator: u16) -> bool {
+    row.get(usize::from(operator / 64)).is_some_and(|word| word >> (operator % 64) & 1 == 1)
 }

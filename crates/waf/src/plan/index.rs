@@ -29,13 +29,6 @@ impl Bits {
         }
     }
 
-    /// Takes all of another out.
-    pub fn remove(&mut self, other: &Self) {
-        for (word, less) in self.0.iter_mut().zip(&other.0) {
-            *word &= !less;
-        }
-    }
-
     /// How many are in.
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()

@@ -8,7 +8,7 @@ use super::symbols::{Symbol, Symbols};
 use crate::seclang::{
     Control, Disruption, Phase, Piece, Place, RuleProperty, Severity, Target, Template, Variable,
 };
-use crate::transformation::Transformation;
+use crate::transformation::{Steps, Transformation};
 
 /// A text with variables in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,25 @@ impl CompiledTemplate {
 /// The number of a list of transformations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PipelineId(pub u16);
+
+/// A list of transformations.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    pub steps: Box<[Transformation]>,
+    /// All of its steps.
+    pub set: Steps,
+}
+
+/// What links have in common that look at the same values.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The place of its targets among those of all groups.
+    pub targets: u16,
+    pub pipeline: PipelineId,
+    pub is_multi_match: bool,
+    /// Whether an operator of theirs is chosen beforehand.
+    pub is_indexed: bool,
+}
 
 /// What a link does when it holds for a value.
 #[derive(Debug, Clone)]
@@ -94,7 +113,7 @@ pub struct Link {
     pub(crate) is_negated: bool,
     pub(crate) captures: bool,
     pub(crate) effects: Box<[Effect]>,
-    /// Links with these same targets and transformations.
+    /// The group of those with the same targets and transformations; `None`: what it looks at changes while rules run.
     pub(crate) group: Option<u16>,
 }
 
@@ -191,11 +210,12 @@ pub struct RuleSet {
     pub settings: FileSettings,
     /// Which rules these are, as they say themselves.
     pub signatures: Vec<Box<str>>,
-    pub(crate) pipelines: Vec<Box<[Transformation]>>,
+    pub(crate) pipelines: Vec<Pipeline>,
     pub(crate) symbols: Symbols,
     pub(crate) operators: OperatorIndex,
-    /// Targets and transformations of each group of links.
-    pub(crate) groups: Vec<(Box<[Target]>, PipelineId)>,
+    pub(crate) groups: Vec<Group>,
+    /// The targets of groups.
+    pub(crate) targets: Vec<Box<[Target]>>,
     pub(crate) by_id: HashMap<u64, usize>,
 }
 

@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
     }
 
     fn compares(&self, link: &Link, mut text: Vec<u8>) -> bool {
-        let steps = &self.rules.pipelines[usize::from(link.pipeline.0)];
+        let steps = &self.rules.pipelines[usize::from(link.pipeline.0)].steps;
         for step in steps {
             let mut output = Vec::new();
             if step.apply(&text, &mut output) {

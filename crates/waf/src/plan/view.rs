@@ -26,6 +26,8 @@ pub struct View {
     pub(crate) initial: Box<[(Symbol, Value)]>,
     /// Those that `SecAction` does not change.
     pub(crate) fixed: Bits,
+    /// Operators of these rules, a bit each.
+    pub(crate) operators: Box<[u64]>,
     /// What is done otherwise than rules say.
     pub warnings: Vec<Problem>,
 }
@@ -42,7 +44,9 @@ impl View {
             return Err(problems);
         }
         let warnings = stay().filter_map(warning).collect();
-        Ok(Self { rules, phases: statics.phases, initial: statics.initial.into(), fixed, warnings })
+        let operators = operators(&rules, &statics.phases);
+        let (phases, initial) = (statics.phases, statics.initial.into());
+        Ok(Self { rules, phases, initial, fixed, operators, warnings })
     }
 
     /// The same, with every rule evaluated for every request: what the one above is compared with.
@@ -54,7 +58,8 @@ impl View {
         let phases = Phase::ALL.map(of_phase);
         let given = given(&rules, settings);
         let fixed = fixed(&rules, &given);
-        Self { rules, phases, initial: given.into(), fixed, warnings: Vec::new() }
+        let operators = operators(&rules, &phases);
+        Self { rules, phases, initial: given.into(), fixed, operators, warnings: Vec::new() }
     }
 
     /// The rules.
@@ -95,6 +100,17 @@ fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
         Some((rules.symbols.get(name.as_bytes())?, Value::from_bytes(value.as_bytes())))
     });
     known.collect()
+}
+
+/// Operators that are chosen beforehand, of rules of these places.
+fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
+    let mut operators = vec![0; rules.operators.words()];
+    let places = phases.iter().flatten();
+    let links = places.flat_map(|place| &rules.rules[*place as usize].links);
+    for number in links.filter_map(|link| link.operator.number) {
+        operators[usize::from(number / 64)] |= 1 << (number % 64);
+    }
+    operators.into()
 }
 
 fn fixed(rules: &RuleSet, given: &[(Symbol, Value)]) -> Bits {

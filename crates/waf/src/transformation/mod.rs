@@ -22,9 +22,12 @@ mod nulls;
 mod path;
 mod replace;
 mod scan;
+mod steps;
 mod url;
 mod utf8;
 mod whitespace;
+
+pub(crate) use steps::Steps;
 
 #[cfg(test)]
 mod tests;

@@ -74,13 +74,15 @@ fn in_order(folder: &Path) -> Vec<PathBuf> {
 /// CRS 4, once for all tests.
 pub fn rules() -> Option<Arc<RuleSet>> {
     static RULES: OnceLock<Option<Arc<RuleSet>>> = OnceLock::new();
-    let load = || {
-        let folder = shared("WEIR_CRS", "crs4")?;
-        let mut paths = vec![folder.join("crs-setup.conf.example")];
-        paths.extend(in_order(&folder.join("rules")));
-        Some(compiled(paths))
-    };
-    RULES.get_or_init(load).clone()
+    RULES.get_or_init(|| Some(compiled(rule_files()?))).clone()
+}
+
+/// The files of CRS 4.
+pub fn rule_files() -> Option<Vec<PathBuf>> {
+    let folder = shared("WEIR_CRS", "crs4")?;
+    let mut paths = vec![folder.join("crs-setup.conf.example")];
+    paths.extend(in_order(&folder.join("rules")));
+    Some(paths)
 }
 
 /// The folder of CRS's regression tests.

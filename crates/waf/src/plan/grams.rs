@@ -1,0 +1,186 @@
+//! Which of many literals a text has in it, whatever the case.
+//!
+//! Each literal is known by a gram of it, three bytes that few others have (or two, if it has no more), and by the bytes around: eight in all.
+//! At each byte of the text two tables of bits say whether a gram may begin there. Unlike the steps of an automaton these looks do not wait for
+//! one another, and the tables fit into the cache that is nearest.
+
+/// Bits of the hash of a gram of three bytes.
+const TRIPLE_BITS: u32 = 17;
+/// Bits of the number of a bucket of literals.
+const BUCKET_BITS: u32 = 13;
+/// How common a byte would have to be to weigh as much as one more literal of the same gram.
+const LOAD_WEIGHT: u32 = 6;
+/// Bytes of a literal that are compared.
+const WINDOW_BYTES: usize = 8;
+/// How many bytes of any value stand behind a text that is looked at.
+pub const PADDING_BYTES: usize = WINDOW_BYTES - 1;
+/// Shortest literal.
+pub const LITERAL_BYTES_MIN: usize = 2;
+
+/// A literal, or what is compared of it.
+#[derive(Debug)]
+struct Entry {
+    mask: u64,
+    value: u64,
+    /// How many of its bytes stand before its gram.
+    before: u8,
+    /// Where its operators are among all.
+    operators: (u32, u32),
+}
+
+/// Literals of operators.
+#[derive(Debug, Default)]
+pub struct Grams {
+    pairs: Box<[u64]>,
+    triples: Box<[u64]>,
+    /// Where the entries of each bucket begin, and of the last where they end.
+    buckets: Box<[u32]>,
+    entries: Box<[Entry]>,
+    operators: Box<[u16]>,
+}
+
+/// A literal's part that is compared.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy, Hash)]
+struct Window {
+    mask: u64,
+    value: u64,
+    before: u8,
+    gram: u32,
+    is_pair: bool,
+}
+
+impl Grams {
+    /// Of literals in lower case, each with the operator that needs it.
+    pub fn new(literals: &[(&[u8], u16)]) -> Self {
+        let mut load = std::collections::HashMap::new();
+        let mut by_window: std::collections::BTreeMap<Window, Vec<u16>> = Default::default();
+        let mut known = std::collections::HashMap::new();
+        for (literal, operator) in literals {
+            let window = *known.entry(*literal).or_insert_with(|| {
+                let window = window(literal, &load);
+                *load.entry(window.gram).or_insert(0u32) += 1;
+                window
+            });
+            let operators = by_window.entry(window).or_default();
+            if operators.last() != Some(operator) {
+                operators.push(*operator);
+            }
+        }
+        let mut sorted: Vec<(Window, Vec<u16>)> = by_window.into_iter().collect();
+        sorted.sort_by_key(|(window, _)| bucket(window.gram, window.is_pair));
+        let mut grams = Self {
+            pairs: vec![0; 1 << (16 - 6)].into(),
+            triples: vec![0; 1 << (TRIPLE_BITS - 6)].into(),
+            ..Self::default()
+        };
+        let (mut entries, mut all) = (Vec::new(), Vec::new());
+        let mut buckets = vec![0u32; (1 << BUCKET_BITS) + 1];
+        for (window, operators) in sorted {
+            if window.is_pair {
+                mark(&mut grams.pairs, window.gram);
+            } else {
+                mark(&mut grams.triples, hash(window.gram, TRIPLE_BITS));
+            }
+            buckets[bucket(window.gram, window.is_pair) + 1] += 1;
+            let from = all.len() as u32;
+            all.extend(operators);
+            let Window { mask, value, before, .. } = window;
+            entries.push(Entry { mask, value, before, operators: (from, all.len() as u32) });
+        }
+        for at in 1..buckets.len() {
+            buckets[at] += buckets[at - 1];
+        }
+        (grams.buckets, grams.entries, grams.operators) =
+            (buckets.into(), entries.into(), all.into());
+        grams
+    }
+
+    /// Calls with each operator that needs a literal of this text, which is in lower case and has [`PADDING_BYTES`] more behind it; with some it
+    /// may call where only the padding makes a literal whole.
+    pub fn find(&self, padded: &[u8], mut found: impl FnMut(u16)) {
+        let (Ok(pairs), Ok(triples)) = (
+            <&[u64; 1 << 10]>::try_from(&*self.pairs),
+            <&[u64; 1 << (TRIPLE_BITS - 6)]>::try_from(&*self.triples),
+        ) else {
+            return;
+        };
+        for (at, window) in padded.windows(WINDOW_BYTES).enumerate() {
+            let Some(window) = window.first_chunk() else { return };
+            let window = u64::from_le_bytes(*window) as u32;
+            let (pair, triple) = (window & 0xffff, window & 0xff_ffff);
+            let hashed = hash(triple, TRIPLE_BITS);
+            let is_pair = pairs[(pair >> 6) as usize] >> (pair & 63) & 1;
+            let is_triple = triples[(hashed >> 6) as usize] >> (hashed & 63) & 1;
+            if is_pair | is_triple != 0 {
+                if is_pair != 0 {
+                    self.compare(padded, at, bucket(pair, true), &mut found);
+                }
+                if is_triple != 0 {
+                    self.compare(padded, at, bucket(triple, false), &mut found);
+                }
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn compare(&self, padded: &[u8], at: usize, bucket: usize, found: &mut impl FnMut(u16)) {
+        let (Some(from), Some(to)) = (self.buckets.get(bucket), self.buckets.get(bucket + 1))
+        else {
+            return;
+        };
+        for entry in self.entries.get(*from as usize..*to as usize).unwrap_or_default() {
+            let start = at.checked_sub(usize::from(entry.before));
+            let window = start.and_then(|start| padded.get(start..)?.first_chunk());
+            if window.is_some_and(|window| u64::from_le_bytes(*window) & entry.mask == entry.value)
+            {
+                let (from, to) = entry.operators;
+                let operators = self.operators.get(from as usize..to as usize).unwrap_or_default();
+                operators.iter().for_each(|operator| found(*operator));
+            }
+        }
+    }
+}
+
+fn mark(bits: &mut [u64], number: u32) {
+    if let Some(word) = bits.get_mut((number >> 6) as usize) {
+        *word |= 1 << (number & 63);
+    }
+}
+
+/// The upper bits of a product with a constant whose bits are spread evenly.
+fn hash(gram: u32, bits: u32) -> u32 {
+    (gram << 8).wrapping_mul(0x9e37_79b1) >> (32 - bits)
+}
+
+fn bucket(gram: u32, is_pair: bool) -> usize {
+    hash(gram ^ if is_pair { 0x5a_0000 } else { 0 }, BUCKET_BITS) as usize
+}
+
+/// The part of a literal that is compared: with the gram that is rare in texts, and that few literals so far are known by.
+fn window(literal: &[u8], load: &std::collections::HashMap<u32, u32>) -> Window {
+    if literal.len() == LITERAL_BYTES_MIN {
+        let value = little(literal);
+        return Window { mask: 0xffff, value, before: 0, gram: value as u32, is_pair: true };
+    }
+    let rank = |at: &usize| {
+        let gram = &literal[*at..*at + 3];
+        let common: u32 =
+            gram.iter().map(|byte| u32::from(super::literals::commonness(*byte))).sum();
+        common + LOAD_WEIGHT * load.get(&(little(gram) as u32)).copied().unwrap_or(0)
+    };
+    let at = (0..literal.len() - 2).min_by_key(rank).unwrap_or(0);
+    let start = at.saturating_sub(2).min(literal.len().saturating_sub(WINDOW_BYTES));
+    let part = &literal[start..literal.len().min(start + WINDOW_BYTES)];
+    let mask = if part.len() == WINDOW_BYTES { u64::MAX } else { (1 << (8 * part.len())) - 1 };
+    Window {
+        mask,
+        value: little(part),
+        before: (at - start) as u8,
+        gram: little(&literal[at..at + 3]) as u32,
+        is_pair: false,
+    }
+}
+
+fn little(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
