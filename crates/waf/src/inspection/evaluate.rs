@@ -224,7 +224,10 @@ impl Inspection {
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
         };
-        if let Next::Stop(verdict) = next {
+        // A rule that turns the engine off blocks no more itself.
+        if let Next::Stop(verdict) = next
+            && self.is_on
+        {
             if self.mode == Mode::Block {
                 return Next::Stop(verdict);
             }

@@ -85,7 +85,9 @@ impl Texts {
         let range = text.start..text.start + text.length;
         self.work_bytes += text.length as u64;
         self.output.clear();
-        let made = if step.apply(&self.bytes[range], &mut self.output) {
+        // Some write what was there before, as `length` of `1`: that changes nothing.
+        let before = &self.bytes[range];
+        let made = if step.apply(before, &mut self.output) && self.output != before {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(&self.output);
             self.push(start)

@@ -326,7 +326,7 @@ impl<'a> Compiler<'a> {
         while let Some(rule) = at {
             self.describe(&mut compiled, rule, links.is_empty());
             compiled.absent = compiled.absent.take().or_else(|| what_is_absent(rule));
-            links.push(self.link(draft, rule, links.is_empty(), shared)?);
+            links.push(self.link(draft, rule, shared)?);
             at = rule.chained.as_deref();
         }
         // What blocks does what the default of the phase says.
@@ -370,17 +370,11 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn link(
-        &mut self,
-        draft: &Draft,
-        rule: &Rule,
-        is_first: bool,
-        shared: &mut Shared,
-    ) -> Result<Link, String> {
-        let mut pipeline =
-            if is_first { draft.defaults.transformations.clone() } else { Vec::new() };
+    fn link(&mut self, draft: &Draft, rule: &Rule, shared: &mut Shared) -> Result<Link, String> {
+        // Chained rules are rules as well: they have the defaults of the phase.
+        let mut pipeline = draft.defaults.transformations.clone();
         let mut effects = Vec::new();
-        let (mut captures, mut is_multi_match) = (is_first && draft.defaults.captures, false);
+        let (mut captures, mut is_multi_match) = (draft.defaults.captures, false);
         for action in &rule.actions {
             match action {
                 Action::Transform(None) => pipeline.clear(),
@@ -606,10 +600,11 @@ fn phase_of(rule: &Rule) -> Phase {
 }
 
 fn severity_of(rule: &Rule) -> Option<u8> {
-    rule.actions.iter().find_map(|action| match action {
+    let of = |action: &Action| match action {
         Action::Severity(severity) => Some(*severity as u8),
         _ => None,
-    })
+    };
+    rule.actions.iter().filter_map(of).next_back()
 }
 
 /// What a rule asks for that is not here, and why.
