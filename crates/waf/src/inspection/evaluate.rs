@@ -6,7 +6,7 @@ use super::compare::Outcome;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Hit, Inspection, Mode, Passing};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, Skip};
+use crate::plan::{CompiledRule, Link};
 use crate::seclang::{Allow, Disruption, Phase, TargetKind, Variable};
 use crate::value::Value;
 
@@ -24,8 +24,6 @@ enum Next {
     On,
     /// With the first rule at or behind this place in the order of all rules.
     At(u32),
-    /// Behind so many rules of the phase.
-    Over(u32),
     /// Not in this phase.
     EndPhase,
     Stop(Verdict),
@@ -55,7 +53,6 @@ impl Inspection {
             match self.act(place, rule) {
                 Next::On => {}
                 Next::At(to) => at = rules.partition_point(|place| *place < to).max(at),
-                Next::Over(count) => at = at.saturating_add(count as usize),
                 Next::EndPhase => break,
                 Next::Stop(verdict) => return verdict,
             }
@@ -233,11 +230,7 @@ impl Inspection {
             }
             self.would_be.get_or_insert(verdict);
         }
-        match rule.skip {
-            None => Next::On,
-            Some(Skip::Rules(count)) => Next::Over(count),
-            Some(Skip::Behind(to)) => Next::At(to),
-        }
+        rule.skip.map_or(Next::On, Next::At)
     }
 
     /// Writes down that a rule held.

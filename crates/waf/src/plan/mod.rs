@@ -21,7 +21,7 @@ pub use view::{Settings, View};
 pub(crate) use facts::{Facts, OperatorIndex};
 pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, is_within};
-pub(crate) use rule::{CompiledPiece, CompiledTemplate, Effect, Sign, Skip, VariableName};
+pub(crate) use rule::{CompiledPiece, CompiledTemplate, Effect, Sign, VariableName};
 pub(crate) use symbols::{Symbol, Symbols};
 
 #[cfg(test)]

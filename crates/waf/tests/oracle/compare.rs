@@ -8,7 +8,7 @@ use weir_waf::inspection::{Inspection, Mode, Options, Request, Response, Verdict
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 use weir_waf::seclang::{Phase, parse};
 
-use crate::generator::{Case, WORD_FILE, WORD_FILE_TEXT};
+use crate::generator::{Case, Sent, WORD_FILE, WORD_FILE_TEXT};
 use crate::interpreter::{Held, Machine, Program};
 
 const FILE: &str = "rules.conf";
@@ -22,6 +22,8 @@ pub struct Outcome {
     pub would_be: Option<Verdict>,
     pub is_audited: bool,
     pub held: Vec<Held>,
+    /// Of `TX`, in the end. Not of a request for which a rule has ended evaluation: no rule reads what the engine holds ready for rules that
+    /// did not come to their turn.
     pub numbers: Vec<(String, i64)>,
 }
 
@@ -128,19 +130,21 @@ pub fn by_interpreter(
         }
     }
     let _ = machine.phase(Phase::Logging);
+    let is_whole = verdict == Verdict::Pass && !machine.is_ended;
+    let names = program.names.iter().filter(|_| is_whole);
     Outcome {
         verdict,
         would_be: machine.would_be.clone(),
         is_audited: machine.is_audited,
-        numbers: program.names.iter().map(|name| (name.clone(), machine.tx(name))).collect(),
+        numbers: names.map(|name| (name.clone(), machine.tx(name))).collect(),
         held: machine.held.into_iter().filter(|it| it.is_logged || it.is_audited).collect(),
     }
 }
 
 /// What a case comes to.
 pub enum Comparison {
-    /// The same by all three; so many rules held.
-    Same(usize),
+    /// The same by all three; so many rules held for each request.
+    Same(Vec<usize>),
     /// The engine refuses the rules.
     Refused(String),
     Different(String),
@@ -162,7 +166,23 @@ pub fn compare(case: &Case) -> Comparison {
         Err(problems) => return Comparison::Refused(format!("{problems:?}")),
     };
     let plain = Arc::new(View::plain(compiled, &settings));
-    let sent = &case.sent;
+    let mut counts = Vec::new();
+    for sent in &case.sent {
+        match of_request(case, sent, &program, [&view, &plain]) {
+            Ok(count) => counts.push(count),
+            Err(what) => return Comparison::Different(what),
+        }
+    }
+    Comparison::Same(counts)
+}
+
+/// Compares for one request. How many rules held.
+fn of_request(
+    case: &Case,
+    sent: &Sent,
+    program: &Program,
+    [view, plain]: [&Arc<View>; 2],
+) -> Result<usize, String> {
     let (target, body, headers) = (sent.target(), sent.content.bytes(), sent.all_headers());
     let exchange = Exchange {
         method: sent.method.as_bytes(),
@@ -176,16 +196,16 @@ pub fn compare(case: &Case) -> Comparison {
     };
     let mut count = 0;
     for mode in [Mode::Detect, Mode::Block] {
-        let expected = by_interpreter(&program, &case.settings, mode, &exchange);
-        for (name, view) in [("View::new", &view), ("View::plain", &plain)] {
+        let expected = by_interpreter(program, &case.settings, mode, &exchange);
+        for (name, view) in [("View::new", view), ("View::plain", plain)] {
             let outcome = by_engine(view, mode, &exchange, &program.names);
             if let Some(what) = difference(&expected, &outcome, &program.unordered) {
-                return Comparison::Different(format!("{mode:?}, {name}: {what}"));
+                return Err(format!("{mode:?}, {name}: {what}"));
             }
         }
         count += expected.held.len();
     }
-    Comparison::Same(count)
+    Ok(count)
 }
 
 /// How the engine's outcome differs from what is expected. Rules of these numbers look at values that come in no order.
@@ -201,7 +221,10 @@ pub fn difference(
         }
         outcome
     };
-    let (expected, outcome) = (comparable(expected), comparable(outcome));
+    let (expected, mut outcome) = (comparable(expected), comparable(outcome));
+    if expected.numbers.is_empty() {
+        outcome.numbers.clear();
+    }
     if expected == outcome {
         return None;
     }

@@ -25,60 +25,82 @@ fn asked(variable: &str) -> Option<u64> {
 /// What is told of a case that differs.
 fn told(seed: u64, case: Case, what: String) -> String {
     let (small, what) = shrink::shrunk(case, what);
-    let sent = &small.sent;
-    format!(
-        "seed {seed}: {what}\nsettings {:?}\n{}\n{} {}\n{:?}\n{:?}\nanswer {:?} {:?}",
-        small.settings,
-        small.rules(),
-        sent.method,
-        sent.target(),
-        sent.all_headers(),
-        sent.content.bytes(),
-        sent.answer_headers,
-        sent.answer,
-    )
+    let mut text = format!("seed {seed}: {what}\nsettings {:?}\n{}", small.settings, small.rules());
+    for sent in &small.sent {
+        let (headers, body) = (sent.all_headers(), sent.content.bytes());
+        text += &format!("\n{} {}\n{headers:?}\n{body:?}", sent.method, sent.target());
+        text += &format!("\nanswer {:?} {:?}\n", sent.answer_headers, sent.answer);
+    }
+    text
 }
 
-/// Compares so many cases, as long as there is time.
-fn run(cases: u64, time_max: Option<Duration>) {
-    let start = Instant::now();
-    let (mut held, mut with_matches, mut count, mut refused) = (0, 0, 0, 0);
-    for seed in 0..cases {
-        if time_max.is_some_and(|max| start.elapsed() > max) {
-            break;
-        }
-        count += 1;
+/// What has been seen.
+#[derive(Debug, Default)]
+struct Seen {
+    requests: u64,
+    /// Requests for which rules held.
+    with_matches: u64,
+    /// Rules that held.
+    held: usize,
+    rule_files: u64,
+    refused: u64,
+}
+
+impl Seen {
+    fn case(&mut self, seed: u64) {
         let case = Case::of(seed);
+        self.rule_files += 1;
         match compare(&case) {
-            Comparison::Same(rules) => {
-                held += rules;
-                with_matches += u64::from(rules > 0);
+            Comparison::Same(counts) => {
+                self.requests += counts.len() as u64;
+                self.with_matches += counts.iter().filter(|count| **count > 0).count() as u64;
+                self.held += counts.iter().sum::<usize>();
             }
             Comparison::Refused(reason) => {
-                refused += 1;
-                assert!(refused * 20 < count + 200, "seed {seed}: {reason}\n{}", case.rules());
+                self.refused += 1;
+                let is_rare = self.refused * 20 < self.rule_files + 200;
+                assert!(is_rare, "seed {seed}: {reason}\n{}", case.rules());
             }
             Comparison::Different(what) => panic!("{}", told(seed, case, what)),
         }
     }
-    println!(
-        "{count} cases in {:?}: rules held in {with_matches}, {held} times; {refused} refused",
-        start.elapsed()
-    );
-    // Cases in which nothing is found say little.
-    assert!(with_matches * 2 > count, "{with_matches} of {count} cases have matches");
+}
+
+/// Compares so many cases, as long as there is time, on all processors.
+fn run(cases: u64, time_max: Option<Duration>) {
+    let start = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
+    let seen = std::thread::scope(|scope| {
+        let part = |first: u64| {
+            let mut seen = Seen::default();
+            for seed in (first..).step_by(threads as usize) {
+                let is_late = time_max.is_some_and(|max| start.elapsed() > max);
+                if is_late || seen.requests >= cases / threads {
+                    break;
+                }
+                seen.case(seed);
+            }
+            seen
+        };
+        let running: Vec<_> = (0..threads).map(|first| scope.spawn(move || part(first))).collect();
+        running.into_iter().map(|it| it.join().expect("no difference")).collect::<Vec<_>>()
+    });
+    let mut requests = 0;
+    for it in seen {
+        println!("{:?}: {it:?}", start.elapsed());
+        // Requests for which nothing is found say little.
+        assert!(it.with_matches * 2 > it.requests, "{it:?}");
+        requests += it.requests;
+    }
+    println!("{requests} cases");
 }
 
 #[test]
 fn engine_and_interpreter_agree() {
     if let Some(seed) = asked("WEIR_WAF_ORACLE_SEED") {
         let case = Case::of(seed);
-        match compare(&case) {
-            Comparison::Same(count) => println!("{}\nthe same, {count} held", case.rules()),
-            Comparison::Refused(reason) => println!("{}\nrefused: {reason}", case.rules()),
-            Comparison::Different(what) => panic!("{}", told(seed, case, what)),
-        }
-        return;
+        println!("{}", case.rules());
+        return Seen::default().case(seed);
     }
     match asked("WEIR_WAF_ORACLE_CASES") {
         Some(cases) => run(cases, None),

@@ -1,7 +1,7 @@
 //! From a case that differs to a small one that still does.
 
 use crate::compare::{Comparison, compare};
-use crate::generator::{Case, Directive};
+use crate::generator::{Case, Directive, Link, Sent};
 
 /// Leaves things out, as long as what is left differs.
 pub fn shrunk(mut case: Case, mut what: String) -> (Case, String) {
@@ -30,27 +30,11 @@ fn reductions(case: &Case) -> Vec<Case> {
     for at in 0..case.settings.len() {
         with(&|it| drop(it.settings.remove(at)));
     }
-    let sent = &case.sent;
-    for at in 0..sent.arguments.len() {
-        with(&|it| drop(it.sent.arguments.remove(at)));
+    for at in 0..case.sent.len() {
+        with(&|it| drop(it.sent.remove(at)));
     }
-    for at in 0..sent.headers.len() {
-        with(&|it| drop(it.sent.headers.remove(at)));
-    }
-    for at in 0..sent.cookies.len() {
-        with(&|it| drop(it.sent.cookies.remove(at)));
-    }
-    for at in 0..sent.answer_headers.len() {
-        with(&|it| drop(it.sent.answer_headers.remove(at)));
-    }
-    for at in 0..sent.content.parts.len() {
-        with(&|it| drop(it.sent.content.parts.remove(at)));
-    }
-    if sent.content.kind != Default::default() {
-        with(&|it| it.sent.content = Default::default());
-    }
-    if sent.path != "/" {
-        with(&|it| it.sent.path = "/".into());
+    if let [sent] = case.sent.as_slice() {
+        within_request(case, sent, &mut all);
     }
     for at in 0..case.directives.len() {
         within_rule(case, at, &mut all);
@@ -58,10 +42,39 @@ fn reductions(case: &Case) -> Vec<Case> {
     all
 }
 
+fn within_request(case: &Case, sent: &Sent, all: &mut Vec<Case>) {
+    let mut with = |change: &dyn Fn(&mut Sent)| {
+        let mut smaller = case.clone();
+        smaller.sent.iter_mut().for_each(change);
+        all.push(smaller);
+    };
+    for at in 0..sent.arguments.len() {
+        with(&|it| drop(it.arguments.remove(at)));
+    }
+    for at in 0..sent.headers.len() {
+        with(&|it| drop(it.headers.remove(at)));
+    }
+    for at in 0..sent.cookies.len() {
+        with(&|it| drop(it.cookies.remove(at)));
+    }
+    for at in 0..sent.answer_headers.len() {
+        with(&|it| drop(it.answer_headers.remove(at)));
+    }
+    for at in 0..sent.content.parts.len() {
+        with(&|it| drop(it.content.parts.remove(at)));
+    }
+    if sent.content.kind != Default::default() {
+        with(&|it| it.content = Default::default());
+    }
+    if sent.path != "/" {
+        with(&|it| it.path = "/".into());
+    }
+}
+
 /// Without a chained rule, a target, or an action.
 fn within_rule(case: &Case, at: usize, all: &mut Vec<Case>) {
     let Directive::Rule(links) = &case.directives[at] else { return };
-    let mut with = |change: &dyn Fn(&mut Vec<crate::generator::Link>)| {
+    let mut with = |change: &dyn Fn(&mut Vec<Link>)| {
         let mut smaller = case.clone();
         let Directive::Rule(links) = &mut smaller.directives[at] else { return };
         change(links);

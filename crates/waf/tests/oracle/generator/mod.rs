@@ -13,12 +13,15 @@ pub use rules::{Directive, Link, WORD_FILE, WORD_FILE_TEXT};
 
 use weir_testing::Random;
 
-/// Rules, settings, and a request for them.
+/// Requests for one rule file.
+const REQUESTS: usize = 5;
+
+/// Rules, settings, and requests for them.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub settings: Vec<(String, String)>,
     pub directives: Vec<Directive>,
-    pub sent: Sent,
+    pub sent: Vec<Sent>,
 }
 
 impl Case {
@@ -28,7 +31,8 @@ impl Case {
         let random = &mut random;
         let directives = rules::all(random);
         let settings = settings(random);
-        Self { settings, directives, sent: Sent::random(random) }
+        let sent = (0..REQUESTS).map(|_| Sent::random(random)).collect();
+        Self { settings, directives, sent }
     }
 
     /// The rule file.

@@ -64,7 +64,10 @@ impl Machine<'_> {
                 self.message.choose(processor);
             }
             Control::AuditEngine(toggle) => self.is_audited = *toggle != Toggle::Off,
-            Control::RuleEngine(toggle) => self.engine = *toggle,
+            Control::RuleEngine(toggle) => {
+                self.engine = *toggle;
+                self.is_ended |= *toggle == Toggle::Off;
+            }
             removal => self.controls.push(removal.clone()),
         }
     }

@@ -62,6 +62,8 @@ pub struct Machine<'a> {
     pub(super) reads_response: bool,
     pub(super) engine: Toggle,
     pub is_audited: bool,
+    /// Whether a rule has ended evaluation.
+    pub is_ended: bool,
     mode: Mode,
     allowed: Option<Allow>,
     pub held: Vec<Held>,
@@ -92,6 +94,7 @@ impl<'a> Machine<'a> {
             reads_response: true,
             engine: Toggle::On,
             is_audited: true,
+            is_ended: false,
             mode,
             allowed: None,
             held: Vec::new(),
@@ -241,6 +244,7 @@ impl<'a> Machine<'a> {
                 if allow != Allow::Phase {
                     self.allowed = Some(allow);
                 }
+                self.is_ended = true;
                 return Disrupted::EndOfPhase;
             }
             Disruption::Deny => Verdict::Deny { status, rule },

@@ -1,7 +1,8 @@
 //! Names of `TX` that rules have in them.
 
 use weir_waf::seclang::{
-    Action, OperatorKind, Piece, Rule, Selector, Target, Template, Variable, VariableChange,
+    Action, Disruption, OperatorKind, Piece, Rule, Selector, Target, Template, Variable,
+    VariableChange,
 };
 
 use super::program::Item;
@@ -38,7 +39,9 @@ fn of_rule(rule: &Rule, names: &mut Vec<String>) {
     }
     for action in &rule.actions {
         match action {
-            Action::Message(text) | Action::LogData(text) => of_template(text, names),
+            Action::Message(text)
+            | Action::LogData(text)
+            | Action::Disruption(Disruption::Redirect(text)) => of_template(text, names),
             Action::SetVariable(set) => {
                 if let (Variable::Tx, Some(name)) = (set.collection, set.name.as_text()) {
                     names.push(name.to_lowercase());
