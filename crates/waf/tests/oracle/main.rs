@@ -89,7 +89,7 @@ fn run(cases: u64, time_max: Option<Duration>) {
     for it in seen {
         println!("{:?}: {it:?}", start.elapsed());
         // Requests for which nothing is found say little.
-        assert!(it.with_matches * 2 > it.requests, "{it:?}");
+        assert!(it.with_matches * 5 > it.requests * 2, "{it:?}");
         requests += it.requests;
     }
     println!("{requests} cases");

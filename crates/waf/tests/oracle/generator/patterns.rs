@@ -12,11 +12,11 @@ pub fn pattern(random: &mut Random) -> String {
     if random.percent(30) {
         out.push_str(one(random, &["(?i)", "(?is)", "(?s)"]));
     }
-    if random.percent(15) {
+    if random.percent(10) {
         out.push('^');
     }
     sequence(random, 0, &mut out);
-    if random.percent(15) {
+    if random.percent(8) {
         out.push('$');
     }
     if random.percent(4) {
@@ -26,7 +26,7 @@ pub fn pattern(random: &mut Random) -> String {
 }
 
 fn sequence(random: &mut Random, depth: usize, out: &mut String) {
-    for _ in 0..=random.below(3) {
+    for _ in 0..[1, 1, 2, 3][random.below(4)] {
         piece(random, depth, out);
     }
 }

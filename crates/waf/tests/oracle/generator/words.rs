@@ -40,7 +40,7 @@ pub fn value(random: &mut Random) -> String {
         return one(random, &WHOLE).to_owned();
     }
     let mut value = String::new();
-    for index in 0..random.below(4) {
+    for index in 0..random.below(5) {
         if index > 0 {
             value.push_str(one(random, &SEPARATORS));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use weir_waf::inspection::{Mode, Request, Response, Verdict};
+use weir_waf::inspection::{Limit, Mode, Request, Response, Verdict};
 use weir_waf::seclang::{Action, Allow, Control, Disruption, Phase, Rule, Toggle, Variable as V};
 
 use super::message::Message;
@@ -61,6 +61,8 @@ pub struct Machine<'a> {
     pub(super) reads_body: bool,
     pub(super) reads_response: bool,
     pub(super) engine: Toggle,
+    /// A pattern that was made for this request is none.
+    pub(super) is_unreadable: bool,
     pub is_audited: bool,
     /// Whether a rule has ended evaluation.
     pub is_ended: bool,
@@ -93,6 +95,7 @@ impl<'a> Machine<'a> {
             reads_body: true,
             reads_response: true,
             engine: Toggle::On,
+            is_unreadable: false,
             is_audited: true,
             is_ended: false,
             mode,
@@ -140,7 +143,13 @@ impl<'a> Machine<'a> {
                 rules_to_skip -= 1;
                 continue;
             }
-            if self.is_removed(whole) || !self.holds(whole) {
+            if self.is_removed(whole) {
+                continue;
+            }
+            if !self.holds(whole) {
+                if self.is_unreadable {
+                    return Verdict::Exceeded(Limit::Pattern);
+                }
                 continue;
             }
             self.tell(whole);
@@ -153,6 +162,9 @@ impl<'a> Machine<'a> {
                 Some(Action::Skip(count)) => rules_to_skip = *count,
                 Some(Action::SkipAfter(label)) => at = behind(program, label, at),
                 _ => {}
+            }
+            if self.is_unreadable {
+                return Verdict::Exceeded(Limit::Pattern);
             }
         }
         Verdict::Pass

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use weir_waf::injection::{detect_script, detect_sql};
-use weir_waf::seclang::{Operator, OperatorKind as O, Pattern, Piece, Template};
+use weir_waf::seclang::{Operator, OperatorKind as O, Pattern, Template};
 
 use super::machine::Machine;
 use super::number;
@@ -28,8 +28,15 @@ impl Machine<'_> {
         match &operator.kind {
             O::Rx(pattern) => rx(pattern, value),
             O::RxTemplate(template) => {
-                let pattern = self.pattern(whole, template);
-                rx(&Pattern::new(&pattern).expect("a pattern of plain letters"), value)
+                // As ModSecurity 3 has it, values of variables are parts of the pattern.
+                let pattern = self.expand(whole, template);
+                match Pattern::new(&String::from_utf8_lossy(&pattern)) {
+                    Ok(pattern) => rx(&pattern, value),
+                    Err(_) => {
+                        self.is_unreadable = true;
+                        None
+                    }
+                }
             }
             O::Pm(words) => pm(words, value),
             O::PmFromFile(names) => {
@@ -65,21 +72,6 @@ impl Machine<'_> {
 
     fn wanted(&mut self, whole: &Whole, template: &Template) -> i64 {
         number(&self.expand(whole, template))
-    }
-
-    /// The values of variables stand for themselves in a pattern, which is text.
-    fn pattern(&mut self, whole: &Whole, template: &Template) -> String {
-        let mut pattern = String::new();
-        for piece in &template.0 {
-            match piece {
-                Piece::Text(text) => pattern.push_str(text),
-                other => {
-                    let value = self.expand(whole, &Template(vec![other.clone()]));
-                    pattern.push_str(&String::from_utf8_lossy(&value));
-                }
-            }
-        }
-        pattern
     }
 
     fn lines(&self, whole: &Whole, names: &[Box<str>]) -> Vec<Box<[u8]>> {
