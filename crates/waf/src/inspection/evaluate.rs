@@ -7,7 +7,7 @@ use super::groups::GroupHit;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Hit, Inspection, Mode, Passing};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, Skip, View};
+use crate::plan::{CompiledRule, Link, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
 use crate::value::Value;
 
@@ -25,8 +25,6 @@ enum Next {
     On,
     /// With the first rule at or behind this place in the order of all rules.
     At(u32),
-    /// Behind so many rules of the phase.
-    Over(u32),
     /// Not in this phase.
     EndPhase,
     Stop(Verdict),
@@ -56,7 +54,6 @@ impl Inspection {
             match self.act(place, rule) {
                 Next::On => {}
                 Next::At(to) => at = rules.partition_point(|place| *place < to).max(at),
-                Next::Over(count) => at = at.saturating_add(count as usize),
                 Next::EndPhase => break,
                 Next::Stop(verdict) => return verdict,
             }
@@ -277,17 +274,16 @@ impl Inspection {
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
         };
-        if let Next::Stop(verdict) = next {
+        // A rule that turns the engine off blocks no more itself.
+        if let Next::Stop(verdict) = next
+            && self.is_on
+        {
             if self.mode == Mode::Block {
                 return Next::Stop(verdict);
             }
             self.would_be.get_or_insert(verdict);
         }
-        match rule.skip {
-            None => Next::On,
-            Some(Skip::Rules(count)) => Next::Over(count),
-            Some(Skip::Behind(to)) => Next::At(to),
-        }
+        rule.skip.map_or(Next::On, Next::At)
     }
 
     /// Writes down that a rule held.

@@ -1,1 +1,75 @@
+//! What rules come to, one small rule file at a time.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use super::{Inspection, Mode, Options, Request};
+use crate::plan::{Files, RuleSet, Settings, View};
+
+struct One(&'static str);
+
+impl Files for One {
+    fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(self.0.as_bytes().to_vec())
+    }
+}
+
+/// A request for this target, in a mode that only tells, through the rules of all phases of requests, with values of `TX` that a virtual server sets.
+fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> Inspection {
+    let rules = RuleSet::compile(&["rules.conf".into()], &mut One(rules)).expect("rules");
+    let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let settings = Settings { variables: variables.collect() };
+    let view = View::new(Arc::new(rules), &settings).expect("a view");
+    let address = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
+    let request = Request {
+        client: address,
+        server: address,
+        method: b"GET",
+        target: target.as_bytes(),
+        protocol: b"HTTP/1.1",
+        headers: &[],
+        unique_id: b"1",
+    };
+    let mut inspection = Inspection::begin(Arc::new(view), &Options::new(Mode::Detect), &request);
+    inspection.request_headers();
+    inspection.end_body();
+    inspection.request_body();
+    inspection
+}
+
+#[test]
+fn a_step_that_changes_nothing_makes_no_text_of_its_own() {
+    let rules = "SecRule ARGS \"@rx .\" \"id:1,t:length,t:lowercase,multiMatch,setvar:tx.n=+1\"";
+    for (target, count) in [("/?a=1", 1), ("/?a=b", 2), ("/?a=B", 2)] {
+        assert_eq!(inspected(rules, &[], target).number("n"), count, "{target}");
+    }
+}
+
+#[test]
+fn chained_rules_have_the_defaults_of_their_phase() {
+    let rules = "SecDefaultAction \"phase:1,pass,t:lowercase\"
+SecRule ARGS:a \"@streq x\" \"id:1,phase:1,chain\"
+SecRule ARGS:b \"@streq y\" \"setvar:tx.found=1\"";
+    for (target, found) in [("/?a=X&b=Y", 1), ("/?a=X&b=z", 0)] {
+        assert_eq!(inspected(rules, &[], target).number("found"), found, "{target}");
+    }
+}
+
+#[test]
+fn of_two_severities_the_last_counts() {
+    let rules = "SecRule ARGS \"@rx .\" \"id:1,severity:CRITICAL,severity:NOTICE,\
+        msg:'%{rule.severity} %{HIGHEST_SEVERITY}'\"";
+    assert_eq!(inspected(rules, &[], "/?a=1").matches()[0].message, b"5 5");
+}
+
+#[test]
+fn a_rule_that_turns_the_engine_off_blocks_no_more() {
+    let off = "SecAction \"id:1,phase:1,deny,ctl:ruleEngine=Off\"";
+    assert_eq!(inspected(off, &[], "/").would_be(), None);
+    let on = "SecAction \"id:1,phase:1,deny,ctl:ruleEngine=On\"";
+    assert!(inspected(on, &[], "/").would_be().is_some());
+}

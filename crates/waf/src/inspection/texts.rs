@@ -161,7 +161,10 @@ impl Texts {
         let (range, before, facts) = (text.start..text.start + text.length, text.made, text.facts);
         let mut output = std::mem::take(&mut self.output);
         output.clear();
-        let made = if step.apply(&self.bytes[range], &mut output) { self.add(&output) } else { id };
+        let own = &self.bytes[range];
+        // Some write what was there before, as `length` of `1`: that changes nothing.
+        let is_changed = step.apply(own, &mut output) && output != own;
+        let made = if is_changed { self.add(&output) } else { id };
         self.output = output;
         self.made.push(Made { step, text: made, before });
         let place = u32::try_from(self.made.len()).unwrap_or(u32::MAX);

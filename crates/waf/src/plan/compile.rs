@@ -9,7 +9,7 @@ use super::literals::{self, Needs};
 use super::operators::{self, Comparison, CompiledOperator, Relation, TextComparison};
 use super::rule::{
     CompiledRule, CompiledTemplate, Effect, FileSettings, Group, Link, Pipeline, PipelineId,
-    RuleSet, Sign, Skip, VariableName, template,
+    RuleSet, Sign, VariableName, template,
 };
 use super::sources::{self, Files};
 use super::symbols::Symbols;
@@ -68,7 +68,8 @@ struct Compiler<'a> {
     defaults: HashMap<Phase, Defaults>,
     /// Rules so far, `None` for one that was removed, with the texts by which others find them.
     drafts: Vec<Draft>,
-    markers: HashMap<Box<str>, u32>,
+    /// Of each marker, how many rules stand before each place that it has.
+    markers: HashMap<Box<str>, Vec<usize>>,
     settings: FileSettings,
     signatures: Vec<Box<str>>,
     symbols: Symbols,
@@ -108,8 +109,7 @@ impl<'a> Compiler<'a> {
         match kind {
             DirectiveKind::Rule(rule) => self.rule(place, rule),
             DirectiveKind::Marker(label) => {
-                let at = u32::try_from(self.drafts.len()).unwrap_or(u32::MAX);
-                self.markers.insert(label, at);
+                self.markers.entry(label).or_default().push(self.drafts.len());
             }
             DirectiveKind::DefaultAction(actions) => self.default_action(&actions),
             DirectiveKind::ComponentSignature(text) => self.signatures.push(text),
@@ -228,7 +228,7 @@ impl<'a> Compiler<'a> {
         // Places of markers count all rules; those that were removed have no place.
         let mut places = Vec::with_capacity(drafts.len() + 1);
         for draft in &drafts {
-            places.push(u32::try_from(rules.len()).unwrap_or(u32::MAX));
+            places.push(rules.len());
             if draft.is_removed {
                 continue;
             }
@@ -237,12 +237,13 @@ impl<'a> Compiler<'a> {
                 Err(message) => self.problem(&draft.place, message, ""),
             }
         }
-        places.push(u32::try_from(rules.len()).unwrap_or(u32::MAX));
-        let by_id: HashMap<u64, usize> =
-            rules.iter().enumerate().map(|(index, (rule, _))| (rule.id, index)).collect();
+        places.push(rules.len());
+        let by_id = rules.iter().enumerate().map(|(index, (rule, _))| (rule.id, index)).collect();
+        let phases = rules.iter().map(|(rule, _)| rule.phase).collect();
+        let order = Order { places, by_id, phases };
         let mut compiled = Vec::with_capacity(rules.len());
-        for (mut rule, draft) in rules {
-            match self.skip(draft, &places, &by_id) {
+        for (own, (mut rule, draft)) in rules.into_iter().enumerate() {
+            match self.skip(draft, own, &order) {
                 Ok(skip) => rule.skip = skip,
                 Err(message) => {
                     self.problem(&draft.place, message, "add the marker, or remove `skipAfter`")
@@ -263,30 +264,31 @@ impl<'a> Compiler<'a> {
             operators,
             groups: shared.groups,
             targets: shared.targets,
-            by_id,
+            by_id: order.by_id,
         })
     }
 
-    /// Where a rule that holds goes on, if not with the next one.
-    fn skip(
-        &self,
-        draft: &Draft,
-        places: &[u32],
-        by_id: &HashMap<u64, usize>,
-    ) -> Result<Option<Skip>, String> {
+    /// Where a rule that holds goes on, if not with the next one. Rules are passed over that stand behind it alone.
+    fn skip(&self, draft: &Draft, own: usize, order: &Order) -> Result<Option<u32>, String> {
         for action in &draft.rule.actions {
             match action {
-                Action::Skip(count) => return Ok(Some(Skip::Rules(*count))),
+                Action::Skip(0) => {}
+                Action::Skip(count) => {
+                    let phase = phase_of(&draft.rule);
+                    let later = order.phases.iter().enumerate().skip(own + 1);
+                    let mut of_phase = later.filter(|(_, it)| **it == phase);
+                    let last = of_phase.nth(*count as usize - 1).map(|(index, _)| index + 1);
+                    return Ok(Some(place_of(last.unwrap_or(order.phases.len()))));
+                }
                 Action::SkipAfter(label) => {
-                    let marker = self.markers.get(label).and_then(|at| places.get(*at as usize));
-                    let rule = || {
-                        let index = by_id.get(&label.parse::<u64>().ok()?)?;
-                        u32::try_from(index + 1).ok()
-                    };
-                    return match marker.copied().or_else(rule) {
-                        Some(place) => Ok(Some(Skip::Behind(place))),
-                        None => Err(format!("`skipAfter:{label}` names no marker and no rule")),
-                    };
+                    let markers = self.markers.get(label).into_iter().flatten();
+                    let marker = markers
+                        .filter_map(|at| order.places.get(*at).copied())
+                        .find(|place| *place > own);
+                    let rule = || order.by_id.get(&label.parse().ok()?).map(|index| index + 1);
+                    let place = marker.or_else(|| rule().filter(|place| *place > own + 1));
+                    let message = || format!("no marker and no rule behind it is `{label}`");
+                    return place.map(|place| Some(place_of(place))).ok_or_else(message);
                 }
                 _ => {}
             }
@@ -320,7 +322,7 @@ impl<'a> Compiler<'a> {
         while let Some(rule) = at {
             self.describe(&mut compiled, rule, links.is_empty());
             compiled.absent = compiled.absent.take().or_else(|| what_is_absent(rule));
-            links.push(self.link(draft, rule, links.is_empty(), shared)?);
+            links.push(self.link(draft, rule, shared)?);
             at = rule.chained.as_deref();
         }
         // What blocks does what the default of the phase says.
@@ -364,17 +366,11 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn link(
-        &mut self,
-        draft: &Draft,
-        rule: &Rule,
-        is_first: bool,
-        shared: &mut Shared,
-    ) -> Result<Link, String> {
-        let mut pipeline =
-            if is_first { draft.defaults.transformations.clone() } else { Vec::new() };
+    fn link(&mut self, draft: &Draft, rule: &Rule, shared: &mut Shared) -> Result<Link, String> {
+        // Chained rules are rules as well: they have the defaults of the phase.
+        let mut pipeline = draft.defaults.transformations.clone();
         let mut effects = Vec::new();
-        let (mut captures, mut is_multi_match) = (is_first && draft.defaults.captures, false);
+        let (mut captures, mut is_multi_match) = (draft.defaults.captures, false);
         for action in &rule.actions {
             match action {
                 Action::Transform(None) => pipeline.clear(),
@@ -518,6 +514,18 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// Where rules stand once all are known.
+struct Order {
+    /// Of each rule that was read, its place, or that of the next one if it was removed.
+    places: Vec<usize>,
+    by_id: HashMap<u64, usize>,
+    phases: Vec<Phase>,
+}
+
+fn place_of(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
 /// What rules share, while they are compiled.
 #[derive(Default)]
 struct Shared {
@@ -625,10 +633,11 @@ fn phase_of(rule: &Rule) -> Phase {
 }
 
 fn severity_of(rule: &Rule) -> Option<u8> {
-    rule.actions.iter().find_map(|action| match action {
+    let of = |action: &Action| match action {
         Action::Severity(severity) => Some(*severity as u8),
         _ => None,
-    })
+    };
+    rule.actions.iter().filter_map(of).next_back()
 }
 
 /// What a rule asks for that is not here, and why.

@@ -24,7 +24,7 @@ pub(crate) use grams::PADDING_BYTES;
 pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, is_within};
 pub(crate) use rule::{
-    CompiledPiece, CompiledTemplate, Effect, Group, Pipeline, Sign, Skip, VariableName,
+    CompiledPiece, CompiledTemplate, Effect, Group, Pipeline, Sign, VariableName,
 };
 pub(crate) use symbols::{Symbol, Symbols};
 

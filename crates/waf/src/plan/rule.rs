@@ -117,15 +117,6 @@ pub struct Link {
     pub(crate) group: Option<u16>,
 }
 
-/// Where evaluation goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Skip {
-    /// So many rules of the phase are passed over.
-    Rules(u32),
-    /// Behind this place in the order of all rules.
-    Behind(u32),
-}
-
 /// A rule with its chain.
 #[derive(Debug, Clone)]
 pub struct CompiledRule {
@@ -156,7 +147,8 @@ pub struct CompiledRule {
     pub is_logged: bool,
     /// Whether it is in the audit log.
     pub is_audited: bool,
-    pub(crate) skip: Option<Skip>,
+    /// Where evaluation goes on if it holds, if not with the next rule: at this place in the order of all rules, or behind it.
+    pub(crate) skip: Option<u32>,
     /// What it asks for that is not here, and why.
     pub(crate) absent: Option<(String, &'static str)>,
 }

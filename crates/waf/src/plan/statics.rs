@@ -7,6 +7,7 @@
 //! Nothing may come out otherwise than if every rule were evaluated for every request. So a variable is not known
 //! - if a rule writes it that a request decides, or that lies where such a rule may skip to,
 //! - if a rule that stays reads it before the last of its known values is set,
+//! - if a rule before ends evaluation for some requests, and it is read in a later phase in which these go on,
 //! - if the rule that writes it can be removed by a rule that stays.
 
 use std::collections::HashMap;
@@ -14,10 +15,10 @@ use std::collections::HashMap;
 use super::index::Bits;
 use super::operators::Comparison;
 use super::rule::{
-    CompiledPiece, CompiledRule, CompiledTemplate, Effect, Link, RuleSet, Sign, Skip, VariableName,
+    CompiledPiece, CompiledRule, CompiledTemplate, Effect, Link, RuleSet, Sign, VariableName,
 };
 use super::symbols::Symbol;
-use crate::seclang::{Control, Disruption, Pattern, Phase, Selector, TargetKind, Variable};
+use crate::seclang::{Allow, Control, Disruption, Pattern, Phase, Selector, TargetKind, Variable};
 use crate::value::{Value, number_of};
 
 /// What is known before any request.
@@ -49,6 +50,8 @@ pub(super) fn decide(rules: &RuleSet, given: &[(Symbol, Value)]) -> Statics {
     }
 }
 
+const PHASES: usize = Phase::ALL.len();
+
 /// One way through all rules.
 struct Walk<'a> {
     rules: &'a RuleSet,
@@ -63,6 +66,12 @@ struct Walk<'a> {
     removals: Vec<Control>,
     /// Rules before this place are passed over for some requests.
     conditional_before: u32,
+    /// Phases in which requests go on for which a rule has ended evaluation.
+    resumes: [bool; PHASES],
+    /// Symbols that have been set meanwhile, and not for these requests, by the phase in which they go on.
+    missed: [Bits; PHASES],
+    /// Those of the phases up to this one.
+    uncertain: Bits,
 }
 
 impl<'a> Walk<'a> {
@@ -77,6 +86,9 @@ impl<'a> Walk<'a> {
             read: Bits::none(rules.symbols.len()),
             removals: Vec::new(),
             conditional_before: 0,
+            resumes: [false; PHASES],
+            missed: std::array::from_fn(|_| Bits::none(rules.symbols.len())),
+            uncertain: Bits::none(rules.symbols.len()),
         }
     }
 
@@ -88,24 +100,17 @@ impl<'a> Walk<'a> {
         let mut stays = Vec::new();
         // Skips do not reach beyond their phase.
         self.conditional_before = 0;
-        let (mut skipped_before, mut skipped_rules) = (0, 0);
+        self.uncertain.add(&self.missed[phase as usize - 1]);
+        let mut skipped_before = 0;
         for (place, rule) in (0u32..).zip(&self.rules.rules) {
             if rule.phase != phase || place < skipped_before {
-                continue;
-            }
-            if skipped_rules > 0 {
-                skipped_rules -= 1;
                 continue;
             }
             match self.decided(place, rule) {
                 Some(false) => {}
                 Some(true) => {
                     self.apply(rule);
-                    match rule.skip {
-                        None => {}
-                        Some(Skip::Rules(count)) => skipped_rules = count,
-                        Some(Skip::Behind(to)) => skipped_before = to,
-                    }
+                    skipped_before = rule.skip.unwrap_or(skipped_before);
                 }
                 None => {
                     self.keep(rule);
@@ -139,11 +144,7 @@ impl<'a> Walk<'a> {
     /// Whether it does the same where a rule before it is held to skip it: what it passes over is then passed over as well.
     fn comes_to_the_same(&self, place: u32, rule: &CompiledRule) -> bool {
         let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
-        let is_within = match rule.skip {
-            None => true,
-            Some(Skip::Behind(to)) => to <= self.conditional_before,
-            Some(Skip::Rules(_)) => false,
-        };
+        let is_within = rule.skip.is_none_or(|to| to <= self.conditional_before);
         place >= self.conditional_before || (!has_effects && is_within)
     }
 
@@ -153,7 +154,7 @@ impl<'a> Walk<'a> {
                 && target.kind != TargetKind::Excluded
                 && match &target.selector {
                     Selector::Name(name) => match self.rules.symbols.get(name.as_bytes()) {
-                        Some(symbol) => !self.changing.has(symbol.0 as usize),
+                        Some(symbol) => self.is_certain(symbol),
                         // No rule writes it by this name, but one may make it.
                         None => false,
                     },
@@ -174,16 +175,23 @@ impl<'a> Walk<'a> {
     fn is_template_known(&self, template: &CompiledTemplate) -> bool {
         template.0.iter().all(|piece| match piece {
             CompiledPiece::Text(_) => true,
-            CompiledPiece::Written(Variable::Tx, symbol) => !self.changing.has(symbol.0 as usize),
+            CompiledPiece::Written(Variable::Tx, symbol) => self.is_certain(*symbol),
             _ => false,
         })
     }
 
+    /// Whether its value at this place is known, and the same for all requests that come here.
+    fn is_certain(&self, symbol: Symbol) -> bool {
+        !self.changing.has(symbol.0 as usize) && !self.uncertain.has(symbol.0 as usize)
+    }
+
     fn has_known_effects(&self, link: &Link) -> bool {
         link.effects.iter().all(|effect| match effect {
-            Effect::Set(Variable::Tx, VariableName::Known(symbol), value)
-            | Effect::Add(Variable::Tx, VariableName::Known(symbol), value, _) => {
+            Effect::Set(Variable::Tx, VariableName::Known(symbol), value) => {
                 self.may_write(*symbol) && self.is_template_known(value)
+            }
+            Effect::Add(Variable::Tx, VariableName::Known(symbol), by, _) => {
+                self.may_write(*symbol) && self.is_certain(*symbol) && self.is_template_known(by)
             }
             Effect::Remove(Variable::Tx, VariableName::Known(symbol)) => self.may_write(*symbol),
             _ => false,
@@ -203,11 +211,7 @@ impl<'a> Walk<'a> {
             }
             // Without effects it does not matter if what it passes over is removed as well.
             let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
-            let passed_over = match rule.skip {
-                None => 0..0,
-                Some(Skip::Behind(to)) => place as usize + 1..to as usize,
-                Some(Skip::Rules(_)) => return true,
-            };
+            let passed_over = rule.skip.map_or(0..0, |to| place as usize + 1..to as usize);
             let rules = self.rules.rules.get(passed_over).unwrap_or_default();
             has_effects || !rules.iter().all(|rule| removes(removal, rule))
         })
@@ -271,6 +275,7 @@ impl<'a> Walk<'a> {
     fn apply(&mut self, rule: &CompiledRule) {
         for link in &rule.links {
             for effect in &link.effects {
+                self.miss(rule.phase, effect);
                 match effect {
                     Effect::Set(_, VariableName::Known(symbol), value) => {
                         let is_fixed = link.targets.is_empty() && self.given.contains_key(symbol);
@@ -297,6 +302,21 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Takes note of what is set here, for requests that a rule before has ended evaluation for.
+    fn miss(&mut self, phase: Phase, effect: &Effect) {
+        let (Effect::Set(_, VariableName::Known(symbol), _)
+        | Effect::Add(_, VariableName::Known(symbol), ..)
+        | Effect::Remove(_, VariableName::Known(symbol))) = effect
+        else {
+            return;
+        };
+        for later in phase as usize..PHASES {
+            if self.resumes[later] {
+                self.missed[later].set(symbol.0 as usize);
+            }
+        }
+    }
+
     /// Takes note of what a rule reads and may change that stays.
     fn keep(&mut self, rule: &CompiledRule) {
         for template in rule.message.iter().chain(&rule.log_data).chain(&rule.redirect) {
@@ -308,15 +328,16 @@ impl<'a> Walk<'a> {
                 self.changes(effect);
             }
         }
-        match rule.skip {
-            None => {}
-            Some(Skip::Behind(to)) => self.conditional_before = self.conditional_before.max(to),
-            // How many rules stay is not known yet.
-            Some(Skip::Rules(_)) => self.conditional_before = u32::MAX,
-        }
-        if matches!(rule.disruption, Disruption::Allow(_)) {
-            // It ends the phase for some requests; what comes behind in it is conditional.
-            self.conditional_before = u32::MAX;
+        self.conditional_before = self.conditional_before.max(rule.skip.unwrap_or_default());
+        // As an index, a phase's number is that of the next one.
+        let goes_on_in = match &rule.disruption {
+            Disruption::Pass | Disruption::Block => return,
+            Disruption::Allow(Allow::Phase) => rule.phase as usize,
+            Disruption::Allow(Allow::Request) => (rule.phase as usize).max(2),
+            _ => PHASES - 1,
+        };
+        if let Some(resumes) = self.resumes.get_mut(goes_on_in) {
+            *resumes = true;
         }
     }
 
@@ -325,7 +346,7 @@ impl<'a> Walk<'a> {
             for index in 0..self.rules.symbols.len() {
                 let symbol = Symbol(index as u32);
                 if target.selector.takes(self.rules.symbols.name(symbol)) {
-                    self.read.set(index);
+                    self.reads_symbol(symbol);
                 }
             }
         }
@@ -340,8 +361,16 @@ impl<'a> Walk<'a> {
     fn reads_template(&mut self, template: &CompiledTemplate) {
         for piece in &template.0 {
             if let CompiledPiece::Written(Variable::Tx, symbol) = piece {
-                self.read.set(symbol.0 as usize);
+                self.reads_symbol(*symbol);
             }
+        }
+    }
+
+    fn reads_symbol(&mut self, symbol: Symbol) {
+        let index = symbol.0 as usize;
+        self.read.set(index);
+        if self.uncertain.has(index) {
+            self.grown.set(index);
         }
     }
 

@@ -1,0 +1,253 @@
+//! The same case through the engine, in both of its forms, and through the interpreter.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use weir_waf::inspection::{Inspection, Mode, Options, Request, Response, Verdict};
+use weir_waf::plan::{Files, RuleSet, Settings, View};
+use weir_waf::seclang::{Phase, parse};
+
+use crate::generator::{Case, Sent, WORD_FILE, WORD_FILE_TEXT};
+use crate::interpreter::{Held, Machine, Program};
+
+const FILE: &str = "rules.conf";
+const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 4_711);
+const SERVER: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
+
+/// What comes of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub verdict: Verdict,
+    pub would_be: Option<Verdict>,
+    pub is_audited: bool,
+    pub held: Vec<Held>,
+    /// Of `TX`, in the end. Not of a request for which a rule has ended evaluation: no rule reads what the engine holds ready for rules that
+    /// did not come to their turn.
+    pub numbers: Vec<(String, i64)>,
+}
+
+/// A message and its answer.
+pub struct Exchange<'a> {
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    pub protocol: &'a [u8],
+    pub headers: &'a [(&'a [u8], &'a [u8])],
+    pub body: &'a [u8],
+    pub status: u16,
+    pub answer_headers: &'a [(&'a [u8], &'a [u8])],
+    pub answer: &'a [u8],
+}
+
+impl<'a> Exchange<'a> {
+    fn request(&self) -> Request<'a> {
+        Request {
+            client: CLIENT,
+            server: SERVER,
+            method: self.method,
+            target: self.target,
+            protocol: self.protocol,
+            headers: self.headers,
+            unique_id: b"foo-1",
+        }
+    }
+
+    fn response(&self) -> Response<'a> {
+        Response { status: self.status, protocol: b"HTTP/1.1", headers: self.answer_headers }
+    }
+}
+
+/// What the engine makes of it.
+pub fn by_engine(
+    view: &Arc<View>,
+    mode: Mode,
+    exchange: &Exchange<'_>,
+    names: &[String],
+) -> Outcome {
+    let mut inspection =
+        Inspection::begin(Arc::clone(view), &Options::new(mode), &exchange.request());
+    let verdict = through(&mut inspection, exchange);
+    inspection.logging();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let held = inspection.matches().iter().filter(|it| it.is_logged || it.is_audited);
+    let held = held.map(|it| Held {
+        id: it.id,
+        message: text(&it.message),
+        log_data: text(&it.log_data),
+        values: it.values.iter().map(|it| (text(&it.variable), text(&it.value))).collect(),
+        is_logged: it.is_logged,
+        is_audited: it.is_audited,
+    });
+    Outcome {
+        verdict,
+        would_be: inspection.would_be().cloned(),
+        is_audited: inspection.is_audited(),
+        held: held.collect(),
+        numbers: names.iter().map(|name| (name.clone(), inspection.number(name))).collect(),
+    }
+}
+
+/// The phases up to a verdict.
+fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
+    let verdict = inspection.request_headers();
+    if verdict != Verdict::Pass {
+        return verdict;
+    }
+    inspection.body(exchange.body);
+    inspection.end_body();
+    let verdict = inspection.request_body();
+    if verdict != Verdict::Pass {
+        return verdict;
+    }
+    inspection.response(&exchange.response());
+    let verdict = inspection.response_headers();
+    if verdict != Verdict::Pass {
+        return verdict;
+    }
+    inspection.response_content(exchange.answer);
+    inspection.response_body()
+}
+
+/// What the interpreter makes of it.
+pub fn by_interpreter(
+    program: &Program,
+    settings: &[(String, String)],
+    mode: Mode,
+    exchange: &Exchange<'_>,
+) -> Outcome {
+    let mut machine = Machine::new(program, settings, mode, &exchange.request());
+    let mut verdict = Verdict::Pass;
+    for phase in Phase::ALL.into_iter().take(4) {
+        match phase {
+            Phase::RequestBody => machine.body(exchange.body),
+            Phase::ResponseHeaders => machine.response(&exchange.response()),
+            Phase::ResponseBody => machine.response_content(exchange.answer),
+            _ => {}
+        }
+        verdict = machine.phase(phase);
+        if verdict != Verdict::Pass {
+            break;
+        }
+    }
+    let _ = machine.phase(Phase::Logging);
+    let is_whole = verdict == Verdict::Pass && !machine.is_ended;
+    let names = program.names.iter().filter(|_| is_whole);
+    Outcome {
+        verdict,
+        would_be: machine.would_be.clone(),
+        is_audited: machine.is_audited,
+        numbers: names.map(|name| (name.clone(), machine.tx(name))).collect(),
+        held: machine.held.into_iter().filter(|it| it.is_logged || it.is_audited).collect(),
+    }
+}
+
+/// What a case comes to.
+pub enum Comparison {
+    /// The same by all three; so many rules held for each request.
+    Same(Vec<usize>),
+    /// The engine refuses the rules.
+    Refused(String),
+    Different(String),
+}
+
+/// Compares the three, in both modes.
+pub fn compare(case: &Case) -> Comparison {
+    let text = case.rules();
+    let compiled = match RuleSet::compile(&[FILE.to_owned()], &mut InMemory(&text)) {
+        Ok(compiled) => Arc::new(compiled),
+        Err(problems) => return Comparison::Refused(format!("{problems:?}")),
+    };
+    let directives = parse(FILE, &text).expect("it has been compiled");
+    let files = HashMap::from([(WORD_FILE.to_owned(), WORD_FILE_TEXT.into())]);
+    let program = Program::new(&directives, files);
+    let settings = Settings { variables: case.settings.clone() };
+    let view = match View::new(Arc::clone(&compiled), &settings) {
+        Ok(view) => Arc::new(view),
+        Err(problems) => return Comparison::Refused(format!("{problems:?}")),
+    };
+    let plain = Arc::new(View::plain(compiled, &settings));
+    let mut counts = Vec::new();
+    for sent in &case.sent {
+        match of_request(case, sent, &program, [&view, &plain]) {
+            Ok(count) => counts.push(count),
+            Err(what) => return Comparison::Different(what),
+        }
+    }
+    Comparison::Same(counts)
+}
+
+/// Compares for one request. How many rules held.
+fn of_request(
+    case: &Case,
+    sent: &Sent,
+    program: &Program,
+    [view, plain]: [&Arc<View>; 2],
+) -> Result<usize, String> {
+    let (target, body, headers) = (sent.target(), sent.content.bytes(), sent.all_headers());
+    let exchange = Exchange {
+        method: sent.method.as_bytes(),
+        target: target.as_bytes(),
+        protocol: b"HTTP/1.1",
+        headers: &borrowed(&headers),
+        body: body.as_bytes(),
+        status: 200,
+        answer_headers: &borrowed(&sent.answer_headers),
+        answer: sent.answer.as_bytes(),
+    };
+    let mut count = 0;
+    for mode in [Mode::Detect, Mode::Block] {
+        let expected = by_interpreter(program, &case.settings, mode, &exchange);
+        for (name, view) in [("View::new", view), ("View::plain", plain)] {
+            let outcome = by_engine(view, mode, &exchange, &program.names);
+            if let Some(what) = difference(&expected, &outcome, &program.unordered) {
+                return Err(format!("{mode:?}, {name}: {what}"));
+            }
+        }
+        count += expected.held.len();
+    }
+    Ok(count)
+}
+
+/// How the engine's outcome differs from what is expected. Rules of these numbers look at values that come in no order.
+pub fn difference(
+    expected: &Outcome,
+    outcome: &Outcome,
+    unordered: &BTreeSet<u64>,
+) -> Option<String> {
+    let comparable = |outcome: &Outcome| -> Outcome {
+        let mut outcome = outcome.clone();
+        for held in outcome.held.iter_mut().filter(|held| unordered.contains(&held.id)) {
+            held.values.clear();
+        }
+        outcome
+    };
+    let (expected, mut outcome) = (comparable(expected), comparable(outcome));
+    if expected.numbers.is_empty() {
+        outcome.numbers.clear();
+    }
+    if expected == outcome {
+        return None;
+    }
+    Some(format!("\n  expected {expected:?}\n  engine   {outcome:?}"))
+}
+
+fn borrowed(pairs: &[(String, String)]) -> Vec<(&[u8], &[u8])> {
+    pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
+}
+
+/// A rule file and its words.
+struct InMemory<'a>(&'a str);
+
+impl Files for InMemory<'_> {
+    fn find(&mut self, _: &str, name: &str) -> Vec<String> {
+        vec![name.to_owned()]
+    }
+
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        match path {
+            FILE => Ok(self.0.as_bytes().to_vec()),
+            WORD_FILE => Ok(WORD_FILE_TEXT.as_bytes().to_vec()),
+            _ => Err("there is no such file".into()),
+        }
+    }
+}

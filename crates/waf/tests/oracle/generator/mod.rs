@@ -1,0 +1,59 @@
+//! Random rules, and requests made of what the rules look for, so that much is found.
+
+mod actions;
+mod operators;
+mod patterns;
+mod request;
+mod rules;
+mod targets;
+mod words;
+
+pub use request::Sent;
+pub use rules::{Directive, Link, WORD_FILE, WORD_FILE_TEXT};
+
+use weir_testing::Random;
+
+/// Requests for one rule file.
+const REQUESTS: usize = 5;
+
+/// Rules, settings, and requests for them.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub settings: Vec<(String, String)>,
+    pub directives: Vec<Directive>,
+    pub sent: Vec<Sent>,
+}
+
+impl Case {
+    /// The same seed gives the same case.
+    pub fn of(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let random = &mut random;
+        let directives = rules::all(random);
+        let settings = settings(random);
+        let sent = (0..REQUESTS).map(|_| Sent::random(random)).collect();
+        Self { settings, directives, sent }
+    }
+
+    /// The rule file.
+    pub fn rules(&self) -> String {
+        self.directives.iter().map(|directive| format!("{directive}\n")).collect()
+    }
+}
+
+/// What a virtual server sets: its paranoia level, and other variables of `TX`.
+fn settings(random: &mut Random) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    for name in ["pl", "score", "flag", "word", "limit", "other"] {
+        if random.percent(20) {
+            let value = one(random, &["1", "2", "0", "foo", "bar", "-1", "foo bar"]);
+            settings.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    settings
+}
+
+/// One of several.
+fn one<'a, T: ?Sized>(random: &mut Random, of: &[&'a T]) -> &'a T {
+    of[random.below(of.len())]
+}

@@ -1,0 +1,237 @@
+//! Random rule files.
+
+use std::fmt;
+
+use weir_testing::Random;
+
+use super::{actions, one, operators, targets};
+
+/// The file of words that rules name.
+pub const WORD_FILE: &str = "words.data";
+pub const WORD_FILE_TEXT: &str = "# words\nfoobar\nselect\n\nunion\nab\n";
+/// Numbers of rules begin here.
+const FIRST_ID: u64 = 100;
+
+/// A directive.
+#[derive(Debug, Clone)]
+pub enum Directive {
+    Line(String),
+    /// A rule, with those that are chained to it.
+    Rule(Vec<Link>),
+}
+
+/// A rule of a chain; without targets, `SecAction`.
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub targets: Vec<String>,
+    pub operator: String,
+    pub actions: Vec<String>,
+}
+
+impl fmt::Display for Directive {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let links = match self {
+            Self::Line(line) => return formatter.write_str(line),
+            Self::Rule(links) => links,
+        };
+        for (index, link) in links.iter().enumerate() {
+            let mut actions = link.actions.clone();
+            if index + 1 < links.len() {
+                actions.push("chain".to_owned());
+            }
+            let actions = actions.join(",");
+            let indent = if index > 0 { "\n  " } else { "" };
+            let operator = link.operator.replace('"', "\\\"");
+            match link.targets.join("|") {
+                targets if targets.is_empty() => {
+                    write!(formatter, "{indent}SecAction \"{actions}\"")?;
+                }
+                targets => {
+                    write!(formatter, "{indent}SecRule {targets} \"{operator}\" \"{actions}\"")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn all(random: &mut Random) -> Vec<Directive> {
+    let mut rules = Writer { directives: Vec::new(), id: FIRST_ID, label: 0, open: Vec::new() };
+    if random.percent(30) {
+        rules.defaults(random);
+    }
+    let count = 2 + random.below(12);
+    for _ in 0..count {
+        rules.something(random);
+    }
+    while let Some(label) = rules.open.pop() {
+        rules.line(format!("SecMarker {label}"));
+    }
+    if random.percent(20) {
+        rules.update(random);
+    }
+    rules.directives
+}
+
+struct Writer {
+    directives: Vec<Directive>,
+    id: u64,
+    label: usize,
+    /// Labels that rules skip to, and that stand nowhere yet.
+    open: Vec<String>,
+}
+
+impl Writer {
+    fn line(&mut self, line: String) {
+        self.directives.push(Directive::Line(line));
+    }
+
+    fn defaults(&mut self, random: &mut Random) {
+        let phase = 1 + random.below(2);
+        let what =
+            one(random, &["deny,status:401", "pass", "deny,nolog", "drop", "pass,t:lowercase"]);
+        self.line(format!("SecDefaultAction \"phase:{phase},log,auditlog,{what}\""));
+    }
+
+    fn something(&mut self, random: &mut Random) {
+        match random.below(20) {
+            0 | 1 => self.action(random),
+            2 => self.default_of_variable(random),
+            3..=5 => self.gate(random),
+            6 if !self.open.is_empty() => {
+                let label = self.open.remove(random.below(self.open.len()));
+                self.line(format!("SecMarker {label}"));
+            }
+            7 => self.update(random),
+            _ => self.rule(random),
+        }
+    }
+
+    fn first_actions(&mut self, random: &mut Random) -> Vec<String> {
+        self.id += 1;
+        let phase = one(random, &["1", "1", "2", "2", "2", "2", "2", "3", "4", "5"]);
+        vec![format!("id:{}", self.id), format!("phase:{phase}")]
+    }
+
+    /// `SecAction`, as setups have it.
+    fn action(&mut self, random: &mut Random) {
+        let mut list = self.first_actions(random);
+        list.extend(["pass", "nolog"].map(str::to_owned));
+        for _ in 0..=random.below(2) {
+            list.push(actions::set_variable(random));
+        }
+        self.single(Vec::new(), "", list);
+    }
+
+    /// What is set unless it is there.
+    fn default_of_variable(&mut self, random: &mut Random) {
+        let mut list = self.first_actions(random);
+        let name = one(random, &["pl", "score", "limit", "word", "flag"]);
+        let value = one(random, &["0", "1", "2", "foo"]);
+        list.extend(["pass", "nolog"].map(str::to_owned));
+        list.push(format!("setvar:'tx.{name}={value}'"));
+        self.single(vec![format!("&TX:{name}")], "@eq 0", list);
+    }
+
+    /// What a paranoia level passes over.
+    fn gate(&mut self, random: &mut Random) {
+        let mut list = self.first_actions(random);
+        list.extend(["pass", "nolog"].map(str::to_owned));
+        let skip = match random.below(10) {
+            0 => format!("skip:{}", 1 + random.below(3)),
+            1..=3 if !self.open.is_empty() => {
+                format!("skipAfter:{}", self.open[random.below(self.open.len())])
+            }
+            _ => {
+                self.label += 1;
+                self.open.push(format!("END-{}", self.label));
+                format!("skipAfter:END-{}", self.label)
+            }
+        };
+        list.push(skip);
+        let target = format!("TX:{}", one(random, &["pl", "pl", "pl", "score", "flag", "limit"]));
+        let mut links = vec![Link {
+            targets: vec![target],
+            operator: operators::of_gate(random),
+            actions: list,
+        }];
+        if random.percent(10) {
+            links.push(self.link(random, true));
+        }
+        self.directives.push(Directive::Rule(links));
+    }
+
+    fn rule(&mut self, random: &mut Random) {
+        let mut first = self.link(random, false);
+        let mut list = self.first_actions(random);
+        list.extend(actions::disruption(random));
+        for (percent, action) in [
+            (15, "nolog"),
+            (5, "noauditlog"),
+            (5, "auditlog"),
+            (4, "skip:1"),
+            (40, "tag:alpha"),
+            (40, "tag:beta"),
+            (20, "severity:CRITICAL"),
+            (20, "severity:NOTICE"),
+        ] {
+            if random.percent(percent) {
+                list.push(action.to_owned());
+            }
+        }
+        for name in ["msg", "logdata"] {
+            if random.percent(60) {
+                list.push(format!("{name}:'{}'", actions::told(random)));
+            }
+        }
+        list.append(&mut first.actions);
+        let mut links = vec![Link { actions: list, ..first }];
+        while random.percent(25) {
+            links.push(self.link(random, true));
+        }
+        self.directives.push(Directive::Rule(links));
+    }
+
+    /// A condition with what it does.
+    fn link(&mut self, random: &mut Random, is_chained: bool) -> Link {
+        let mut list = actions::transformations(random);
+        if random.percent(30) {
+            list.push("capture".to_owned());
+        }
+        if random.percent(12) {
+            list.push("multiMatch".to_owned());
+        }
+        for _ in 0..random.below(3) {
+            list.push(actions::set_variable(random));
+        }
+        if random.percent(12) {
+            list.push(actions::control(random, FIRST_ID..FIRST_ID + 15));
+        }
+        let targets = targets::targets(random, is_chained);
+        Link { targets, operator: operators::operator(random), actions: list }
+    }
+
+    fn single(&mut self, targets: Vec<String>, operator: &str, actions: Vec<String>) {
+        let link = Link { targets, operator: operator.to_owned(), actions };
+        self.directives.push(Directive::Rule(vec![link]));
+    }
+
+    /// A change of rules before it.
+    fn update(&mut self, random: &mut Random) {
+        let id = FIRST_ID + random.below(15) as u64;
+        let target = if random.percent(70) {
+            targets::excluded(random)
+        } else {
+            targets::collection(random)
+        };
+        let tag = actions::tag(random);
+        let line = match random.below(6) {
+            0 => format!("SecRuleRemoveById {id}"),
+            1 => format!("SecRuleRemoveByTag {tag}"),
+            2 => format!("SecRuleUpdateTargetByTag {tag} {target}"),
+            3 => format!("SecRuleUpdateTargetById {id}-{} {target}", id + 3),
+            _ => format!("SecRuleUpdateTargetById {id} {target}"),
+        };
+        self.line(line);
+    }
+}

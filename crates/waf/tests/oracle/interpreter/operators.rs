@@ -1,0 +1,150 @@
+//! Operators as the reference manual has them.
+
+use std::net::IpAddr;
+
+use weir_waf::injection::{detect_script, detect_sql};
+use weir_waf::seclang::{Operator, OperatorKind as O, Pattern, Template};
+
+use super::machine::Machine;
+use super::number;
+use super::program::Whole;
+
+/// Groups that a capture keeps.
+const GROUPS_MAX: usize = 10;
+
+/// What an operator found: texts that a capture keeps.
+pub type Captured = Vec<Vec<u8>>;
+
+impl Machine<'_> {
+    /// What an operator finds in a value, without regard to its negation.
+    pub fn compare(
+        &mut self,
+        whole: &Whole,
+        operator: &Operator,
+        value: &[u8],
+    ) -> Option<Captured> {
+        // The manual speaks of patterns alone; what else holds is found in the value as a whole.
+        let is = |holds: bool| holds.then(|| vec![value.to_vec()]);
+        match &operator.kind {
+            O::Rx(pattern) => rx(pattern, value),
+            O::RxTemplate(template) => {
+                // As ModSecurity 3 has it, values of variables are parts of the pattern.
+                let pattern = self.expand(whole, template);
+                match Pattern::new(&String::from_utf8_lossy(&pattern)) {
+                    Ok(pattern) => rx(&pattern, value),
+                    Err(_) => {
+                        self.is_unreadable = true;
+                        None
+                    }
+                }
+            }
+            O::Pm(words) => pm(words, value),
+            O::PmFromFile(names) => {
+                let words = self.lines(whole, names);
+                pm(&words, value)
+            }
+            O::Eq(wanted) => is(number(value) == self.wanted(whole, wanted)),
+            O::Ge(wanted) => is(number(value) >= self.wanted(whole, wanted)),
+            O::Gt(wanted) => is(number(value) > self.wanted(whole, wanted)),
+            O::Le(wanted) => is(number(value) <= self.wanted(whole, wanted)),
+            O::Lt(wanted) => is(number(value) < self.wanted(whole, wanted)),
+            O::Streq(text) => is(self.expand(whole, text) == value),
+            O::Within(text) => is(has(&self.expand(whole, text), value)),
+            O::Contains(text) => is(has(value, &self.expand(whole, text))),
+            O::ContainsWord(text) => is(has_word(value, &self.expand(whole, text))),
+            O::BeginsWith(text) => is(value.starts_with(&self.expand(whole, text))),
+            O::EndsWith(text) => is(value.ends_with(&self.expand(whole, text))),
+            O::ValidateByteRange(allowed) => {
+                let is_allowed =
+                    |byte: &u8| allowed[usize::from(byte / 64)] & (1 << (byte % 64)) != 0;
+                is(!value.iter().all(is_allowed))
+            }
+            O::ValidateUrlEncoding => is(has_bad_escape(value)),
+            O::ValidateUtf8Encoding => is(std::str::from_utf8(value).is_err()),
+            O::IpMatch(networks) => is(is_in(value, networks)),
+            O::IpMatchFromFile(_) | O::Elsewhere(_) => unreachable!("no test has it"),
+            O::DetectSqli => detect_sql(value).map(|fingerprint| vec![fingerprint.as_str().into()]),
+            O::DetectXss => is(detect_script(value)),
+            O::UnconditionalMatch => is(true),
+            O::NoMatch => is(false),
+        }
+    }
+
+    fn wanted(&mut self, whole: &Whole, template: &Template) -> i64 {
+        number(&self.expand(whole, template))
+    }
+
+    fn lines(&self, whole: &Whole, names: &[Box<str>]) -> Vec<Box<[u8]>> {
+        let folder = whole.file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut words = Vec::new();
+        for name in names {
+            let path =
+                if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") };
+            let bytes = self.program.files.get(&path).expect("a file of words");
+            for line in bytes.split(|byte| *byte == b'\n') {
+                let line = line.trim_ascii();
+                if !line.is_empty() && !line.starts_with(b"#") {
+                    words.push(line.into());
+                }
+            }
+        }
+        words
+    }
+}
+
+fn rx(pattern: &Pattern, value: &[u8]) -> Option<Captured> {
+    let groups = pattern.groups(value, GROUPS_MAX).expect("few steps")?;
+    let text = |group: Option<std::ops::Range<usize>>| group.map_or(&[][..], |it| &value[it]);
+    Some(groups.into_iter().map(|group| text(group).to_vec()).collect())
+}
+
+/// The word that ends first, as an automaton finds it that reads byte by byte; the longest of those that end there.
+fn pm(words: &[Box<[u8]>], value: &[u8]) -> Option<Captured> {
+    for end in 0..=value.len() {
+        let longest = words
+            .iter()
+            .filter(|word| {
+                word.len() <= end && value[end - word.len()..end].eq_ignore_ascii_case(word)
+            })
+            .max_by_key(|word| word.len());
+        if let Some(word) = longest {
+            return Some(vec![value[end - word.len()..end].to_vec()]);
+        }
+    }
+    None
+}
+
+fn has(text: &[u8], part: &[u8]) -> bool {
+    (0..=text.len()).any(|at| text[at..].starts_with(part))
+}
+
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    (0..=text.len()).any(|at| {
+        text[at..].starts_with(word)
+            && !text[..at].last().is_some_and(is_of_word)
+            && !text[at + word.len()..].first().is_some_and(is_of_word)
+    })
+}
+
+fn has_bad_escape(value: &[u8]) -> bool {
+    let is_digit = |at: usize| value.get(at).is_some_and(u8::is_ascii_hexdigit);
+    (0..value.len()).any(|at| value[at] == b'%' && !(is_digit(at + 1) && is_digit(at + 2)))
+}
+
+fn is_in(value: &[u8], networks: &[(IpAddr, u8)]) -> bool {
+    let text = String::from_utf8_lossy(value).into_owned();
+    let Ok(address) = text.trim().parse::<IpAddr>() else { return false };
+    let bits = |address: IpAddr| -> Vec<bool> {
+        let bytes = match address.to_canonical() {
+            IpAddr::V4(it) => it.octets().to_vec(),
+            IpAddr::V6(it) => it.octets().to_vec(),
+        };
+        bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect()
+    };
+    networks.iter().any(|(network, length)| {
+        let (address, network) = (bits(address), bits(*network));
+        let length = usize::from(*length);
+        address.len() == network.len() && address[..length] == network[..length]
+    })
+}

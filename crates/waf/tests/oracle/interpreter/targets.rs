@@ -1,0 +1,107 @@
+//! The values that a target takes.
+
+use weir_waf::seclang::{Control, Rule, Selector, Target, TargetKind, Variable as V};
+
+use super::machine::{Found, Machine};
+use super::program::Whole;
+
+impl Machine<'_> {
+    /// Values of one of a rule's targets as they are now, without those that are left out.
+    pub fn values(&mut self, whole: &Whole, link: &Rule, target: &Target) -> Vec<Found> {
+        let mut found = self.of(target);
+        found.retain(|it| !self.is_left_out(whole, link, it));
+        match target.kind {
+            TargetKind::Excluded => Vec::new(),
+            TargetKind::Values => found,
+            TargetKind::Count => {
+                let value = found.len().to_string().into_bytes();
+                let name = match &target.selector {
+                    Selector::Name(name) => name.as_bytes().to_vec(),
+                    _ => Vec::new(),
+                };
+                vec![Found { variable: target.variable, name, value, is_count: true }]
+            }
+        }
+    }
+
+    /// All values of a target.
+    pub fn of(&mut self, target: &Target) -> Vec<Found> {
+        let variable = target.variable;
+        self.members(variable)
+            .into_iter()
+            .filter(|found| match &target.selector {
+                Selector::All => true,
+                Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
+                Selector::Pattern(pattern) => pattern.is_match(&found.name),
+            })
+            .collect()
+    }
+
+    fn members(&mut self, variable: V) -> Vec<Found> {
+        let plain = |name: &[u8], value: Vec<u8>| Found {
+            variable,
+            name: name.to_vec(),
+            value,
+            is_count: false,
+        };
+        match variable {
+            V::Tx | V::Ip | V::Global | V::Session | V::User => {
+                let kept = self.written.get(&variable).into_iter().flatten();
+                kept.map(|(name, value)| plain(name, value.clone())).collect()
+            }
+            V::MatchedVar => {
+                self.matched.last().map(|it| plain(b"", it.value.clone())).into_iter().collect()
+            }
+            V::MatchedVarName => {
+                self.matched.last().map(|it| plain(b"", it.full_name())).into_iter().collect()
+            }
+            V::MatchedVars => {
+                self.matched.iter().map(|it| plain(&it.full_name(), it.value.clone())).collect()
+            }
+            V::MatchedVarsNames => {
+                self.matched.iter().map(|it| plain(&it.full_name(), it.full_name())).collect()
+            }
+            V::HighestSeverity => {
+                vec![plain(b"", self.highest_severity.to_string().into_bytes())]
+            }
+            _ => {
+                let members = self.message.of(variable).into_iter();
+                members.map(|member| plain(&member.name, member.value)).collect()
+            }
+        }
+    }
+
+    /// Whether the rule itself, or a `ctl` before it, leaves a value out.
+    fn is_left_out(&self, whole: &Whole, link: &Rule, found: &Found) -> bool {
+        let has = |target: &Target| {
+            target.variable == found.variable
+                && match &target.selector {
+                    Selector::All => true,
+                    Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
+                    Selector::Pattern(pattern) => pattern.is_match(&found.name),
+                }
+        };
+        let own = link.targets.iter().filter(|target| target.kind == TargetKind::Excluded);
+        own.into_iter().any(has)
+            || self.controls.iter().any(|control| match control {
+                Control::RemoveTargetById(ids, target) => ids.has(whole.id) && has(target),
+                Control::RemoveTargetByTag(tag, target) => {
+                    whole.tags().any(|it| *it == **tag) && has(target)
+                }
+                Control::RemoveTargetByMessage(text, target) => {
+                    whole.plain_message().is_some_and(|it| *it == **text) && has(target)
+                }
+                _ => false,
+            })
+    }
+
+    /// Whether a `ctl` before it has removed a rule.
+    pub fn is_removed(&self, whole: &Whole) -> bool {
+        self.controls.iter().any(|control| match control {
+            Control::RemoveById(ids) => ids.has(whole.id),
+            Control::RemoveByTag(tag) => whole.tags().any(|it| *it == **tag),
+            Control::RemoveByMessage(text) => whole.plain_message().is_some_and(|it| *it == **text),
+            _ => false,
+        })
+    }
+}
