@@ -391,7 +391,11 @@ impl<'a> Compiler<'a> {
         let is_chosen = !rule.operator.is_negated;
         let number = needs.filter(|_| is_chosen).map(|needs| shared.operator(needs)).transpose()?;
         let targets: Box<[Target]> = rule.targets.clone().into();
-        let group = shared.group(&targets, pipeline, is_multi_match, number.is_some());
+        // What `ctl` changes may be what this link itself has still to look at.
+        let is_steady = !effects.iter().any(|effect| matches!(effect, Effect::Control(_)));
+        let group = is_steady
+            .then(|| shared.group(&targets, pipeline, is_multi_match, number.is_some()))
+            .flatten();
         Ok(Link {
             targets,
             pipeline,
