@@ -152,10 +152,13 @@ impl Inspection {
         let mut may_change = Steps::default();
         let mut found = std::mem::take(&mut self.found);
         let targets_of = view.rules.targets.get(usize::from(targets)).map_or(&[][..], |it| it);
+        let excludes = targets_of.iter().any(|target| target.kind == TargetKind::Excluded);
         for target in targets_of.iter().filter(|target| target.kind == TargetKind::Values) {
             found.clear();
             self.collect_of_message(target, &mut found);
-            found.retain(|hit| !self.is_excluded(targets_of, hit));
+            if excludes {
+                found.retain(|hit| !self.is_excluded(targets_of, hit));
+            }
             for hit in &found {
                 may_change = may_change.or(self.texts.may_change(hit.text));
                 self.groups.hits.push(GroupHit { hit: *hit, facts: None });

@@ -183,10 +183,15 @@ impl Texts {
 
     /// Which operators may match it.
     pub fn facts(&mut self, id: TextId, view: &View) -> FactsId {
-        let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId(0) };
-        if text.facts > 0 {
-            return FactsId(text.facts - 1);
+        match self.texts.get(id.0 as usize) {
+            Some(text) if text.facts > 0 => FactsId(text.facts - 1),
+            _ => self.look_at(id, view),
         }
+    }
+
+    #[inline(never)]
+    fn look_at(&mut self, id: TextId, view: &View) -> FactsId {
+        let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId(0) };
         let operators = &view.rules.operators;
         text.facts = self.facts_count + 1;
         self.facts_count += 1;

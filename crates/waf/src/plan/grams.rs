@@ -1,11 +1,17 @@
 //! Which of many literals a text has in it, whatever the case.
 //!
-//! Each literal is known by a gram of it, three bytes that few others have (or two, if it has no more), and by the bytes around: eight in all.
-//! At each byte of the text two tables of bits say whether a gram may begin there. Unlike the steps of an automaton these looks do not wait for
-//! one another, and the tables fit into the cache that is nearest.
+//! Each literal is known by a gram of it that few others have, of six bytes, or three or two if it has no more, and by the bytes around: eight in
+//! all. At each byte of the text a table of bits for each length of grams says whether one may begin there. Unlike the steps of an automaton these looks
+//! do not wait for one another, and the tables fit into the caches that are nearest.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::literals::commonness;
 
 /// Bits of the hash of a gram of three bytes.
-const TRIPLE_BITS: u32 = 17;
+const TRIPLE_BITS: u32 = 16;
+/// Bits of the hash of a gram of six bytes.
+const SIX_BITS: u32 = 17;
 /// Bits of the number of a bucket of literals.
 const BUCKET_BITS: u32 = 13;
 /// How common a byte would have to be to weigh as much as one more literal of the same gram.
@@ -33,6 +39,7 @@ struct Entry {
 pub struct Grams {
     pairs: Box<[u64]>,
     triples: Box<[u64]>,
+    sixes: Box<[u64]>,
     /// Where the entries of each bucket begin, and of the last where they end.
     buckets: Box<[u32]>,
     entries: Box<[Entry]>,
@@ -45,16 +52,58 @@ struct Window {
     mask: u64,
     value: u64,
     before: u8,
-    gram: u32,
-    is_pair: bool,
+    gram: Gram,
 }
+
+/// Bytes that a literal is known by.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy, Hash)]
+enum Gram {
+    Two(u64),
+    Three(u64),
+    Six(u64),
+}
+
+impl Gram {
+    /// How many bytes a gram of a literal of this length has.
+    fn length_in(literal: usize) -> usize {
+        match literal {
+            0..=2 => 2,
+            3..=5 => 3,
+            _ => 6,
+        }
+    }
+
+    fn new(bytes: &[u8]) -> Self {
+        let number = little(bytes);
+        match bytes.len() {
+            0..=2 => Self::Two(number),
+            3..=5 => Self::Three(number),
+            _ => Self::Six(number),
+        }
+    }
+
+    /// Its bucket: that of its hash.
+    fn bucket(self) -> usize {
+        let hash = match self {
+            Self::Two(number) => hash(number ^ PAIR_MARK, BUCKET_BITS),
+            Self::Three(number) | Self::Six(number) => hash(number, BUCKET_BITS),
+        };
+        hash as usize
+    }
+}
+
+/// It keeps pairs apart from longer grams.
+const PAIR_MARK: u64 = 0x5a_0000;
+const PAIR: u64 = 0xffff;
+const TRIPLE: u64 = 0xff_ffff;
+const SIX: u64 = 0xffff_ffff_ffff;
 
 impl Grams {
     /// Of literals in lower case, each with the operator that needs it.
     pub fn new(literals: &[(&[u8], u16)]) -> Self {
-        let mut load = std::collections::HashMap::new();
-        let mut by_window: std::collections::BTreeMap<Window, Vec<u16>> = Default::default();
-        let mut known = std::collections::HashMap::new();
+        let mut load = HashMap::new();
+        let mut by_window: BTreeMap<Window, Vec<u16>> = Default::default();
+        let mut known = HashMap::new();
         for (literal, operator) in literals {
             let window = *known.entry(*literal).or_insert_with(|| {
                 let window = window(literal, &load);
@@ -67,21 +116,22 @@ impl Grams {
             }
         }
         let mut sorted: Vec<(Window, Vec<u16>)> = by_window.into_iter().collect();
-        sorted.sort_by_key(|(window, _)| bucket(window.gram, window.is_pair));
+        sorted.sort_by_key(|(window, _)| window.gram.bucket());
         let mut grams = Self {
             pairs: vec![0; 1 << (16 - 6)].into(),
             triples: vec![0; 1 << (TRIPLE_BITS - 6)].into(),
+            sixes: vec![0; 1 << (SIX_BITS - 6)].into(),
             ..Self::default()
         };
         let (mut entries, mut all) = (Vec::new(), Vec::new());
         let mut buckets = vec![0u32; (1 << BUCKET_BITS) + 1];
         for (window, operators) in sorted {
-            if window.is_pair {
-                mark(&mut grams.pairs, window.gram);
-            } else {
-                mark(&mut grams.triples, hash(window.gram, TRIPLE_BITS));
+            match window.gram {
+                Gram::Two(number) => mark(&mut grams.pairs, number),
+                Gram::Three(number) => mark(&mut grams.triples, hash(number, TRIPLE_BITS)),
+                Gram::Six(number) => mark(&mut grams.sixes, hash(number, SIX_BITS)),
             }
-            buckets[bucket(window.gram, window.is_pair) + 1] += 1;
+            buckets[window.gram.bucket() + 1] += 1;
             let from = all.len() as u32;
             all.extend(operators);
             let Window { mask, value, before, .. } = window;
@@ -98,25 +148,27 @@ impl Grams {
     /// Calls with each operator that needs a literal of this text, which is in lower case and has [`PADDING_BYTES`] more behind it; with some it
     /// may call where only the padding makes a literal whole.
     pub fn find(&self, padded: &[u8], mut found: impl FnMut(u16)) {
-        let (Ok(pairs), Ok(triples)) = (
+        let (Ok(pairs), Ok(triples), Ok(sixes)) = (
             <&[u64; 1 << 10]>::try_from(&*self.pairs),
             <&[u64; 1 << (TRIPLE_BITS - 6)]>::try_from(&*self.triples),
+            <&[u64; 1 << (SIX_BITS - 6)]>::try_from(&*self.sixes),
         ) else {
             return;
         };
         for (at, window) in padded.windows(WINDOW_BYTES).enumerate() {
             let Some(window) = window.first_chunk() else { return };
-            let window = u64::from_le_bytes(*window) as u32;
-            let (pair, triple) = (window & 0xffff, window & 0xff_ffff);
-            let hashed = hash(triple, TRIPLE_BITS);
-            let is_pair = pairs[(pair >> 6) as usize] >> (pair & 63) & 1;
-            let is_triple = triples[(hashed >> 6) as usize] >> (hashed & 63) & 1;
-            if is_pair | is_triple != 0 {
-                if is_pair != 0 {
-                    self.compare(padded, at, bucket(pair, true), &mut found);
-                }
-                if is_triple != 0 {
-                    self.compare(padded, at, bucket(triple, false), &mut found);
+            let window = u64::from_le_bytes(*window);
+            let is_pair = bit(pairs, window & PAIR);
+            let is_triple = bit(triples, hash(window & TRIPLE, TRIPLE_BITS));
+            let is_six = bit(sixes, hash(window & SIX, SIX_BITS));
+            if is_pair | is_triple | is_six != 0 {
+                let grams = [
+                    (is_pair, Gram::Two(window & PAIR)),
+                    (is_triple, Gram::Three(window & TRIPLE)),
+                    (is_six, Gram::Six(window & SIX)),
+                ];
+                for (_, gram) in grams.iter().filter(|(is_one, _)| *is_one != 0) {
+                    self.compare(padded, at, gram.bucket(), &mut found);
                 }
             }
         }
@@ -141,44 +193,35 @@ impl Grams {
     }
 }
 
-fn mark(bits: &mut [u64], number: u32) {
+fn mark(bits: &mut [u64], number: u64) {
     if let Some(word) = bits.get_mut((number >> 6) as usize) {
         *word |= 1 << (number & 63);
     }
 }
 
-/// The upper bits of a product with a constant whose bits are spread evenly.
-fn hash(gram: u32, bits: u32) -> u32 {
-    (gram << 8).wrapping_mul(0x9e37_79b1) >> (32 - bits)
+/// A bit of a table that has one for each such number.
+fn bit<const WORDS: usize>(bits: &[u64; WORDS], number: u64) -> u64 {
+    bits[(number >> 6) as usize & (WORDS - 1)] >> (number & 63) & 1
 }
 
-fn bucket(gram: u32, is_pair: bool) -> usize {
-    hash(gram ^ if is_pair { 0x5a_0000 } else { 0 }, BUCKET_BITS) as usize
+/// The upper bits of a product with a constant whose bits are spread evenly.
+fn hash(gram: u64, bits: u32) -> u64 {
+    (gram << 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)
 }
 
 /// The part of a literal that is compared: with the gram that is rare in texts, and that few literals so far are known by.
-fn window(literal: &[u8], load: &std::collections::HashMap<u32, u32>) -> Window {
-    if literal.len() == LITERAL_BYTES_MIN {
-        let value = little(literal);
-        return Window { mask: 0xffff, value, before: 0, gram: value as u32, is_pair: true };
-    }
-    let rank = |at: &usize| {
-        let gram = &literal[*at..*at + 3];
-        let common: u32 =
-            gram.iter().map(|byte| u32::from(super::literals::commonness(*byte))).sum();
-        common + LOAD_WEIGHT * load.get(&(little(gram) as u32)).copied().unwrap_or(0)
+fn window(literal: &[u8], load: &HashMap<Gram, u32>) -> Window {
+    let length = Gram::length_in(literal.len());
+    let grams = literal.windows(length).enumerate();
+    let rank = |(_, bytes): &(usize, &[u8])| {
+        let common: u32 = bytes.iter().map(|byte| u32::from(commonness(*byte))).sum();
+        common + LOAD_WEIGHT * load.get(&Gram::new(bytes)).copied().unwrap_or(0)
     };
-    let at = (0..literal.len() - 2).min_by_key(rank).unwrap_or(0);
+    let (at, gram) = grams.min_by_key(rank).unwrap_or((0, literal));
     let start = at.saturating_sub(2).min(literal.len().saturating_sub(WINDOW_BYTES));
     let part = &literal[start..literal.len().min(start + WINDOW_BYTES)];
     let mask = if part.len() == WINDOW_BYTES { u64::MAX } else { (1 << (8 * part.len())) - 1 };
-    Window {
-        mask,
-        value: little(part),
-        before: (at - start) as u8,
-        gram: little(&literal[at..at + 3]) as u32,
-        is_pair: false,
-    }
+    Window { mask, value: little(part), before: (at - start) as u8, gram: Gram::new(gram) }
 }
 
 fn little(bytes: &[u8]) -> u64 {
