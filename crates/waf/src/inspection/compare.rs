@@ -1,7 +1,7 @@
 //! Operators at work.
 
 use super::report::Limit;
-use super::state::Inspection;
+use super::state::State;
 use super::texts::TextId;
 use crate::injection;
 use crate::plan::{Comparison, Link};
@@ -31,26 +31,26 @@ impl Outcome {
 /// Most groups that `capture` keeps.
 const GROUPS_MAX: usize = 10;
 
-impl Inspection {
+impl State {
     /// Compares a value. `rule`: its place, for texts that speak of it.
     pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
-        let length = self.texts.get(text).len();
-        self.texts.count_work(length);
+        let length = self.message.texts.get(text).len();
+        self.message.texts.count_work(length);
         self.compared += 1;
         match &link.operator.kind {
             Comparison::Rx(pattern) => {
                 self.patterns += 1;
-                let outcome = rx(pattern, self.texts.get(text), link.captures);
+                let outcome = rx(pattern, self.message.texts.get(text), link.captures);
                 self.or_exceeded(outcome)
             }
             Comparison::RxTemplate(template) => {
                 let pattern = String::from_utf8_lossy(&self.expanded(rule, template)).into_owned();
                 let pattern = Pattern::new(&pattern).ok();
-                let outcome =
-                    pattern.and_then(|pattern| rx(&pattern, self.texts.get(text), link.captures));
+                let outcome = pattern
+                    .and_then(|pattern| rx(&pattern, self.message.texts.get(text), link.captures));
                 self.or_exceeded(outcome)
             }
-            Comparison::Pm(words) => match words.find(self.texts.get(text)) {
+            Comparison::Pm(words) => match words.find(self.message.texts.get(text)) {
                 None => Outcome::No,
                 Some(found) => Outcome::Groups(vec![Some(found.range())]),
             },
@@ -59,42 +59,42 @@ impl Inspection {
                     Some(bytes) => number_of(bytes),
                     None => number_of(&self.expanded(rule, template)),
                 };
-                Outcome::of(relation.holds(number_of(self.texts.get(text)), wanted))
+                Outcome::of(relation.holds(number_of(self.message.texts.get(text)), wanted))
             }
             Comparison::Text(how, template) => match template.as_bytes() {
-                Some(argument) => Outcome::of(how.holds(self.texts.get(text), argument)),
+                Some(argument) => Outcome::of(how.holds(self.message.texts.get(text), argument)),
                 None => {
                     let argument = self.expanded(rule, template);
-                    Outcome::of(how.holds(self.texts.get(text), &argument))
+                    Outcome::of(how.holds(self.message.texts.get(text), &argument))
                 }
             },
             Comparison::ByteRange(allowed) => {
-                Outcome::of(has_other_bytes(self.texts.get(text), allowed))
+                Outcome::of(has_other_bytes(self.message.texts.get(text), allowed))
             }
-            Comparison::UrlEncoding => Outcome::of(has_bad_escape(self.texts.get(text))),
+            Comparison::UrlEncoding => Outcome::of(has_bad_escape(self.message.texts.get(text))),
             Comparison::Utf8Encoding => {
-                Outcome::of(std::str::from_utf8(self.texts.get(text)).is_err())
+                Outcome::of(std::str::from_utf8(self.message.texts.get(text)).is_err())
             }
             Comparison::Addresses(networks) => {
-                let address = std::str::from_utf8(self.texts.get(text)).ok();
+                let address = std::str::from_utf8(self.message.texts.get(text)).ok();
                 let address: Option<std::net::IpAddr> =
                     address.and_then(|it| it.trim().parse().ok());
                 Outcome::of(address.is_some_and(|address| {
                     networks.iter().any(|network| crate::plan::is_within(address, *network))
                 }))
             }
-            Comparison::Sqli => match injection::detect_sql(self.texts.get(text)) {
+            Comparison::Sqli => match injection::detect_sql(self.message.texts.get(text)) {
                 None => Outcome::No,
                 Some(fingerprint) => Outcome::Found(fingerprint.as_str().as_bytes().to_vec()),
             },
-            Comparison::Xss => Outcome::of(injection::detect_script(self.texts.get(text))),
+            Comparison::Xss => Outcome::of(injection::detect_script(self.message.texts.get(text))),
             Comparison::Always => Outcome::Yes,
             Comparison::Never => Outcome::No,
         }
     }
 }
 
-impl Inspection {
+impl State {
     /// A pattern that cannot be tried is a verdict, never a silent "no match".
     fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
         outcome.unwrap_or_else(|| {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::options::Mode;
 use super::report::Limit;
-use super::state::{Hit, Inspection, Mode};
-use crate::plan::{Bits, Effect, Link, Sign, VariableName};
-use crate::seclang::{Control, Target, Toggle, Variable};
+use super::state::State;
+use crate::plan::{Effect, Link, Sign, VariableName};
+use crate::seclang::{Control, Toggle, Variable};
 use crate::value::{Value, number_of};
 
-impl Inspection {
+impl State {
     /// What a link does for each value that it holds for.
     pub(super) fn take_effects(&mut self, place: u32, link: &Link) {
         for effect in &link.effects {
@@ -38,7 +39,7 @@ impl Inspection {
                 }
                 Effect::Remove(collection, name) => self.write(place, *collection, name, None),
                 Effect::Control(control) => self.control(control),
-                Effect::Mask(target) => self.masked.push(target.clone()),
+                Effect::Mask(target) => self.removals.mask(target),
                 // Stored collections begin empty, and go with the request: the view has warned of that.
                 Effect::Open(_) | Effect::Expire => {}
             }
@@ -89,25 +90,19 @@ impl Inspection {
 
     fn control(&mut self, control: &Control) {
         match control {
-            Control::RemoveById(ids) => self.remove_rules(|rule| ids.has(rule.id)),
-            Control::RemoveByTag(tag) => self.remove_rules(|rule| rule.tags.contains(tag)),
-            Control::RemoveByMessage(message) => {
-                self.remove_rules(|rule| rule.message_text().as_deref() == Some(message));
+            Control::RemoveById(_)
+            | Control::RemoveByTag(_)
+            | Control::RemoveByMessage(_)
+            | Control::RemoveTargetById(..)
+            | Control::RemoveTargetByTag(..)
+            | Control::RemoveTargetByMessage(..) => {
+                self.removals.take(control, &self.view.rules.rules);
             }
-            Control::RemoveTargetById(ids, target) => {
-                self.remove_target(target, |rule| ids.has(rule.id))
-            }
-            Control::RemoveTargetByTag(tag, target) => {
-                self.remove_target(target, |rule| rule.tags.contains(tag));
-            }
-            Control::RemoveTargetByMessage(message, target) => {
-                self.remove_target(target, |rule| rule.message_text().as_deref() == Some(message));
-            }
-            Control::ForceRequestBodyVariable(is_on) => self.body.is_kept = *is_on,
-            Control::RequestBodyAccess(is_on) => self.body.is_read = *is_on,
-            Control::ResponseBodyAccess(is_on) => self.body.is_response_read = *is_on,
-            Control::RequestBodyProcessor(name) => self.choose_processor(name),
-            Control::RequestBodyLimit(bytes) => self.body.bytes_max = Some(*bytes),
+            Control::ForceRequestBodyVariable(is_on) => self.message.body.is_kept = *is_on,
+            Control::RequestBodyAccess(is_on) => self.message.body.is_read = *is_on,
+            Control::ResponseBodyAccess(is_on) => self.message.body.is_response_read = *is_on,
+            Control::RequestBodyProcessor(name) => self.message.choose_processor(name),
+            Control::RequestBodyLimit(bytes) => self.message.body.bytes_max = Some(*bytes),
             Control::AuditEngine(toggle) => self.is_audited = *toggle != Toggle::Off,
             // Weir's audit log has one form.
             Control::AuditLogParts => {}
@@ -116,43 +111,5 @@ impl Inspection {
             // It never blocks more than its settings say.
             Control::RuleEngine(Toggle::On) => self.is_on = true,
         }
-    }
-
-    fn rules_where(&self, is_it: impl Fn(&crate::plan::CompiledRule) -> bool) -> Bits {
-        let rules = &self.view.rules.rules;
-        let mut found = Bits::none(rules.len());
-        let all = rules.iter().enumerate().filter(|(_, rule)| is_it(rule));
-        all.for_each(|(place, _)| found.set(place));
-        found
-    }
-
-    fn remove_rules(&mut self, is_it: impl Fn(&crate::plan::CompiledRule) -> bool) {
-        let found = self.rules_where(is_it);
-        self.removed.add(&found);
-    }
-
-    fn remove_target(
-        &mut self,
-        target: &Target,
-        is_it: impl Fn(&crate::plan::CompiledRule) -> bool,
-    ) {
-        let is_known = |(_, known): &(Bits, Target)| known == target;
-        let found = self.rules_where(is_it);
-        match self.removed_targets.iter_mut().find(|entry| is_known(entry)) {
-            Some((rules, _)) => rules.add(&found),
-            None => self.removed_targets.push((found, target.clone())),
-        }
-    }
-
-    /// Whether a value is masked in logs.
-    pub(super) fn is_masked(&self, hit: &Hit) -> bool {
-        let is_same = |target: &Target| {
-            target.variable == hit.variable
-                || target.variable == Variable::Args
-                    && matches!(hit.variable, Variable::ArgsGet | Variable::ArgsPost)
-        };
-        self.masked
-            .iter()
-            .any(|target| is_same(target) && target.selector.takes(self.texts.get(hit.name)))
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::compare::Outcome;
 use super::groups::GroupHit;
+use super::options::Mode;
 use super::report::{Limit, Match, MatchedValue, Verdict};
-use super::state::{Hit, Inspection, Mode, Passing};
+use super::state::{Hit, Passing, State};
 use super::texts::{TextId, Texts};
 use crate::plan::{CompiledRule, Link, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
@@ -30,7 +31,7 @@ enum Next {
     Stop(Verdict),
 }
 
-impl Inspection {
+impl State {
     /// Evaluates the rules of a phase.
     pub(super) fn phase(&mut self, phase: Phase) -> Verdict {
         let view = Arc::clone(&self.view);
@@ -41,7 +42,7 @@ impl Inspection {
             if !self.is_on || self.is_passed_over(phase) {
                 break;
             }
-            if self.removed.has(place as usize) {
+            if self.removals.rules.has(place as usize) {
                 continue;
             }
             let rule = &view.rules.rules[place as usize];
@@ -73,7 +74,7 @@ impl Inspection {
     }
 
     fn limit(&self) -> Option<Limit> {
-        let is_over = self.texts.work_bytes() > self.work_bytes_max;
+        let is_over = self.message.texts.work_bytes() > self.work_bytes_max;
         self.exceeded.or(is_over.then_some(Limit::Work))
     }
 
@@ -125,10 +126,10 @@ impl Inspection {
     fn counted(&mut self, place: u32, link: &Link, target: &Target) -> Hit {
         let count = self.count(place, link, target);
         let name = match &target.selector {
-            Selector::Name(name) => self.texts.add(name.as_bytes()),
+            Selector::Name(name) => self.message.texts.add(name.as_bytes()),
             _ => Texts::EMPTY,
         };
-        let text = self.texts.add(count.to_string().as_bytes());
+        let text = self.message.texts.add(count.to_string().as_bytes());
         Hit { variable: target.variable, name, text, is_count: true }
     }
 
@@ -142,20 +143,20 @@ impl Inspection {
         captured: &mut bool,
     ) -> bool {
         let operator = link.operator.number;
-        let range = self.group(view, group, operator);
+        let range = self.groups.group(&mut self.message, view, group, operator);
         if range.is_empty() {
             return false;
         }
-        let has_removed = self.removed_targets.iter().any(|(rules, _)| rules.has(place as usize));
+        let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
         for at in range {
             let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
             if let (Some(operator), Some(facts)) = (operator, facts)
-                && !self.texts.may_match(facts, operator, &view.rules.operators)
+                && !self.message.texts.may_match(facts, operator, &view.rules.operators)
             {
                 continue;
             }
-            if !(has_removed && self.is_removed(place, &hit)) {
+            if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
                 holds |= self.compared(place, link, hit, captured);
             }
         }
@@ -175,14 +176,14 @@ impl Inspection {
             return false;
         };
         if !link.is_multi_match {
-            let text = self.texts.transformed(hit.text, pipeline);
+            let text = self.message.texts.transformed(hit.text, pipeline);
             return self.text_holds(view, place, link, Hit { text, ..hit }, captured);
         }
         // Each text once, as it comes and behind each step that changes it.
         let mut holds = self.text_holds(view, place, link, hit, captured);
         let mut text = hit.text;
         for step in &pipeline.steps {
-            let next = self.texts.transformed_once(text, *step);
+            let next = self.message.texts.transformed_once(text, *step);
             if next != text {
                 text = next;
                 holds |= self.text_holds(view, place, link, Hit { text, ..hit }, captured);
@@ -200,8 +201,8 @@ impl Inspection {
         captured: &mut bool,
     ) -> bool {
         if let Some(operator) = link.operator.number {
-            let facts = self.texts.facts(hit.text, view);
-            if !self.texts.may_match(facts, operator, &view.rules.operators) {
+            let facts = self.message.texts.facts(hit.text, view);
+            if !self.message.texts.may_match(facts, operator, &view.rules.operators) {
                 return false;
             }
         }
@@ -228,7 +229,7 @@ impl Inspection {
         let mut found: Vec<Option<Value>> = Vec::new();
         match outcome {
             Outcome::Groups(groups) => {
-                let bytes = self.texts.get(text);
+                let bytes = self.message.texts.get(text);
                 let value = |range: std::ops::Range<usize>| {
                     Value::from_bytes(bytes.get(range).unwrap_or_default())
                 };
@@ -240,7 +241,7 @@ impl Inspection {
                 );
             }
             Outcome::Found(bytes) => found.push(Some(Value::from_bytes(&bytes))),
-            Outcome::Yes => found.push(Some(Value::from_bytes(self.texts.get(text)))),
+            Outcome::Yes => found.push(Some(Value::from_bytes(self.message.texts.get(text)))),
             Outcome::No => return,
         }
         *captured = true;
@@ -298,10 +299,10 @@ impl Inspection {
         let log_data =
             rule.log_data.as_ref().map(|it| self.expanded(place, it)).unwrap_or_default();
         let values = self.hits.iter().take(TOLD_VALUES_MAX).map(|hit| {
-            let value = self.texts.get(hit.text);
-            let is_masked = self.is_masked(hit);
+            let value = self.message.texts.get(hit.text);
+            let is_masked = self.removals.masks(hit, &self.message);
             let told = if is_masked { MASK } else { &value[..value.len().min(TOLD_BYTES_MAX)] };
-            MatchedValue { variable: self.full_name(hit), value: told.to_vec() }
+            MatchedValue { variable: self.message.full_name(hit), value: told.to_vec() }
         });
         let values = values.collect();
         self.matches.push(Match {

@@ -1,6 +1,6 @@
 //! Texts with the values of variables.
 
-use super::state::Inspection;
+use super::state::State;
 use crate::plan::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
@@ -9,7 +9,7 @@ const EXPANDED_BYTES_MAX: usize = 64 << 10;
 /// Deepest text that speaks of another of the rule's texts.
 const DEPTH_MAX: usize = 2;
 
-impl Inspection {
+impl State {
     /// A text of a rule with the values that its variables have now.
     pub(super) fn expanded(&mut self, rule: u32, template: &CompiledTemplate) -> Vec<u8> {
         let mut text = Vec::new();
@@ -52,12 +52,12 @@ impl Inspection {
         match variable {
             Variable::MatchedVar => {
                 if let Some(hit) = self.hits.last() {
-                    to.extend_from_slice(self.texts.get(hit.text));
+                    to.extend_from_slice(self.message.texts.get(hit.text));
                 }
             }
             Variable::MatchedVarName => {
                 if let Some(hit) = self.hits.last() {
-                    to.extend_from_slice(&self.full_name(&hit.clone()));
+                    to.extend_from_slice(&self.message.full_name(hit));
                 }
             }
             _ => {
@@ -68,7 +68,7 @@ impl Inspection {
                 let mut found = Vec::new();
                 self.collect_unfiltered(&target, &mut found);
                 if let Some(hit) = found.first() {
-                    to.extend_from_slice(self.texts.get(hit.text));
+                    to.extend_from_slice(self.message.texts.get(hit.text));
                 }
             }
         }

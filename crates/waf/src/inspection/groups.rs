@@ -3,7 +3,8 @@
 //! Values of the same targets are a list. A transformation makes a list of a list, unless it changes none of its values: links whose transformations
 //! do nothing to this request share a list whatever they are called.
 
-use super::state::{Hit, Inspection};
+use super::message::Message;
+use super::state::Hit;
 use super::texts::FactsId;
 use crate::plan::{Group, View, has_operator};
 use crate::seclang::TargetKind;
@@ -51,6 +52,8 @@ pub(super) struct Groups {
     hits: Vec<GroupHit>,
     /// Rows of operators, a bit each.
     operators: Vec<u64>,
+    /// Room for values that are collected.
+    found: Vec<Hit>,
 }
 
 impl Groups {
@@ -62,6 +65,7 @@ impl Groups {
             origins: Vec::with_capacity(64),
             hits: Vec::with_capacity(256),
             operators: Vec::with_capacity(512),
+            found: Vec::new(),
         }
     }
 
@@ -91,29 +95,30 @@ impl Groups {
     }
 }
 
-impl Inspection {
+impl Groups {
     /// Where the values of a group are, if the operator may match one of them; those of no number are not chosen beforehand.
-    pub(super) fn group(
+    pub fn group(
         &mut self,
+        message: &mut Message,
         view: &View,
         number: u16,
         operator: Option<u16>,
     ) -> std::ops::Range<usize> {
-        let generation = self.values.generation();
-        if self.groups.generation != generation {
-            self.groups.generation = generation;
-            self.groups.forget();
+        let generation = message.values.generation();
+        if self.generation != generation {
+            self.generation = generation;
+            self.forget();
         }
-        let known = self.groups.of_groups.get(usize::from(number)).copied().flatten();
-        let place = known.unwrap_or_else(|| self.list_of(view, number));
-        let Some(mut list) = self.groups.lists.get(place as usize).copied() else { return 0..0 };
+        let known = self.of_groups.get(usize::from(number)).copied().flatten();
+        let place = known.unwrap_or_else(|| self.list_of(message, view, number));
+        let Some(mut list) = self.lists.get(place as usize).copied() else { return 0..0 };
         if let Some(operator) = operator {
             if list.row.is_none() {
-                list = self.look_at(view, place, list);
+                list = self.look_at(message, view, place, list);
             }
             let words = view.rules.operators.words();
             let from = list.row.unwrap_or(0) as usize;
-            let row = self.groups.operators.get(from..from + words).unwrap_or_default();
+            let row = self.operators.get(from..from + words).unwrap_or_default();
             if !has_operator(row, operator) {
                 return 0..0;
             }
@@ -121,113 +126,119 @@ impl Inspection {
         list.from as usize..list.to as usize
     }
 
-    fn list_of(&mut self, view: &View, number: u16) -> u32 {
+    fn list_of(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
         let Some(group) = view.rules.groups.get(usize::from(number)) else { return u32::MAX };
         let place = if group.is_multi_match {
-            self.behind_each(view, group, number)
+            self.behind_each(message, view, group, number)
         } else {
-            self.behind_all(view, group)
+            self.behind_all(message, view, group)
         };
-        if let Some(kept) = self.groups.of_groups.get_mut(usize::from(number)) {
+        if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
             *kept = Some(place);
         }
         place
     }
 
-    fn behind_all(&mut self, view: &View, group: &Group) -> u32 {
-        let mut place = self.collected(view, group.targets);
+    fn behind_all(&mut self, message: &mut Message, view: &View, group: &Group) -> u32 {
+        let mut place = self.collected(message, view, group.targets);
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
         for step in pipeline.iter().flat_map(|pipeline| &pipeline.steps) {
-            place = self.behind_one(place, *step);
+            place = self.behind_one(message, place, *step);
         }
         place
     }
 
     /// The values of targets, as they come.
-    fn collected(&mut self, view: &View, targets: u16) -> u32 {
-        if let Some(known) = self.groups.known(Origin::Targets(targets)) {
+    fn collected(&mut self, message: &mut Message, view: &View, targets: u16) -> u32 {
+        if let Some(known) = self.known(Origin::Targets(targets)) {
             return known;
         }
-        let from = self.groups.hits.len();
+        let from = self.hits.len();
         let mut may_change = Steps::default();
         let mut found = std::mem::take(&mut self.found);
         let targets_of = view.rules.targets.get(usize::from(targets)).map_or(&[][..], |it| it);
         let excludes = targets_of.iter().any(|target| target.kind == TargetKind::Excluded);
         for target in targets_of.iter().filter(|target| target.kind == TargetKind::Values) {
             found.clear();
-            self.collect_of_message(target, &mut found);
+            message.collect(target, &mut found);
             if excludes {
-                found.retain(|hit| !self.is_excluded(targets_of, hit));
+                found.retain(|hit| !message.is_excluded(targets_of, hit));
             }
             for hit in &found {
-                may_change = may_change.or(self.texts.may_change(hit.text));
-                self.groups.hits.push(GroupHit { hit: *hit, facts: None });
+                may_change = may_change.or(message.texts.may_change(hit.text));
+                self.hits.push(GroupHit { hit: *hit, facts: None });
             }
         }
         self.found = found;
-        self.groups.end(from, Origin::Targets(targets), may_change)
+        self.end(from, Origin::Targets(targets), may_change)
     }
 
     /// What a transformation makes of a list.
-    fn behind_one(&mut self, place: u32, step: Transformation) -> u32 {
-        let Some(list) = self.groups.lists.get(place as usize).copied() else { return place };
+    fn behind_one(&mut self, message: &mut Message, place: u32, step: Transformation) -> u32 {
+        let Some(list) = self.lists.get(place as usize).copied() else { return place };
         if !list.may_change.has(step) {
             return place;
         }
-        if let Some(known) = self.groups.known(Origin::Step(place, step)) {
+        if let Some(known) = self.known(Origin::Step(place, step)) {
             return known;
         }
-        let from = self.groups.hits.len();
+        let from = self.hits.len();
         let mut may_change = Steps::default();
         for at in list.from as usize..list.to as usize {
-            let Some(GroupHit { hit, .. }) = self.groups.get(at) else { break };
-            let text = self.texts.transformed_once(hit.text, step);
-            may_change = may_change.or(self.texts.may_change(text));
-            self.groups.hits.push(GroupHit { hit: Hit { text, ..hit }, facts: None });
+            let Some(GroupHit { hit, .. }) = self.get(at) else { break };
+            let text = message.texts.transformed_once(hit.text, step);
+            may_change = may_change.or(message.texts.may_change(text));
+            self.hits.push(GroupHit { hit: Hit { text, ..hit }, facts: None });
         }
-        self.groups.end(from, Origin::Step(place, step), may_change)
+        self.end(from, Origin::Step(place, step), may_change)
     }
 
     /// Each text once, as it comes and behind each step that changes it.
-    fn behind_each(&mut self, view: &View, group: &Group, number: u16) -> u32 {
-        let place = self.collected(view, group.targets);
+    fn behind_each(
+        &mut self,
+        message: &mut Message,
+        view: &View,
+        group: &Group,
+        number: u16,
+    ) -> u32 {
+        let place = self.collected(message, view, group.targets);
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
-        let list = self.groups.lists.get(place as usize).copied();
+        let list = self.lists.get(place as usize).copied();
         let (Some(pipeline), Some(list)) = (pipeline, list) else { return place };
         if list.may_change.is_disjoint(pipeline.set) {
             return place;
         }
-        let from = self.groups.hits.len();
+        let from = self.hits.len();
         for at in list.from as usize..list.to as usize {
-            let Some(GroupHit { hit, .. }) = self.groups.get(at) else { break };
-            self.groups.hits.push(GroupHit { hit, facts: None });
+            let Some(GroupHit { hit, .. }) = self.get(at) else { break };
+            self.hits.push(GroupHit { hit, facts: None });
             let mut text = hit.text;
             for step in &pipeline.steps {
-                let next = self.texts.transformed_once(text, *step);
+                let next = message.texts.transformed_once(text, *step);
                 if next != text {
                     text = next;
                     let hit = Hit { text, ..hit };
-                    self.groups.hits.push(GroupHit { hit, facts: None });
+                    self.hits.push(GroupHit { hit, facts: None });
                 }
             }
         }
-        self.groups.end(from, Origin::Each(number), Steps::default())
+        self.end(from, Origin::Each(number), Steps::default())
     }
 
     /// Finds which operators may match the values of a list.
-    fn look_at(&mut self, view: &View, place: u32, mut list: List) -> List {
-        let row = self.groups.operators.len();
-        self.groups.operators.resize(row + view.rules.operators.words(), 0);
-        let Groups { hits, operators, .. } = &mut self.groups;
+    fn look_at(&mut self, message: &mut Message, view: &View, place: u32, mut list: List) -> List {
+        let row = self.operators.len();
+        self.operators.resize(row + view.rules.operators.words(), 0);
+        let Groups { hits, operators, .. } = self;
         let row_of_list = operators.get_mut(row..).unwrap_or_default();
         for hit in hits.get_mut(list.from as usize..list.to as usize).unwrap_or_default() {
-            let facts = self.texts.facts(hit.hit.text, view);
+            let facts = message.texts.facts(hit.hit.text, view);
             hit.facts = Some(facts);
-            let more = self.texts.operators(facts, &view.rules.operators);
+            let more = message.texts.operators(facts, &view.rules.operators);
             row_of_list.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
         }
         list.row = u32::try_from(row).ok();
-        if let Some(kept) = self.groups.lists.get_mut(place as usize) {
+        if let Some(kept) = self.lists.get_mut(place as usize) {
             *kept = list;
         }
         list

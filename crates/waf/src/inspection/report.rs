@@ -82,3 +82,18 @@ pub struct Match {
     /// Whether it is in the audit log.
     pub is_audited: bool,
 }
+
+/// What an inspection has done: how often, not how long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Texts that are kept, those that were made of others included.
+    pub texts: usize,
+    /// Transformations of a text.
+    pub transformed: usize,
+    /// Texts that were searched for what operators need.
+    pub looked_at: usize,
+    /// Values that operators were tried on.
+    pub compared: u32,
+    /// Those of them that patterns were.
+    pub patterns: u32,
+}

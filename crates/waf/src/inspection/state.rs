@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use super::groups::Groups;
+use super::message::Message;
+use super::options::{Mode, Options};
+use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
 use super::texts::{TextId, Texts};
-use super::values::Values;
 use super::written::Written;
-use crate::plan::{Bits, View};
-use crate::seclang::{Phase, Target, Variable};
+use crate::plan::View;
+use crate::seclang::Variable;
 
-/// What becomes of what rules find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// It is told.
-    Detect,
-    /// It is told, and the request is kept from the member.
-    Block,
-}
+/// Severity of a request in which nothing was found.
+const NO_SEVERITY: u8 = 255;
 
 /// Which rules are passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,113 +35,73 @@ pub(super) struct Hit {
     pub is_count: bool,
 }
 
-/// What an inspection has done: how often, not how long.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Texts that are kept, those that were made of others included.
-    pub texts: usize,
-    /// Transformations of a text.
-    pub transformed: usize,
-    /// Texts that were searched for what operators need.
-    pub looked_at: usize,
-    /// Values that operators were tried on.
-    pub compared: u32,
-    /// Those of them that patterns were.
-    pub patterns: u32,
+impl Hit {
+    /// That of a variable without members.
+    pub fn alone(variable: Variable, text: TextId) -> Self {
+        Self { variable, name: Texts::EMPTY, text, is_count: false }
+    }
 }
 
-/// One request under inspection.
+/// What is known of one request under inspection.
 #[derive(Debug)]
-pub struct Inspection {
-    pub(super) view: Arc<View>,
-    pub(super) mode: Mode,
-    pub(super) texts: Texts,
-    pub(super) values: Values,
-    pub(super) written: Written,
+pub(super) struct State {
+    pub view: Arc<View>,
+    pub mode: Mode,
+    pub message: Message,
+    pub written: Written,
     /// What the rule at hand has matched so far.
-    pub(super) hits: Vec<Hit>,
-    /// Rules that `ctl` has removed.
-    pub(super) removed: Bits,
-    /// Targets that `ctl` has removed, and of which rules.
-    pub(super) removed_targets: Vec<(Bits, Target)>,
-    pub(super) groups: Groups,
+    pub hits: Vec<Hit>,
+    pub removals: Removals,
+    pub groups: Groups,
     /// Room for values that are collected.
-    pub(super) found: Vec<Hit>,
-    pub(super) masked: Vec<Target>,
-    pub(super) matches: Vec<Match>,
-    pub(super) highest_severity: u8,
-    pub(super) passing: Passing,
-    pub(super) is_on: bool,
-    pub(super) is_audited: bool,
-    pub(super) body: super::arguments::BodySettings,
-    pub(super) work_bytes_max: u64,
-    pub(super) exceeded: Option<Limit>,
-    pub(super) compared: u32,
-    pub(super) patterns: u32,
+    pub found: Vec<Hit>,
+    pub matches: Vec<Match>,
+    pub highest_severity: u8,
+    pub passing: Passing,
+    pub is_on: bool,
+    pub is_audited: bool,
+    pub work_bytes_max: u64,
+    pub exceeded: Option<Limit>,
+    pub compared: u32,
+    pub patterns: u32,
     /// What a rule would have done, if nothing is blocked.
-    pub(super) would_be: Option<Verdict>,
+    pub would_be: Option<Verdict>,
 }
 
-impl Inspection {
-    /// The rules that it goes by.
-    pub fn view(&self) -> &View {
-        &self.view
-    }
-
-    /// What rules found so far, in the order in which it was found.
-    pub fn matches(&self) -> &[Match] {
-        &self.matches
-    }
-
-    /// What the rules would have done, where they only detect.
-    pub fn would_be(&self) -> Option<&Verdict> {
-        self.would_be.as_ref()
-    }
-
-    /// Whether the request belongs into the audit log.
-    pub fn is_audited(&self) -> bool {
-        self.is_audited
-    }
-
-    /// Bytes that were looked at so far, each as often as it was looked at.
-    pub fn work_bytes(&self) -> u64 {
-        self.texts.work_bytes()
-    }
-
-    /// What was done so far.
-    pub fn counts(&self) -> Counts {
-        Counts { compared: self.compared, patterns: self.patterns, ..self.texts.counts() }
-    }
-
-    /// The value of a variable of `TX`, as a number.
-    pub fn number(&self, name: &str) -> i64 {
-        let symbols = &self.view.rules.symbols;
-        self.written.get_named(Variable::Tx, name.as_bytes(), symbols).map_or(0, |it| it.number())
-    }
-
-    /// Evaluates the rules that look at the request's head.
-    pub fn request_headers(&mut self) -> Verdict {
-        self.phase(Phase::RequestHeaders)
-    }
-
-    /// Evaluates the rules that look at the whole request.
-    pub fn request_body(&mut self) -> Verdict {
-        self.phase(Phase::RequestBody)
-    }
-
-    /// Evaluates the rules that look at the response's head.
-    pub fn response_headers(&mut self) -> Verdict {
-        self.phase(Phase::ResponseHeaders)
-    }
-
-    /// Evaluates the rules that look at the whole response.
-    pub fn response_body(&mut self) -> Verdict {
-        self.phase(Phase::ResponseBody)
-    }
-
-    /// Evaluates the rules that only tell. They change nothing any more.
-    pub fn logging(&mut self) {
-        // What would be blocked by now has been answered.
-        let _ = self.phase(Phase::Logging);
+impl State {
+    /// Before the first rule.
+    pub fn new(view: Arc<View>, options: &Options) -> Self {
+        let rules = &view.rules;
+        let mut written = Written::new(&rules.symbols);
+        for (symbol, value) in &view.initial {
+            written.set(Variable::Tx, *symbol, Some(value.clone()), &rules.symbols);
+        }
+        let mut limits = options.limits;
+        if let Some(count) = rules.settings.arguments_max {
+            limits.arguments_max = u32::try_from(count).unwrap_or(u32::MAX);
+        }
+        if let Some(depth) = rules.settings.json_depth_max {
+            limits.depth_max = u16::try_from(depth).unwrap_or(u16::MAX);
+        }
+        Self {
+            mode: options.mode,
+            message: Message::new(limits, rules.settings.argument_separator),
+            written,
+            hits: Vec::new(),
+            removals: Removals::none(rules.rules.len()),
+            groups: Groups::none_of(rules.groups.len()),
+            found: Vec::new(),
+            matches: Vec::new(),
+            highest_severity: NO_SEVERITY,
+            passing: Passing::Nothing,
+            is_on: true,
+            is_audited: true,
+            work_bytes_max: options.work_bytes_max,
+            exceeded: None,
+            compared: 0,
+            patterns: 0,
+            would_be: None,
+            view,
+        }
     }
 }

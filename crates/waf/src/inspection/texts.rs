@@ -3,7 +3,7 @@
 //! Each text has a number. What a transformation makes of one is looked up before it is computed, so rules that begin with the same transformations
 //! share them; one that leaves a text as it is costs a look.
 
-use super::state::Counts;
+use super::report::Counts;
 use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, View, has_operator};
 use crate::transformation::{Steps, Transformation};
 

@@ -1,43 +1,16 @@
 //! A message's parts as variables.
 
-use std::sync::Arc;
-
-use super::groups::Groups;
-use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
-use super::state::{Inspection, Mode, Passing};
+use super::state::Hit;
 use super::texts::{TextId, Texts};
-use super::values::Values;
-use super::written::Written;
+use super::values::{Values, sources};
 use crate::body::{self, Body, Processor, Sink};
-use crate::plan::{Bits, View};
-use crate::seclang::Variable;
-
-/// Severity of a request in which nothing was found.
-const NO_SEVERITY: u8 = 255;
-
-/// What holds for a request's inspection.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// What becomes of what rules find.
-    pub mode: Mode,
-    /// How much of arguments and bodies is taken apart.
-    pub limits: body::Limits,
-    /// Most bytes that are looked at, each counted as often as it is.
-    pub work_bytes_max: u64,
-}
-
-impl Options {
-    /// Those of a virtual server that says nothing of them.
-    pub fn new(mode: Mode) -> Self {
-        Self { mode, limits: body::Limits::DEFAULT, work_bytes_max: 1 << 30 }
-    }
-}
+use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 /// How the bodies of a message are treated.
 #[derive(Debug, Default)]
-pub(super) struct BodySettings {
-    limits: body::Limits,
+pub struct BodySettings {
+    pub limits: body::Limits,
     /// Whether the request's is looked at.
     pub is_read: bool,
     /// Whether the response's is.
@@ -53,52 +26,24 @@ pub(super) struct BodySettings {
     length: u64,
 }
 
-impl Inspection {
-    /// Takes the head of a request.
-    pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
-        let rules = Arc::clone(&view.rules);
-        let mut written = Written::new(&rules.symbols);
-        for (symbol, value) in &view.initial {
-            written.set(Variable::Tx, *symbol, Some(value.clone()), &rules.symbols);
-        }
-        let mut limits = options.limits;
-        if let Some(count) = rules.settings.arguments_max {
-            limits.arguments_max = u32::try_from(count).unwrap_or(u32::MAX);
-        }
-        if let Some(depth) = rules.settings.json_depth_max {
-            limits.depth_max = u16::try_from(depth).unwrap_or(u16::MAX);
-        }
-        let mut inspection = Self {
-            mode: options.mode,
-            texts: Texts::new(),
-            values: Values::new(),
-            written,
-            hits: Vec::new(),
-            removed: Bits::none(rules.rules.len()),
-            removed_targets: Vec::new(),
-            groups: Groups::none_of(rules.groups.len()),
-            found: Vec::new(),
-            masked: Vec::new(),
-            matches: Vec::new(),
-            highest_severity: NO_SEVERITY,
-            passing: Passing::Nothing,
-            is_on: true,
-            is_audited: true,
-            body: BodySettings {
-                limits,
-                is_read: true,
-                is_response_read: true,
-                ..Default::default()
-            },
-            work_bytes_max: options.work_bytes_max,
-            exceeded: None,
-            compared: 0,
-            patterns: 0,
-            would_be: None,
-            view,
-        };
-        inspection.head(request);
-        inspection
+/// A message's parts.
+#[derive(Debug)]
+pub struct Message {
+    pub texts: Texts,
+    pub values: Values,
+    pub body: BodySettings,
+    /// Between arguments.
+    separator: u8,
+    /// Whether there are more arguments than are taken.
+    pub has_too_many: bool,
+}
+
+impl Message {
+    /// One of which nothing is known.
+    pub fn new(limits: body::Limits, separator: u8) -> Self {
+        let body =
+            BodySettings { limits, is_read: true, is_response_read: true, ..Default::default() };
+        Self { texts: Texts::new(), values: Values::new(), body, separator, has_too_many: false }
     }
 
     fn set(&mut self, variable: Variable, bytes: &[u8]) {
@@ -115,7 +60,8 @@ impl Inspection {
         self.values.add(variable, name, text);
     }
 
-    fn head(&mut self, request: &Request<'_>) {
+    /// Takes the head of a request.
+    pub fn head(&mut self, request: &Request<'_>) {
         use Variable as V;
         let Request { client, server, method, target, protocol, headers, unique_id } = *request;
         let parts = parts(target);
@@ -155,15 +101,13 @@ impl Inspection {
     }
 
     fn query(&mut self, query: &[u8]) {
-        let separator = self.view.rules.settings.argument_separator;
+        let separator = self.separator;
         let mut read = body::Query::new();
         read.read(query, separator, &self.body.limits);
         for (name, value) in read.arguments() {
             self.add(Variable::ArgsGet, name, value);
         }
-        if read.problem().is_some() {
-            self.exceeded.get_or_insert(Limit::Arguments);
-        }
+        self.has_too_many = read.problem().is_some();
     }
 
     /// Sums that change with the body.
@@ -183,23 +127,15 @@ impl Inspection {
     }
 
     /// What takes the body apart, as a rule says.
-    pub(super) fn choose_processor(&mut self, name: &str) {
+    pub fn choose_processor(&mut self, name: &str) {
         if let Some(processor) = Processor::named(name.as_bytes()) {
             self.body.processor = processor;
             self.set(Variable::ReqbodyProcessor, processor.name().as_bytes());
         }
     }
 
-    /// Whether the rules of the first phase have left the body to be looked at.
-    pub fn reads_body(&self) -> bool {
-        self.body.is_read && self.is_on && self.passing == Passing::Nothing
-    }
-
-    /// Takes bytes of the request's body, behind [`Self::request_headers`].
-    pub fn body(&mut self, bytes: &[u8]) {
-        if !self.reads_body() {
-            return;
-        }
+    /// Takes bytes of the request's body.
+    pub fn feed(&mut self, bytes: &[u8]) {
         self.body.length += bytes.len() as u64;
         self.texts.count_work(bytes.len());
         if self.keeps_body() {
@@ -207,7 +143,7 @@ impl Inspection {
         }
         let mut reading = self.body.reading.take().unwrap_or_else(|| {
             let settings = body::Settings {
-                separator: self.view.rules.settings.argument_separator,
+                separator: self.separator,
                 limits: self.body.limits,
                 ..body::Settings::DEFAULT
             };
@@ -291,6 +227,57 @@ impl Inspection {
             self.texts.count_work(bytes.len());
             self.set(Variable::ResponseBody, bytes);
         }
+    }
+}
+
+impl Message {
+    /// Puts the values that a target takes behind those that are there.
+    pub fn collect(&self, target: &Target, found: &mut Vec<Hit>) {
+        let variable = target.variable;
+        let (kept_under, names_are_values) = sources(variable);
+        if kept_under.is_empty() {
+            let all = self.values.of(variable).iter();
+            return found.extend(all.map(|entry| Hit::alone(variable, entry.text)));
+        }
+        for source in kept_under {
+            for entry in self.values.of(*source) {
+                if self.takes(&target.selector, entry.name) {
+                    let text = if names_are_values { entry.name } else { entry.text };
+                    found.push(Hit { variable, name: entry.name, text, is_count: false });
+                }
+            }
+        }
+    }
+
+    /// Whether a selector takes a member of this name.
+    pub fn takes(&self, selector: &Selector, name: TextId) -> bool {
+        matches!(selector, Selector::All) || selector.takes(self.texts.get(name))
+    }
+
+    /// The name that a value is told by: `ARGS:id`.
+    pub fn full_name(&self, hit: &Hit) -> Vec<u8> {
+        let mut name = Vec::new();
+        if hit.is_count {
+            name.push(b'&');
+        }
+        name.extend_from_slice(hit.variable.name().as_bytes());
+        // A member may have no name.
+        if hit.name != Texts::EMPTY || (hit.variable.is_collection() && !hit.is_count) {
+            name.push(b':');
+            name.extend_from_slice(self.texts.get(hit.name));
+        }
+        name
+    }
+
+    /// Whether one of these targets leaves a value out.
+    pub fn is_excluded(&self, targets: &[Target], hit: &Hit) -> bool {
+        let mut excluded = targets.iter().filter(|target| target.kind == TargetKind::Excluded);
+        excluded.any(|target| self.is_of(target, hit))
+    }
+
+    /// Whether a value is one that a target takes.
+    pub fn is_of(&self, target: &Target, hit: &Hit) -> bool {
+        target.variable == hit.variable && target.selector.takes(self.texts.get(hit.name))
     }
 }
 

@@ -1,0 +1,120 @@
+//! The handle of one request's inspection.
+
+use std::sync::Arc;
+
+use super::options::Options;
+use super::report::{Counts, Limit, Match, Verdict};
+use super::request::{Request, Response};
+use super::state::{Passing, State};
+use crate::plan::View;
+use crate::seclang::{Phase, Variable};
+
+/// One request under inspection.
+#[derive(Debug)]
+pub struct Inspection {
+    state: State,
+}
+
+impl Inspection {
+    /// Takes the head of a request.
+    pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
+        let mut state = State::new(view, options);
+        state.message.head(request);
+        if state.message.has_too_many {
+            state.exceeded = Some(Limit::Arguments);
+        }
+        Self { state }
+    }
+
+    /// Evaluates the rules that look at the request's head.
+    pub fn request_headers(&mut self) -> Verdict {
+        self.state.phase(Phase::RequestHeaders)
+    }
+
+    /// Whether the rules of the first phase have left the body to be looked at.
+    pub fn reads_body(&self) -> bool {
+        let state = &self.state;
+        state.message.body.is_read && state.is_on && state.passing == Passing::Nothing
+    }
+
+    /// Takes bytes of the request's body, behind [`Self::request_headers`].
+    pub fn body(&mut self, bytes: &[u8]) {
+        if self.reads_body() {
+            self.state.message.feed(bytes);
+        }
+    }
+
+    /// The request's body is over.
+    pub fn end_body(&mut self) {
+        self.state.message.end_body();
+    }
+
+    /// Evaluates the rules that look at the whole request.
+    pub fn request_body(&mut self) -> Verdict {
+        self.state.phase(Phase::RequestBody)
+    }
+
+    /// Takes the head of the response.
+    pub fn response(&mut self, response: &Response<'_>) {
+        self.state.message.response(response);
+    }
+
+    /// Evaluates the rules that look at the response's head.
+    pub fn response_headers(&mut self) -> Verdict {
+        self.state.phase(Phase::ResponseHeaders)
+    }
+
+    /// Takes the response's body, or as much of it as is looked at.
+    pub fn response_content(&mut self, bytes: &[u8]) {
+        self.state.message.response_content(bytes);
+    }
+
+    /// Evaluates the rules that look at the whole response.
+    pub fn response_body(&mut self) -> Verdict {
+        self.state.phase(Phase::ResponseBody)
+    }
+
+    /// Evaluates the rules that only tell. They change nothing any more.
+    pub fn logging(&mut self) {
+        // What would be blocked by now has been answered.
+        let _ = self.state.phase(Phase::Logging);
+    }
+
+    /// The rules that it goes by.
+    pub fn view(&self) -> &View {
+        &self.state.view
+    }
+
+    /// What rules found so far, in the order in which it was found.
+    pub fn matches(&self) -> &[Match] {
+        &self.state.matches
+    }
+
+    /// What the rules would have done, where they only detect.
+    pub fn would_be(&self) -> Option<&Verdict> {
+        self.state.would_be.as_ref()
+    }
+
+    /// Whether the request belongs into the audit log.
+    pub fn is_audited(&self) -> bool {
+        self.state.is_audited
+    }
+
+    /// Bytes that were looked at so far, each as often as it was looked at.
+    pub fn work_bytes(&self) -> u64 {
+        self.state.message.texts.work_bytes()
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        let State { compared, patterns, .. } = self.state;
+        Counts { compared, patterns, ..self.state.message.texts.counts() }
+    }
+
+    /// The value of a variable of `TX`, as a number.
+    pub fn number(&self, name: &str) -> i64 {
+        let symbols = &self.state.view.rules.symbols;
+        let value = self.state.written.get_named(Variable::Tx, name.as_bytes(), symbols);
+        value.map_or(0, |it| it.number())
+    }
+}

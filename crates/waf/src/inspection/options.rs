@@ -1,0 +1,30 @@
+//! What holds for an inspection.
+
+use crate::body;
+
+/// What becomes of what rules find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is told.
+    Detect,
+    /// It is told, and the request is kept from the member.
+    Block,
+}
+
+/// What holds for a request's inspection.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// What becomes of what rules find.
+    pub mode: Mode,
+    /// How much of arguments and bodies is taken apart.
+    pub limits: body::Limits,
+    /// Most bytes that are looked at, each counted as often as it is.
+    pub work_bytes_max: u64,
+}
+
+impl Options {
+    /// Those of a virtual server that says nothing of them.
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, limits: body::Limits::DEFAULT, work_bytes_max: 1 << 30 }
+    }
+}

@@ -1,0 +1,89 @@
+//! What `ctl` takes out of the rules for one request, and what is masked in logs.
+
+use super::message::Message;
+use super::state::Hit;
+use crate::plan::{Bits, CompiledRule};
+use crate::seclang::{Control, Target, Variable};
+
+/// What is taken out.
+#[derive(Debug)]
+pub struct Removals {
+    /// Rules.
+    pub rules: Bits,
+    /// Targets, and of which rules.
+    targets: Vec<(Bits, Target)>,
+    masked: Vec<Target>,
+}
+
+impl Removals {
+    /// Nothing of so many rules.
+    pub fn none(rules: usize) -> Self {
+        Self { rules: Bits::none(rules), targets: Vec::new(), masked: Vec::new() }
+    }
+
+    /// Takes out what a control says; others say nothing here.
+    pub fn take(&mut self, control: &Control, rules: &[CompiledRule]) {
+        let found = |is_it: &dyn Fn(&CompiledRule) -> bool| {
+            let mut found = Bits::none(rules.len());
+            let all = rules.iter().enumerate().filter(|(_, rule)| is_it(rule));
+            all.for_each(|(place, _)| found.set(place));
+            found
+        };
+        let has_message =
+            |rule: &CompiledRule, text: &str| rule.message_text().as_deref() == Some(text);
+        match control {
+            Control::RemoveById(ids) => self.rules.add(&found(&|rule| ids.has(rule.id))),
+            Control::RemoveByTag(tag) => self.rules.add(&found(&|rule| rule.tags.contains(tag))),
+            Control::RemoveByMessage(text) => {
+                self.rules.add(&found(&|rule| has_message(rule, text)));
+            }
+            Control::RemoveTargetById(ids, target) => {
+                self.target(found(&|rule| ids.has(rule.id)), target);
+            }
+            Control::RemoveTargetByTag(tag, target) => {
+                self.target(found(&|rule| rule.tags.contains(tag)), target);
+            }
+            Control::RemoveTargetByMessage(text, target) => {
+                self.target(found(&|rule| has_message(rule, text)), target);
+            }
+            _ => {}
+        }
+    }
+
+    fn target(&mut self, rules: Bits, target: &Target) {
+        match self.targets.iter_mut().find(|(_, known)| known == target) {
+            Some((known, _)) => known.add(&rules),
+            None => self.targets.push((rules, target.clone())),
+        }
+    }
+
+    /// Whether a rule has lost a target.
+    pub fn has_targets_of(&self, rule: u32) -> bool {
+        self.targets.iter().any(|(rules, _)| rules.has(rule as usize))
+    }
+
+    /// Whether a value is left out of a rule.
+    pub fn takes_out(&self, rule: u32, hit: &Hit, message: &Message) -> bool {
+        let mut targets = self.targets.iter();
+        targets.any(|(rules, target)| rules.has(rule as usize) && message.is_of(target, hit))
+    }
+
+    /// Values of this target are masked in logs from now on.
+    pub fn mask(&mut self, target: &Target) {
+        if !self.masked.contains(target) {
+            self.masked.push(target.clone());
+        }
+    }
+
+    /// Whether a value is masked in logs.
+    pub fn masks(&self, hit: &Hit, message: &Message) -> bool {
+        let is_same = |target: &Target| {
+            target.variable == hit.variable
+                || target.variable == Variable::Args
+                    && matches!(hit.variable, Variable::ArgsGet | Variable::ArgsPost)
+        };
+        self.masked
+            .iter()
+            .any(|target| is_same(target) && message.takes(&target.selector, hit.name))
+    }
+}
