@@ -8,7 +8,7 @@ mod effects;
 mod evaluate;
 mod expand;
 mod groups;
-mod inspection;
+mod handle;
 mod lookup;
 mod message;
 mod options;
@@ -20,7 +20,7 @@ mod texts;
 mod values;
 mod written;
 
-pub use inspection::Inspection;
+pub use handle::Inspection;
 pub use options::{Mode, Options};
 pub use report::{Counts, Limit, Match, MatchedValue, Verdict};
 pub(crate) use request::decoded as decoded_path;
