@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::compare::Outcome;
 use super::groups::GroupHit;
+use super::hit::Hit;
 use super::options::Mode;
 use super::report::{Limit, Match, MatchedValue, Verdict};
-use super::state::{Hit, Passing, State};
+use super::state::{Passing, State};
 use super::texts::{TextId, Texts};
 use crate::plan::{CompiledRule, Link, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};

@@ -3,8 +3,8 @@
 //! Values of the same targets are a list. A transformation makes a list of a list, unless it changes none of its values: links whose transformations
 //! do nothing to this request share a list whatever they are called.
 
+use super::hit::Hit;
 use super::message::Message;
-use super::state::Hit;
 use super::texts::FactsId;
 use crate::plan::{Group, View, has_operator};
 use crate::seclang::TargetKind;

@@ -1,6 +1,7 @@
 //! Values by the targets of rules.
 
-use super::state::{Hit, State};
+use super::hit::Hit;
+use super::state::State;
 use crate::plan::Link;
 use crate::seclang::{Selector, Target, Variable};
 

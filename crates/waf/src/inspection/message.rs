@@ -1,7 +1,7 @@
 //! A message's parts as variables.
 
+use super::hit::Hit;
 use super::request::{Request, Response, basename, decoded, parts};
-use super::state::Hit;
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
 use crate::body::{self, Body, Processor, Sink};

@@ -9,6 +9,7 @@ mod evaluate;
 mod expand;
 mod groups;
 mod handle;
+mod hit;
 mod lookup;
 mod message;
 mod options;

@@ -1,7 +1,7 @@
 //! What `ctl` takes out of the rules for one request, and what is masked in logs.
 
+use super::hit::Hit;
 use super::message::Message;
-use super::state::Hit;
 use crate::plan::{Bits, CompiledRule};
 use crate::seclang::{Control, Target, Variable};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::groups::Groups;
+use super::hit::Hit;
 use super::message::Message;
 use super::options::{Mode, Options};
 use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
-use super::texts::{TextId, Texts};
 use super::written::Written;
 use crate::plan::View;
 use crate::seclang::Variable;
@@ -23,23 +23,6 @@ pub(super) enum Passing {
     Request,
     /// All but those of the logging phase.
     Everything,
-}
-
-/// A value that the rule at hand has matched.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hit {
-    pub variable: Variable,
-    pub name: TextId,
-    pub text: TextId,
-    /// Whether it is the number of values.
-    pub is_count: bool,
-}
-
-impl Hit {
-    /// That of a variable without members.
-    pub fn alone(variable: Variable, text: TextId) -> Self {
-        Self { variable, name: Texts::EMPTY, text, is_count: false }
-    }
 }
 
 /// What is known of one request under inspection.

@@ -8,11 +8,12 @@ use super::facts::{self, OperatorIndex};
 use super::literals::{self, Needs};
 use super::operators::{self, Comparison, CompiledOperator, Relation, TextComparison};
 use super::rule::{
-    CompiledRule, CompiledTemplate, Effect, FileSettings, Group, Link, Pipeline, PipelineId,
-    RuleSet, Sign, VariableName, template,
+    CompiledRule, Effect, FileSettings, Group, Link, Pipeline, PipelineId, RuleSet, Sign,
+    VariableName,
 };
 use super::sources::{self, Files};
 use super::symbols::Symbols;
+use super::template::{CompiledTemplate, template};
 use crate::seclang::{
     Action, Directive, DirectiveKind, Disruption, IdRange, Operator, OperatorKind, Pattern, Phase,
     Place, Problem, Rule, Selector, Setting, Target, TargetKind, Template, Variable,

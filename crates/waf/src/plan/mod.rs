@@ -13,6 +13,7 @@ mod rule;
 mod sources;
 mod statics;
 mod symbols;
+mod template;
 mod view;
 
 pub use rule::{CompiledRule, Link, RuleSet};
@@ -23,10 +24,9 @@ pub(crate) use facts::{OperatorIndex, has as has_operator};
 pub(crate) use grams::PADDING_BYTES;
 pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, is_within};
-pub(crate) use rule::{
-    CompiledPiece, CompiledTemplate, Effect, Group, Pipeline, Sign, VariableName,
-};
+pub(crate) use rule::{Effect, Group, Pipeline, Sign, VariableName};
 pub(crate) use symbols::{Symbol, Symbols};
+pub(crate) use template::{CompiledPiece, CompiledTemplate};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::rule::CompiledTemplate;
+use super::template::CompiledTemplate;
 use crate::seclang::Pattern;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 

@@ -5,40 +5,9 @@ use std::collections::HashMap;
 use super::facts::OperatorIndex;
 use super::operators::CompiledOperator;
 use super::symbols::{Symbol, Symbols};
-use crate::seclang::{
-    Control, Disruption, Phase, Piece, Place, RuleProperty, Severity, Target, Template, Variable,
-};
+use super::template::{CompiledPiece, CompiledTemplate};
+use crate::seclang::{Control, Disruption, Phase, Place, Severity, Target, Variable};
 use crate::transformation::{Steps, Transformation};
-
-/// A text with variables in it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CompiledTemplate(pub Vec<CompiledPiece>);
-
-/// A part of a text.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CompiledPiece {
-    /// As it stands.
-    Text(Box<[u8]>),
-    /// A variable that rules write.
-    Written(Variable, Symbol),
-    /// The first value of another variable.
-    Variable(Variable, Option<Box<[u8]>>),
-    /// The message of the rule itself.
-    OwnMessage,
-    /// What is logged of the rule itself.
-    OwnLogData,
-}
-
-impl CompiledTemplate {
-    /// The text, if no variable is in it.
-    pub fn as_bytes(&self) -> Option<&[u8]> {
-        match self.0.as_slice() {
-            [] => Some(b""),
-            [CompiledPiece::Text(text)] => Some(text),
-            _ => None,
-        }
-    }
-}
 
 /// The number of a list of transformations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -216,32 +185,4 @@ impl RuleSet {
     pub fn rule(&self, id: u64) -> Option<&CompiledRule> {
         self.by_id.get(&id).and_then(|index| self.rules.get(*index))
     }
-}
-
-/// Compiles a text with variables, of a rule with this number and severity.
-pub(super) fn template(
-    template: &Template,
-    symbols: &mut Symbols,
-    id: u64,
-    severity: Option<u8>,
-) -> CompiledTemplate {
-    let text = |text: String| CompiledPiece::Text(text.into_bytes().into());
-    let piece = |piece: &Piece| match piece {
-        Piece::Text(text) => CompiledPiece::Text(text.as_bytes().into()),
-        Piece::Variable(variable, Some(name))
-            if *variable == Variable::Tx || variable.is_stored() =>
-        {
-            CompiledPiece::Written(*variable, symbols.intern(name.as_bytes()))
-        }
-        Piece::Variable(variable, name) => {
-            CompiledPiece::Variable(*variable, name.as_ref().map(|name| name.as_bytes().into()))
-        }
-        Piece::Rule(RuleProperty::Id) => text(id.to_string()),
-        Piece::Rule(RuleProperty::Severity) => {
-            text(severity.map_or_else(String::new, |number| number.to_string()))
-        }
-        Piece::Rule(RuleProperty::Message) => CompiledPiece::OwnMessage,
-        Piece::Rule(RuleProperty::LogData) => CompiledPiece::OwnLogData,
-    };
-    CompiledTemplate(template.0.iter().map(piece).collect())
 }

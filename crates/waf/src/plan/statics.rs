@@ -14,10 +14,9 @@ use std::collections::HashMap;
 
 use super::index::Bits;
 use super::operators::Comparison;
-use super::rule::{
-    CompiledPiece, CompiledRule, CompiledTemplate, Effect, Link, RuleSet, Sign, VariableName,
-};
+use super::rule::{CompiledRule, Effect, Link, RuleSet, Sign, VariableName};
 use super::symbols::Symbol;
+use super::template::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Allow, Control, Disruption, Pattern, Phase, Selector, TargetKind, Variable};
 use crate::value::{Value, number_of};
 
