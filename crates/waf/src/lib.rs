@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod body;
+pub mod builtin;
 pub mod injection;
 pub mod inspection;
 pub mod plan;
