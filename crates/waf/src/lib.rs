@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod body;
+pub mod builtin;
 pub mod checks;
 pub mod injection;
 pub mod inspection;

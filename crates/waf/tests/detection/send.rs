@@ -1,0 +1,134 @@
+//! Requests as programs send them, and what becomes of them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use weir_waf::inspection::{Inspection, Mode, Options, Request, Verdict};
+use weir_waf::plan::{RuleSet, Settings, View};
+
+const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)), 51_234);
+const SERVER: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)), 443);
+const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+pub const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    pub method: &'static str,
+    pub target: Vec<u8>,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Sent {
+    /// What a browser sends to follow a link.
+    pub fn get(target: impl Into<Vec<u8>>) -> Self {
+        let headers = [
+            ("Host", "www.example.com"),
+            ("User-Agent", BROWSER),
+            ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+            ("Accept-Language", "en-US,en;q=0.5"),
+            ("Accept-Encoding", "gzip, deflate, br, zstd"),
+        ];
+        let owned = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self { method: "GET", target: target.into(), headers: owned.into(), body: Vec::new() }
+    }
+
+    /// A body of this type.
+    pub fn post(target: impl Into<Vec<u8>>, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        let sent = Self::get(target);
+        let sent = sent.with("Content-Type", content_type);
+        let sent = sent.with("Content-Length", &body.len().to_string());
+        Self { method: "POST", body, ..sent }
+    }
+
+    /// A form, with names and values encoded.
+    pub fn form(target: &str, fields: &[(&str, &[u8])]) -> Self {
+        Self::post(target, FORM, pairs(fields))
+    }
+
+    /// Arguments in the query, encoded.
+    pub fn query(path: &str, fields: &[(&str, &[u8])]) -> Self {
+        Self::get([path.as_bytes(), b"?", &pairs(fields)].concat())
+    }
+
+    /// One header more, or another value for one that is there.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+fn pairs(fields: &[(&str, &[u8])]) -> Vec<u8> {
+    let pair =
+        |(name, value): &(&str, &[u8])| [escaped(name.as_bytes()), escaped(value)].join(&b'=');
+    fields.iter().map(pair).collect::<Vec<_>>().join(&b'&')
+}
+
+/// As a browser encodes the fields of forms (application/x-www-form-urlencoded of the URL standard).
+fn escaped(part: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(part.len() * 2);
+    for byte in part {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'*' => out.push(*byte),
+            b' ' => out.push(b'+'),
+            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    out
+}
+
+/// Rules with settings.
+pub fn view(rules: &Arc<RuleSet>, pairs: &[(&str, &str)]) -> Arc<View> {
+    let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let settings = Settings { variables: owned.collect() };
+    Arc::new(View::new(Arc::clone(rules), &settings).unwrap_or_else(|it| panic!("{it:?}")))
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether it is kept from the member, by which rule, and in which phase.
+    pub denied: Option<(u64, u8)>,
+    pub score: i64,
+    /// Rules that held and are logged.
+    pub ids: Vec<u64>,
+}
+
+/// Runs a request through its two phases, as a virtual server does that blocks.
+pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
+    let headers: Vec<(&[u8], &[u8])> =
+        sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    let request = Request {
+        client: CLIENT,
+        server: SERVER,
+        method: sent.method.as_bytes(),
+        target: &sent.target,
+        protocol: b"HTTP/1.1",
+        headers: &headers,
+        unique_id: b"detection",
+    };
+    let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request);
+    let mut denied = rule_of(&inspection.request_headers()).map(|rule| (rule, 1));
+    if denied.is_none() {
+        inspection.body(&sent.body);
+        inspection.end_body();
+        denied = rule_of(&inspection.request_body()).map(|rule| (rule, 2));
+    }
+    let logged = inspection.matches().iter().filter(|it| it.is_logged);
+    Outcome {
+        denied,
+        score: inspection.number("blocking_inbound_anomaly_score"),
+        ids: logged.map(|it| it.id).collect(),
+    }
+}
+
+fn rule_of(verdict: &Verdict) -> Option<u64> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Deny { status: 403, rule } => Some(*rule),
+        other => panic!("{other:?}"),
+    }
+}
