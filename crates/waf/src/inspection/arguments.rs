@@ -60,6 +60,9 @@ impl Inspection {
         for (symbol, value) in &view.initial {
             written.set(Variable::Tx, *symbol, Some(value.clone()), &rules.symbols);
         }
+        for (name, value) in &view.unnamed {
+            written.set_named(Variable::Tx, name, Some(value.clone()), &rules.symbols);
+        }
         let mut limits = options.limits;
         if let Some(count) = rules.settings.arguments_max {
             limits.arguments_max = u32::try_from(count).unwrap_or(u32::MAX);

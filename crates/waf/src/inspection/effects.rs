@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::report::Limit;
 use super::state::{Hit, Inspection, Mode};
-use crate::plan::{Bits, Effect, Link, Sign, VariableName};
+use crate::plan::{Bits, Effect, Link, Sign, Symbol, VariableName};
 use crate::seclang::{Control, Target, Toggle, Variable};
 use crate::value::{Value, number_of};
 
@@ -15,7 +15,7 @@ impl Inspection {
             match effect {
                 Effect::Set(collection, name, to) => {
                     // What a virtual server sets holds against what is set for all requests.
-                    if link.targets.is_empty() && self.is_fixed(*collection, name) {
+                    if link.targets.is_empty() && self.is_fixed(place, *collection, name) {
                         continue;
                     }
                     let value = match to.as_bytes() {
@@ -45,13 +45,20 @@ impl Inspection {
         }
     }
 
-    fn is_fixed(&self, collection: Variable, name: &VariableName) -> bool {
-        match name {
-            VariableName::Known(symbol) => {
-                collection == Variable::Tx && self.view.fixed.has(symbol.0 as usize)
+    fn is_fixed(&mut self, place: u32, collection: Variable, name: &VariableName) -> bool {
+        let view = Arc::clone(&self.view);
+        let is_known = |symbol: &Symbol| view.fixed.has(symbol.0 as usize);
+        collection == Variable::Tx
+            && match name {
+                VariableName::Known(symbol) => is_known(symbol),
+                VariableName::Made(name) => {
+                    let name = self.expanded(place, name).to_ascii_lowercase();
+                    match view.rules.symbols.get(&name) {
+                        Some(symbol) => is_known(&symbol),
+                        None => view.unnamed.iter().any(|(it, _)| **it == *name),
+                    }
+                }
             }
-            VariableName::Made(_) => false,
-        }
     }
 
     fn read(&mut self, place: u32, collection: Variable, name: &VariableName) -> i64 {

@@ -221,9 +221,10 @@ impl Inspection {
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
         };
-        // A rule that turns the engine off blocks no more itself.
+        // A rule that turns the engine off blocks no more itself, and what is logged has been answered.
         if let Next::Stop(verdict) = next
             && self.is_on
+            && rule.phase != Phase::Logging
         {
             if self.mode == Mode::Block {
                 return Next::Stop(verdict);

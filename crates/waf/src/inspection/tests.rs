@@ -50,6 +50,27 @@ fn a_step_that_changes_nothing_makes_no_text_of_its_own() {
 }
 
 #[test]
+fn variables_of_a_virtual_server_hold_whatever_they_are_named() {
+    let rules = "SecRule TX:/^allowed_/ \"@rx ^[0-9]+$\" \"id:1,setvar:tx.sum=+%{MATCHED_VAR}\"
+SecAction \"id:2,setvar:'tx.allowed_%{REQUEST_METHOD}=0'\"
+SecRule TX:/^allowed_get/ \"@eq 7\" \"id:3,setvar:tx.is_kept=1\"";
+    let inspection = inspected(rules, &[("Allowed_GET", "7"), ("allowed_b", "5")], "/");
+    assert_eq!((inspection.number("sum"), inspection.number("is_kept")), (12, 1));
+}
+
+#[test]
+fn nothing_is_denied_when_all_is_over() {
+    let mut inspection = inspected(
+        "SecAction \"id:1,phase:5,deny\"\nSecAction \"id:2,phase:5,setvar:tx.after=1\"",
+        &[],
+        "/",
+    );
+    inspection.mode = Mode::Block;
+    inspection.logging();
+    assert_eq!((inspection.number("after"), inspection.would_be()), (1, None));
+}
+
+#[test]
 fn chained_rules_have_the_defaults_of_their_phase() {
     let rules = "SecDefaultAction \"phase:1,pass,t:lowercase\"
 SecRule ARGS:a \"@streq x\" \"id:1,phase:1,chain\"

@@ -26,6 +26,8 @@ pub struct View {
     pub(crate) initial: Box<[(Symbol, Value)]>,
     /// Those that `SecAction` does not change.
     pub(crate) fixed: Bits,
+    /// Variables of `TX` with names that no rule has in it: rules may look at them by a pattern, or make their names. In lower case.
+    pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
     /// What is done otherwise than rules say.
     pub warnings: Vec<Problem>,
 }
@@ -36,13 +38,15 @@ impl View {
         let given = given(&rules, settings);
         let statics = statics::decide(&rules, &given);
         let fixed = fixed(&rules, &given);
+        let unnamed = unnamed(&rules, settings);
         let stay = || statics.phases.iter().flatten().map(|place| &rules.rules[*place as usize]);
         let problems: Vec<Problem> = stay().filter_map(absent).collect();
         if !problems.is_empty() {
             return Err(problems);
         }
         let warnings = stay().filter_map(warning).collect();
-        Ok(Self { rules, phases: statics.phases, initial: statics.initial.into(), fixed, warnings })
+        let initial = statics.initial.into();
+        Ok(Self { rules, phases: statics.phases, initial, fixed, unnamed, warnings })
     }
 
     /// The same, with every rule evaluated for every request: what the one above is compared with.
@@ -54,7 +58,9 @@ impl View {
         let phases = Phase::ALL.map(of_phase);
         let given = given(&rules, settings);
         let fixed = fixed(&rules, &given);
-        Self { rules, phases, initial: given.into(), fixed, warnings: Vec::new() }
+        let unnamed = unnamed(&rules, settings);
+        let (initial, warnings) = (given.into(), Vec::new());
+        Self { rules, phases, initial, fixed, unnamed, warnings }
     }
 
     /// The rules.
@@ -89,12 +95,22 @@ fn warning(rule: &CompiledRule) -> Option<Problem> {
     })
 }
 
-/// Names that no rule has in it have no effect.
+/// Variables with names that rules have.
 fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
     let known = settings.variables.iter().filter_map(|(name, value)| {
         Some((rules.symbols.get(name.as_bytes())?, Value::from_bytes(value.as_bytes())))
     });
     known.collect()
+}
+
+fn unnamed(rules: &RuleSet, settings: &Settings) -> Box<[(Box<[u8]>, Value)]> {
+    let names = settings.variables.iter().map(|(name, value)| (name.as_bytes(), value));
+    let others = names.filter(|(name, _)| rules.symbols.get(name).is_none());
+    others
+        .map(|(name, value)| {
+            (name.to_ascii_lowercase().into(), Value::from_bytes(value.as_bytes()))
+        })
+        .collect()
 }
 
 fn fixed(rules: &RuleSet, given: &[(Symbol, Value)]) -> Bits {

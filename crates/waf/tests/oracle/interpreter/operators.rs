@@ -26,12 +26,12 @@ impl Machine<'_> {
         // The manual speaks of patterns alone; what else holds is found in the value as a whole.
         let is = |holds: bool| holds.then(|| vec![value.to_vec()]);
         match &operator.kind {
-            O::Rx(pattern) => rx(pattern, value),
+            O::Rx(pattern) => self.rx(pattern, value),
             O::RxTemplate(template) => {
                 // As ModSecurity 3 has it, values of variables are parts of the pattern.
                 let pattern = self.expand(whole, template);
                 match Pattern::new(&String::from_utf8_lossy(&pattern)) {
-                    Ok(pattern) => rx(&pattern, value),
+                    Ok(pattern) => self.rx(&pattern, value),
                     Err(_) => {
                         self.is_unreadable = true;
                         None
@@ -70,6 +70,16 @@ impl Machine<'_> {
         }
     }
 
+    fn rx(&mut self, pattern: &Pattern, value: &[u8]) -> Option<Captured> {
+        let Some(groups) = pattern.groups(value, GROUPS_MAX) else {
+            // It takes too many steps.
+            self.is_unreadable = true;
+            return None;
+        };
+        let text = |group: Option<std::ops::Range<usize>>| group.map_or(&[][..], |it| &value[it]);
+        Some(groups?.into_iter().map(|group| text(group).to_vec()).collect())
+    }
+
     fn wanted(&mut self, whole: &Whole, template: &Template) -> i64 {
         number(&self.expand(whole, template))
     }
@@ -90,12 +100,6 @@ impl Machine<'_> {
         }
         words
     }
-}
-
-fn rx(pattern: &Pattern, value: &[u8]) -> Option<Captured> {
-    let groups = pattern.groups(value, GROUPS_MAX).expect("few steps")?;
-    let text = |group: Option<std::ops::Range<usize>>| group.map_or(&[][..], |it| &value[it]);
-    Some(groups.into_iter().map(|group| text(group).to_vec()).collect())
 }
 
 /// The word that ends first, as an automaton finds it that reads byte by byte; the longest of those that end there.
