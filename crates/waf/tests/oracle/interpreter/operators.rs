@@ -7,7 +7,7 @@ use weir_waf::seclang::{Operator, OperatorKind as O, Pattern, Template};
 
 use super::machine::Machine;
 use super::number;
-use super::program::Whole;
+use super::program::{Whole, Words};
 
 /// Groups that a capture keeps.
 const GROUPS_MAX: usize = 10;
@@ -38,10 +38,12 @@ impl Machine<'_> {
                     }
                 }
             }
-            O::Pm(words) => pm(words, value),
+            O::Pm(words) => pm(&Words::new(words.iter().map(|word| &**word)), value),
             O::PmFromFile(names) => {
-                let words = self.lines(whole, names);
-                pm(&words, value)
+                let folder = whole.file.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
+                let [name] = names.as_slice() else { unreachable!("no test has several files") };
+                let path = format!("{}{name}", folder.unwrap_or_default());
+                pm(self.program.files.get(&path).expect("a file of words"), value)
             }
             O::Eq(wanted) => is(number(value) == self.wanted(whole, wanted)),
             O::Ge(wanted) => is(number(value) >= self.wanted(whole, wanted)),
@@ -83,39 +85,13 @@ impl Machine<'_> {
     fn wanted(&mut self, whole: &Whole, template: &Template) -> i64 {
         number(&self.expand(whole, template))
     }
-
-    fn lines(&self, whole: &Whole, names: &[Box<str>]) -> Vec<Box<[u8]>> {
-        let folder = whole.file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let mut words = Vec::new();
-        for name in names {
-            let path =
-                if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") };
-            let bytes = self.program.files.get(&path).expect("a file of words");
-            for line in bytes.split(|byte| *byte == b'\n') {
-                let line = line.trim_ascii();
-                if !line.is_empty() && !line.starts_with(b"#") {
-                    words.push(line.into());
-                }
-            }
-        }
-        words
-    }
 }
 
 /// The word that ends first, as an automaton finds it that reads byte by byte; the longest of those that end there.
-fn pm(words: &[Box<[u8]>], value: &[u8]) -> Option<Captured> {
-    for end in 0..=value.len() {
-        let longest = words
-            .iter()
-            .filter(|word| {
-                word.len() <= end && value[end - word.len()..end].eq_ignore_ascii_case(word)
-            })
-            .max_by_key(|word| word.len());
-        if let Some(word) = longest {
-            return Some(vec![value[end - word.len()..end].to_vec()]);
-        }
-    }
-    None
+fn pm(words: &Words, value: &[u8]) -> Option<Captured> {
+    let found = |end| Some((end, words.at_end_of(&value[..end])?.len()));
+    let (end, length) = (1..=value.len()).find_map(found)?;
+    Some(vec![value[end - length..end].to_vec()])
 }
 
 fn has(text: &[u8], part: &[u8]) -> bool {

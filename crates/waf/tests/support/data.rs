@@ -68,16 +68,18 @@ fn in_order(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The files of CRS 4.
+pub fn paths() -> Option<Vec<PathBuf>> {
+    let folder = shared("WEIR_CRS", "crs4")?;
+    let mut paths = vec![folder.join("crs-setup.conf.example")];
+    paths.extend(in_order(&folder.join("rules")));
+    Some(paths)
+}
+
 /// CRS 4, once for all tests.
 pub fn rules() -> Option<Arc<RuleSet>> {
     static RULES: OnceLock<Option<Arc<RuleSet>>> = OnceLock::new();
-    let load = || {
-        let folder = shared("WEIR_CRS", "crs4")?;
-        let mut paths = vec![folder.join("crs-setup.conf.example")];
-        paths.extend(in_order(&folder.join("rules")));
-        Some(compiled(paths))
-    };
-    RULES.get_or_init(load).clone()
+    RULES.get_or_init(|| paths().map(compiled)).clone()
 }
 
 /// The folder of CRS's regression tests.
