@@ -84,6 +84,7 @@ impl Inspection {
             highest_severity: NO_SEVERITY,
             passing: Passing::Nothing,
             is_on: true,
+            only_detects: false,
             is_audited: true,
             body: BodySettings {
                 limits,

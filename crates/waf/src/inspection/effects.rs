@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::report::Limit;
-use super::state::{Hit, Inspection, Mode};
+use super::state::{Hit, Inspection};
 use crate::plan::{Bits, Effect, Link, Sign, Symbol, VariableName};
 use crate::seclang::{Control, Target, Toggle, Variable};
 use crate::value::{Value, number_of};
@@ -118,10 +118,11 @@ impl Inspection {
             Control::AuditEngine(toggle) => self.is_audited = *toggle != Toggle::Off,
             // Weir's audit log has one form.
             Control::AuditLogParts => {}
-            Control::RuleEngine(Toggle::Off) => self.is_on = false,
-            Control::RuleEngine(Toggle::DetectionOnly) => self.mode = Mode::Detect,
             // It never blocks more than its settings say.
-            Control::RuleEngine(Toggle::On) => self.is_on = true,
+            Control::RuleEngine(toggle) => {
+                self.is_on = *toggle != Toggle::Off;
+                self.only_detects = *toggle == Toggle::DetectionOnly;
+            }
         }
     }
 

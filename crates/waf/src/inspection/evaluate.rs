@@ -226,7 +226,7 @@ impl Inspection {
             && self.is_on
             && rule.phase != Phase::Logging
         {
-            if self.mode == Mode::Block {
+            if self.mode == Mode::Block && !self.only_detects {
                 return Next::Stop(verdict);
             }
             self.would_be.get_or_insert(verdict);

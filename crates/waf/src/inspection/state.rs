@@ -59,6 +59,8 @@ pub struct Inspection {
     pub(super) highest_severity: u8,
     pub(super) passing: Passing,
     pub(super) is_on: bool,
+    /// Whether a rule says so, in whatever mode.
+    pub(super) only_detects: bool,
     pub(super) is_audited: bool,
     pub(super) body: super::arguments::BodySettings,
     pub(super) work_bytes_max: u64,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::{Inspection, Mode, Options, Request};
+use super::{Inspection, Mode, Options, Request, Verdict};
 use crate::plan::{Files, RuleSet, Settings, View};
 
 struct One(&'static str);
@@ -56,6 +56,20 @@ SecAction \"id:2,setvar:'tx.allowed_%{REQUEST_METHOD}=0'\"
 SecRule TX:/^allowed_get/ \"@eq 7\" \"id:3,setvar:tx.is_kept=1\"";
     let inspection = inspected(rules, &[("Allowed_GET", "7"), ("allowed_b", "5")], "/");
     assert_eq!((inspection.number("sum"), inspection.number("is_kept")), (12, 1));
+}
+
+#[test]
+fn the_last_mode_counts_that_a_rule_sets() {
+    let rules = "SecAction \"id:1,phase:1,pass,ctl:ruleEngine=DetectionOnly\"
+SecRule ARGS:mode \"@streq off\" \"id:2,phase:1,ctl:ruleEngine=Off,ctl:ruleEngine=DetectionOnly\"
+SecRule ARGS:mode \"@streq on\" \"id:3,phase:1,ctl:ruleEngine=On\"
+SecAction \"id:4,phase:2,deny\"";
+    for (target, blocks) in [("/", false), ("/?mode=off", false), ("/?mode=on", true)] {
+        let mut inspection = inspected(rules, &[], target);
+        assert!(inspection.would_be().is_some(), "{target}");
+        inspection.mode = Mode::Block;
+        assert_eq!(inspection.request_body() != Verdict::Pass, blocks, "{target}");
+    }
 }
 
 #[test]
