@@ -73,7 +73,7 @@ const PIECE_BYTES_MAX: usize = 40;
 /// Pieces of the patterns of CRS's rules, and those above.
 pub fn pieces() -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = PIECES.iter().map(|piece| piece.as_bytes().to_vec()).collect();
-    for path in super::data::rule_files().unwrap_or_default() {
+    for path in super::data::paths().unwrap_or_default() {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         for pattern in text.split("@rx ").skip(1) {
             let pattern = pattern.split("\" \\\n").next().unwrap_or_default();

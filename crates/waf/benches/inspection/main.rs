@@ -1,7 +1,7 @@
 //! What CRS 4 at paranoia level 1 costs a request: CPU time of the thread, medians. `cargo bench -p weir-waf`; with the tests it runs small.
 //! Words behind `--` choose cases by parts of their names. CRS is found by `WEIR_CRS`, or in `../shared/crs4`.
 
-#[path = "../../tests/crs/data.rs"]
+#[path = "../../tests/support/data.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
 mod data;
 

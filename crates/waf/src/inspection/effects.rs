@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::options::Mode;
 use super::report::Limit;
 use super::state::State;
-use crate::plan::{Effect, Link, Sign, VariableName};
+use crate::plan::{Effect, Link, Sign, Symbol, VariableName};
 use crate::seclang::{Control, Toggle, Variable};
 use crate::value::{Value, number_of};
 
@@ -16,7 +15,7 @@ impl State {
             match effect {
                 Effect::Set(collection, name, to) => {
                     // What a virtual server sets holds against what is set for all requests.
-                    if link.targets.is_empty() && self.is_fixed(*collection, name) {
+                    if link.targets.is_empty() && self.is_fixed(place, *collection, name) {
                         continue;
                     }
                     let value = match to.as_bytes() {
@@ -46,13 +45,20 @@ impl State {
         }
     }
 
-    fn is_fixed(&self, collection: Variable, name: &VariableName) -> bool {
-        match name {
-            VariableName::Known(symbol) => {
-                collection == Variable::Tx && self.view.fixed.has(symbol.0 as usize)
+    fn is_fixed(&mut self, place: u32, collection: Variable, name: &VariableName) -> bool {
+        let view = Arc::clone(&self.view);
+        let is_known = |symbol: &Symbol| view.fixed.has(symbol.0 as usize);
+        collection == Variable::Tx
+            && match name {
+                VariableName::Known(symbol) => is_known(symbol),
+                VariableName::Made(name) => {
+                    let name = self.expanded(place, name).to_ascii_lowercase();
+                    match view.rules.symbols.get(&name) {
+                        Some(symbol) => is_known(&symbol),
+                        None => view.unnamed.iter().any(|(it, _)| **it == *name),
+                    }
+                }
             }
-            VariableName::Made(_) => false,
-        }
     }
 
     fn read(&mut self, place: u32, collection: Variable, name: &VariableName) -> i64 {
@@ -106,10 +112,11 @@ impl State {
             Control::AuditEngine(toggle) => self.is_audited = *toggle != Toggle::Off,
             // Weir's audit log has one form.
             Control::AuditLogParts => {}
-            Control::RuleEngine(Toggle::Off) => self.is_on = false,
-            Control::RuleEngine(Toggle::DetectionOnly) => self.mode = Mode::Detect,
             // It never blocks more than its settings say.
-            Control::RuleEngine(Toggle::On) => self.is_on = true,
+            Control::RuleEngine(toggle) => {
+                self.is_on = *toggle != Toggle::Off;
+                self.only_detects = *toggle == Toggle::DetectionOnly;
+            }
         }
     }
 }

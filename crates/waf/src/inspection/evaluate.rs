@@ -276,11 +276,12 @@ impl State {
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
         };
-        // A rule that turns the engine off blocks no more itself.
+        // A rule that turns the engine off blocks no more itself, and what is logged has been answered.
         if let Next::Stop(verdict) = next
             && self.is_on
+            && rule.phase != Phase::Logging
         {
-            if self.mode == Mode::Block {
+            if self.mode == Mode::Block && !self.only_detects {
                 return Next::Stop(verdict);
             }
             self.would_be.get_or_insert(verdict);

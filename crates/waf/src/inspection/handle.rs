@@ -12,7 +12,7 @@ use crate::seclang::{Phase, Variable};
 /// One request under inspection.
 #[derive(Debug)]
 pub struct Inspection {
-    state: State,
+    pub(super) state: State,
 }
 
 impl Inspection {

@@ -42,6 +42,8 @@ pub(super) struct State {
     pub highest_severity: u8,
     pub passing: Passing,
     pub is_on: bool,
+    /// Whether a rule says so, in whatever mode.
+    pub only_detects: bool,
     pub is_audited: bool,
     pub work_bytes_max: u64,
     pub exceeded: Option<Limit>,
@@ -58,6 +60,9 @@ impl State {
         let mut written = Written::new(&rules.symbols);
         for (symbol, value) in &view.initial {
             written.set(Variable::Tx, *symbol, Some(value.clone()), &rules.symbols);
+        }
+        for (name, value) in &view.unnamed {
+            written.set_named(Variable::Tx, name, Some(value.clone()), &rules.symbols);
         }
         let mut limits = options.limits;
         if let Some(count) = rules.settings.arguments_max {
@@ -78,6 +83,7 @@ impl State {
             highest_severity: NO_SEVERITY,
             passing: Passing::Nothing,
             is_on: true,
+            only_detects: false,
             is_audited: true,
             work_bytes_max: options.work_bytes_max,
             exceeded: None,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::{Inspection, Mode, Options, Request};
+use super::{Inspection, Mode, Options, Request, Verdict};
 use crate::plan::{Files, RuleSet, Settings, View};
 
 struct One(&'static str);
@@ -47,6 +47,41 @@ fn a_step_that_changes_nothing_makes_no_text_of_its_own() {
     for (target, count) in [("/?a=1", 1), ("/?a=b", 2), ("/?a=B", 2)] {
         assert_eq!(inspected(rules, &[], target).number("n"), count, "{target}");
     }
+}
+
+#[test]
+fn variables_of_a_virtual_server_hold_whatever_they_are_named() {
+    let rules = "SecRule TX:/^allowed_/ \"@rx ^[0-9]+$\" \"id:1,setvar:tx.sum=+%{MATCHED_VAR}\"
+SecAction \"id:2,setvar:'tx.allowed_%{REQUEST_METHOD}=0'\"
+SecRule TX:/^allowed_get/ \"@eq 7\" \"id:3,setvar:tx.is_kept=1\"";
+    let inspection = inspected(rules, &[("Allowed_GET", "7"), ("allowed_b", "5")], "/");
+    assert_eq!((inspection.number("sum"), inspection.number("is_kept")), (12, 1));
+}
+
+#[test]
+fn the_last_mode_counts_that_a_rule_sets() {
+    let rules = "SecAction \"id:1,phase:1,pass,ctl:ruleEngine=DetectionOnly\"
+SecRule ARGS:mode \"@streq off\" \"id:2,phase:1,ctl:ruleEngine=Off,ctl:ruleEngine=DetectionOnly\"
+SecRule ARGS:mode \"@streq on\" \"id:3,phase:1,ctl:ruleEngine=On\"
+SecAction \"id:4,phase:2,deny\"";
+    for (target, blocks) in [("/", false), ("/?mode=off", false), ("/?mode=on", true)] {
+        let mut inspection = inspected(rules, &[], target);
+        assert!(inspection.would_be().is_some(), "{target}");
+        inspection.state.mode = Mode::Block;
+        assert_eq!(inspection.request_body() != Verdict::Pass, blocks, "{target}");
+    }
+}
+
+#[test]
+fn nothing_is_denied_when_all_is_over() {
+    let mut inspection = inspected(
+        "SecAction \"id:1,phase:5,deny\"\nSecAction \"id:2,phase:5,setvar:tx.after=1\"",
+        &[],
+        "/",
+    );
+    inspection.state.mode = Mode::Block;
+    inspection.logging();
+    assert_eq!((inspection.number("after"), inspection.would_be()), (1, None));
 }
 
 #[test]

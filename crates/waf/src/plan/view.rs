@@ -28,6 +28,8 @@ pub struct View {
     pub(crate) fixed: Bits,
     /// Operators of these rules, a bit each.
     pub(crate) operators: Box<[u64]>,
+    /// Variables of `TX` with names that no rule has in it: rules may look at them by a pattern, or make their names. In lower case.
+    pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
     /// What is done otherwise than rules say.
     pub warnings: Vec<Problem>,
 }
@@ -38,6 +40,7 @@ impl View {
         let given = given(&rules, settings);
         let statics = statics::decide(&rules, &given);
         let fixed = fixed(&rules, &given);
+        let unnamed = unnamed(&rules, settings);
         let stay = || statics.phases.iter().flatten().map(|place| &rules.rules[*place as usize]);
         let problems: Vec<Problem> = stay().filter_map(absent).collect();
         if !problems.is_empty() {
@@ -46,7 +49,7 @@ impl View {
         let warnings = stay().filter_map(warning).collect();
         let operators = operators(&rules, &statics.phases);
         let (phases, initial) = (statics.phases, statics.initial.into());
-        Ok(Self { rules, phases, initial, fixed, operators, warnings })
+        Ok(Self { rules, phases, initial, fixed, operators, unnamed, warnings })
     }
 
     /// The same, with every rule evaluated for every request: what the one above is compared with.
@@ -59,7 +62,9 @@ impl View {
         let given = given(&rules, settings);
         let fixed = fixed(&rules, &given);
         let operators = operators(&rules, &phases);
-        Self { rules, phases, initial: given.into(), fixed, operators, warnings: Vec::new() }
+        let unnamed = unnamed(&rules, settings);
+        let (initial, warnings) = (given.into(), Vec::new());
+        Self { rules, phases, initial, fixed, operators, unnamed, warnings }
     }
 
     /// The rules.
@@ -94,7 +99,7 @@ fn warning(rule: &CompiledRule) -> Option<Problem> {
     })
 }
 
-/// Names that no rule has in it have no effect.
+/// Variables with names that rules have.
 fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
     let known = settings.variables.iter().filter_map(|(name, value)| {
         Some((rules.symbols.get(name.as_bytes())?, Value::from_bytes(value.as_bytes())))
@@ -111,6 +116,16 @@ fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
         operators[usize::from(number / 64)] |= 1 << (number % 64);
     }
     operators.into()
+}
+
+fn unnamed(rules: &RuleSet, settings: &Settings) -> Box<[(Box<[u8]>, Value)]> {
+    let names = settings.variables.iter().map(|(name, value)| (name.as_bytes(), value));
+    let others = names.filter(|(name, _)| rules.symbols.get(name).is_none());
+    others
+        .map(|(name, value)| {
+            (name.to_ascii_lowercase().into(), Value::from_bytes(value.as_bytes()))
+        })
+        .collect()
 }
 
 fn fixed(rules: &RuleSet, given: &[(Symbol, Value)]) -> Bits {

@@ -1,30 +1,16 @@
 //! OWASP CRS 4 and its own regression tests, in process: no socket, no other program.
 //!
-//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in `../shared`; where they are
-//! absent the tests are skipped. CRS runs its tests in `DetectionOnly` at paranoia level 4, with the settings below.
+//! CRS runs its tests in `DetectionOnly` at paranoia level 4.
 
-mod data;
-mod ftw;
 mod run;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use support::{SETTINGS, data, ftw};
 use weir_waf::plan::{Settings, View};
-
-/// How CRS's own tests are set up.
-const SETTINGS: [(&str, &str); 10] = [
-    ("blocking_paranoia_level", "4"),
-    ("detection_paranoia_level", "4"),
-    ("crs_validate_utf8_encoding", "1"),
-    ("arg_name_length", "100"),
-    ("arg_length", "400"),
-    ("total_arg_length", "64000"),
-    ("max_num_args", "255"),
-    ("max_file_size", "64100"),
-    ("combined_file_sizes", "65535"),
-    ("sampling_percentage", "100"),
-];
 
 /// Tests that do not come out as CRS expects, and why. Nothing else may.
 const KNOWN: [(&str, &str); 4] = [

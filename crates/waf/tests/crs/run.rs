@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use base64::Engine as _;
 use weir_waf::inspection::{Inspection, Mode, Options, Request, Response, Verdict};
 use weir_waf::plan::View;
 
-use crate::ftw::Stage;
+use crate::support::answer::Answer;
+use crate::support::ftw::Stage;
 
 const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
@@ -78,38 +78,4 @@ fn judge(stage: &Stage, inspection: &Inspection) -> Result<(), String> {
         return Err(format!("the log matches {pattern}: {log}"));
     }
     Ok(())
-}
-
-/// What the backend answers.
-struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    /// `/reflect` answers as the request's JSON says, everything else with nothing.
-    fn to(stage: &Stage) -> Self {
-        let nothing = Self { status: 200, headers: Vec::new(), body: Vec::new() };
-        if !stage.request.target.starts_with(b"/reflect") {
-            return nothing;
-        }
-        let Ok(said) = serde_json::from_slice::<serde_json::Value>(&stage.request.body) else {
-            return nothing;
-        };
-        let encoded = said["encodedBody"]
-            .as_str()
-            .map(|text| base64::engine::general_purpose::STANDARD.decode(text).expect("base64"));
-        let plain = || said["body"].as_str().unwrap_or_default().as_bytes().to_vec();
-        let headers = said["headers"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
-        Self {
-            status: said["status"].as_u64().and_then(|it| u16::try_from(it).ok()).unwrap_or(200),
-            headers: headers.collect(),
-            body: encoded.unwrap_or_else(plain),
-        }
-    }
 }

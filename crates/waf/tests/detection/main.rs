@@ -6,7 +6,7 @@
 mod blocking;
 mod builtin;
 mod corpus;
-#[path = "../crs/data.rs"]
+#[path = "../support/data.rs"]
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod data;
 mod figures;

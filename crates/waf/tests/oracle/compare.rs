@@ -9,7 +9,7 @@ use weir_waf::plan::{Files, RuleSet, Settings, View};
 use weir_waf::seclang::{Phase, parse};
 
 use crate::generator::{Case, Sent, WORD_FILE, WORD_FILE_TEXT};
-use crate::interpreter::{Held, Machine, Program};
+use crate::interpreter::{Held, Machine, Program, Words};
 
 const FILE: &str = "rules.conf";
 const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 4_711);
@@ -158,7 +158,7 @@ pub fn compare(case: &Case) -> Comparison {
         Err(problems) => return Comparison::Refused(format!("{problems:?}")),
     };
     let directives = parse(FILE, &text).expect("it has been compiled");
-    let files = HashMap::from([(WORD_FILE.to_owned(), WORD_FILE_TEXT.into())]);
+    let files = HashMap::from([(WORD_FILE.to_owned(), Words::of_file(WORD_FILE_TEXT.as_bytes()))]);
     let program = Program::new(&directives, files);
     let settings = Settings { variables: case.settings.clone() };
     let view = match View::new(Arc::clone(&compiled), &settings) {
@@ -228,7 +228,19 @@ pub fn difference(
     if expected == outcome {
         return None;
     }
-    Some(format!("\n  expected {expected:?}\n  engine   {outcome:?}"))
+    let mut what = String::new();
+    for (name, of) in [("expected", &expected), ("engine", &outcome)] {
+        let Outcome { verdict, would_be, is_audited, .. } = of;
+        what += &format!("\n  {name}: {verdict:?}, {would_be:?}, audited: {is_audited}");
+        let other = if std::ptr::eq(of, &expected) { &outcome } else { &expected };
+        for held in of.held.iter().filter(|held| !other.held.contains(held)) {
+            what += &format!("\n    {held:?}");
+        }
+        for number in of.numbers.iter().filter(|number| !other.numbers.contains(number)) {
+            what += &format!("\n    {number:?}");
+        }
+    }
+    Some(what)
 }
 
 fn borrowed(pairs: &[(String, String)]) -> Vec<(&[u8], &[u8])> {

@@ -3,9 +3,13 @@
 //! `WEIR_WAF_ORACLE_CASES` says how many; `WEIR_WAF_ORACLE_SEED` shows one case.
 
 mod compare;
+mod crs;
 mod generator;
 mod interpreter;
 mod shrink;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, reason = "what only the tests of CRS want is there as well")]
+mod support;
 
 use std::time::{Duration, Instant};
 

@@ -44,7 +44,7 @@ impl Case {
 /// What a virtual server sets: its paranoia level, and other variables of `TX`.
 fn settings(random: &mut Random) -> Vec<(String, String)> {
     let mut settings = Vec::new();
-    for name in ["pl", "score", "flag", "word", "limit", "other"] {
+    for name in ["pl", "score", "flag", "word", "limit", "other", "made_bar"] {
         if random.percent(20) {
             let value = one(random, &["1", "2", "0", "foo", "bar", "-1", "foo bar"]);
             settings.push((name.to_owned(), value.to_owned()));

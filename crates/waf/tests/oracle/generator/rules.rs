@@ -103,6 +103,7 @@ impl Writer {
                 self.line(format!("SecMarker {label}"));
             }
             7 => self.update(random),
+            8 => self.unordered(random),
             _ => self.rule(random),
         }
     }
@@ -159,6 +160,25 @@ impl Writer {
             links.push(self.link(random, true));
         }
         self.directives.push(Directive::Rule(links));
+    }
+
+    /// Members of `TX` that it does not name: they come in no order, so it has nothing that would show one.
+    fn unordered(&mut self, random: &mut Random) {
+        let mut list = self.first_actions(random);
+        list.extend(["pass", "t:none", "msg:'plain'"].map(str::to_owned));
+        list.push(
+            one(random, &["setvar:'tx.score=+1'", "setvar:'tx.flag=1'", "tag:beta"]).to_owned(),
+        );
+        let target = one(random, &["TX", "TX:/^made_/", "TX:/o/", "&TX:/^made_/", "&TX"]);
+        let mut targets = vec![target.to_owned()];
+        if random.percent(30) {
+            targets.push(one(random, &["!TX:/^made/", "!TX:score", "!TX:/[0-9]/"]).to_owned());
+        }
+        let operator = match random.below(3) {
+            0 => operators::of_gate(random),
+            _ => format!("@rx {}", one(random, &["foo", "[0-9]", "^.$", "(?i)ba|fo", "x"])),
+        };
+        self.single(targets, &operator, list);
     }
 
     fn rule(&mut self, random: &mut Random) {

@@ -94,5 +94,6 @@ pub fn collection(random: &mut Random) -> String {
 }
 
 fn member_of_tx(random: &mut Random) -> String {
-    format!("TX:{}", one(random, &VARIABLES))
+    let name = one(random, &VARIABLES);
+    if random.percent(10) { format!("TX:{}", name.to_uppercase()) } else { format!("TX:{name}") }
 }

@@ -79,16 +79,15 @@ impl<'a> Machine<'a> {
         mode: Mode,
         request: &Request<'_>,
     ) -> Self {
-        // Names that no rule has in it have no effect.
-        let known = settings.iter().map(|(name, value)| (name.to_lowercase(), value));
-        let known: Vec<_> = known.filter(|(name, _)| program.names.contains(name)).collect();
-        let initial =
-            known.iter().map(|(name, value)| (name.clone().into(), value.as_str().into()));
+        let initial: BTreeMap<Vec<u8>, Vec<u8>> = settings
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase().into(), value.as_str().into()))
+            .collect();
         Self {
             program,
             message: Message::new(request, program.separator),
-            written: HashMap::from([(V::Tx, initial.collect())]),
-            fixed: known.iter().map(|(name, _)| name.clone().into()).collect(),
+            written: HashMap::from([(V::Tx, initial.clone())]),
+            fixed: initial.into_keys().collect(),
             matched: Vec::new(),
             controls: Vec::new(),
             highest_severity: NO_SEVERITY,
@@ -268,6 +267,8 @@ impl<'a> Machine<'a> {
             }
         };
         match self.engine {
+            // All has been answered.
+            _ if whole.phase == Phase::Logging => return Disrupted::No,
             Toggle::Off => return Disrupted::No,
             Toggle::On if self.mode == Mode::Block => return Disrupted::With(verdict),
             _ => {}

@@ -13,7 +13,7 @@ mod program;
 mod targets;
 
 pub use machine::{Held, Machine};
-pub use program::Program;
+pub use program::{Program, Words};
 
 /// The number that a text begins with, as C's `atoi` has it.
 fn number(text: &[u8]) -> i64 {

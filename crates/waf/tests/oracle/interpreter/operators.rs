@@ -7,7 +7,7 @@ use weir_waf::seclang::{Operator, OperatorKind as O, Pattern, Template};
 
 use super::machine::Machine;
 use super::number;
-use super::program::Whole;
+use super::program::{Whole, Words};
 
 /// Groups that a capture keeps.
 const GROUPS_MAX: usize = 10;
@@ -26,22 +26,24 @@ impl Machine<'_> {
         // The manual speaks of patterns alone; what else holds is found in the value as a whole.
         let is = |holds: bool| holds.then(|| vec![value.to_vec()]);
         match &operator.kind {
-            O::Rx(pattern) => rx(pattern, value),
+            O::Rx(pattern) => self.rx(pattern, value),
             O::RxTemplate(template) => {
                 // As ModSecurity 3 has it, values of variables are parts of the pattern.
                 let pattern = self.expand(whole, template);
                 match Pattern::new(&String::from_utf8_lossy(&pattern)) {
-                    Ok(pattern) => rx(&pattern, value),
+                    Ok(pattern) => self.rx(&pattern, value),
                     Err(_) => {
                         self.is_unreadable = true;
                         None
                     }
                 }
             }
-            O::Pm(words) => pm(words, value),
+            O::Pm(words) => pm(&Words::new(words.iter().map(|word| &**word)), value),
             O::PmFromFile(names) => {
-                let words = self.lines(whole, names);
-                pm(&words, value)
+                let folder = whole.file.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
+                let [name] = names.as_slice() else { unreachable!("no test has several files") };
+                let path = format!("{}{name}", folder.unwrap_or_default());
+                pm(self.program.files.get(&path).expect("a file of words"), value)
             }
             O::Eq(wanted) => is(number(value) == self.wanted(whole, wanted)),
             O::Ge(wanted) => is(number(value) >= self.wanted(whole, wanted)),
@@ -70,48 +72,26 @@ impl Machine<'_> {
         }
     }
 
+    fn rx(&mut self, pattern: &Pattern, value: &[u8]) -> Option<Captured> {
+        let Some(groups) = pattern.groups(value, GROUPS_MAX) else {
+            // It takes too many steps.
+            self.is_unreadable = true;
+            return None;
+        };
+        let text = |group: Option<std::ops::Range<usize>>| group.map_or(&[][..], |it| &value[it]);
+        Some(groups?.into_iter().map(|group| text(group).to_vec()).collect())
+    }
+
     fn wanted(&mut self, whole: &Whole, template: &Template) -> i64 {
         number(&self.expand(whole, template))
     }
-
-    fn lines(&self, whole: &Whole, names: &[Box<str>]) -> Vec<Box<[u8]>> {
-        let folder = whole.file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let mut words = Vec::new();
-        for name in names {
-            let path =
-                if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") };
-            let bytes = self.program.files.get(&path).expect("a file of words");
-            for line in bytes.split(|byte| *byte == b'\n') {
-                let line = line.trim_ascii();
-                if !line.is_empty() && !line.starts_with(b"#") {
-                    words.push(line.into());
-                }
-            }
-        }
-        words
-    }
-}
-
-fn rx(pattern: &Pattern, value: &[u8]) -> Option<Captured> {
-    let groups = pattern.groups(value, GROUPS_MAX).expect("few steps")?;
-    let text = |group: Option<std::ops::Range<usize>>| group.map_or(&[][..], |it| &value[it]);
-    Some(groups.into_iter().map(|group| text(group).to_vec()).collect())
 }
 
 /// The word that ends first, as an automaton finds it that reads byte by byte; the longest of those that end there.
-fn pm(words: &[Box<[u8]>], value: &[u8]) -> Option<Captured> {
-    for end in 0..=value.len() {
-        let longest = words
-            .iter()
-            .filter(|word| {
-                word.len() <= end && value[end - word.len()..end].eq_ignore_ascii_case(word)
-            })
-            .max_by_key(|word| word.len());
-        if let Some(word) = longest {
-            return Some(vec![value[end - word.len()..end].to_vec()]);
-        }
-    }
-    None
+fn pm(words: &Words, value: &[u8]) -> Option<Captured> {
+    let found = |end| Some((end, words.at_end_of(&value[..end])?.len()));
+    let (end, length) = (1..=value.len()).find_map(found)?;
+    Some(vec![value[end - length..end].to_vec()])
 }
 
 fn has(text: &[u8], part: &[u8]) -> bool {

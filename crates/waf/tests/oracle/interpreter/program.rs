@@ -25,11 +25,43 @@ pub struct Whole {
     pub file: String,
 }
 
+/// Words, by the byte that they end with, in lower case.
+#[derive(Default)]
+pub struct Words(HashMap<u8, Vec<Box<[u8]>>>);
+
+impl Words {
+    /// The lines of a file, without comments.
+    pub fn of_file(bytes: &[u8]) -> Self {
+        let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        Self::new(lines.filter(|line| !line.starts_with(b"#")))
+    }
+
+    pub fn new<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut all = Self::default();
+        for word in words {
+            if let Some(last) = word.last() {
+                all.0.entry(last.to_ascii_lowercase()).or_default().push(word.into());
+            }
+        }
+        all
+    }
+
+    /// The longest word that ends a text.
+    pub fn at_end_of(&self, text: &[u8]) -> Option<&[u8]> {
+        let words = self.0.get(&text.last()?.to_ascii_lowercase())?.iter();
+        let is_end = |word: &&Box<[u8]>| {
+            let start = text.len().checked_sub(word.len());
+            start.is_some_and(|start| text[start..].eq_ignore_ascii_case(word))
+        };
+        words.filter(is_end).map(|word| &**word).max_by_key(|word| word.len())
+    }
+}
+
 pub struct Program {
     pub items: Vec<Item>,
     pub separator: u8,
-    /// Words and networks from files, by the path of the rule's file and theirs.
-    pub files: HashMap<String, Vec<u8>>,
+    /// Words from files, by their paths.
+    pub files: HashMap<String, Words>,
     /// Names in `TX` that rules have.
     pub names: Vec<String>,
     /// Rules that look at members of `TX` without a name: the language has no order for them.
@@ -37,7 +69,7 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn new(directives: &[Directive], files: HashMap<String, Vec<u8>>) -> Self {
+    pub fn new(directives: &[Directive], files: HashMap<String, Words>) -> Self {
         let mut program = Self {
             items: Vec::new(),
             separator: b'&',

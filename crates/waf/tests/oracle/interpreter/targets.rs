@@ -27,14 +27,17 @@ impl Machine<'_> {
     /// All values of a target.
     pub fn of(&mut self, target: &Target) -> Vec<Found> {
         let variable = target.variable;
-        self.members(variable)
-            .into_iter()
-            .filter(|found| match &target.selector {
-                Selector::All => true,
-                Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
-                Selector::Pattern(pattern) => pattern.is_match(&found.name),
-            })
-            .collect()
+        let mut found = self.members(variable);
+        found.retain(|found| match &target.selector {
+            Selector::All => true,
+            Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
+            Selector::Pattern(pattern) => pattern.is_match(&found.name),
+        });
+        // What rules write is told by the name that the target has.
+        if let (true, Selector::Name(name)) = (is_written(variable), &target.selector) {
+            found.iter_mut().for_each(|found| found.name = name.as_bytes().to_vec());
+        }
+        found
     }
 
     fn members(&mut self, variable: V) -> Vec<Found> {
@@ -45,7 +48,7 @@ impl Machine<'_> {
             is_count: false,
         };
         match variable {
-            V::Tx | V::Ip | V::Global | V::Session | V::User => {
+            _ if is_written(variable) => {
                 let kept = self.written.get(&variable).into_iter().flatten();
                 kept.map(|(name, value)| plain(name, value.clone())).collect()
             }
@@ -104,4 +107,8 @@ impl Machine<'_> {
             _ => false,
         })
     }
+}
+
+fn is_written(variable: V) -> bool {
+    matches!(variable, V::Tx | V::Ip | V::Global | V::Session | V::User)
 }

@@ -71,18 +71,18 @@ fn in_order(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// CRS 4, once for all tests.
-pub fn rules() -> Option<Arc<RuleSet>> {
-    static RULES: OnceLock<Option<Arc<RuleSet>>> = OnceLock::new();
-    RULES.get_or_init(|| Some(compiled(rule_files()?))).clone()
-}
-
 /// The files of CRS 4.
-pub fn rule_files() -> Option<Vec<PathBuf>> {
+pub fn paths() -> Option<Vec<PathBuf>> {
     let folder = shared("WEIR_CRS", "crs4")?;
     let mut paths = vec![folder.join("crs-setup.conf.example")];
     paths.extend(in_order(&folder.join("rules")));
     Some(paths)
+}
+
+/// CRS 4, once for all tests.
+pub fn rules() -> Option<Arc<RuleSet>> {
+    static RULES: OnceLock<Option<Arc<RuleSet>>> = OnceLock::new();
+    RULES.get_or_init(|| paths().map(compiled)).clone()
 }
 
 /// The folder of CRS's regression tests.

@@ -1,0 +1,22 @@
+//! OWASP CRS, its regression tests, and what its backend answers.
+//!
+//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in `../shared`; where they are
+//! absent tests are skipped.
+
+pub mod answer;
+pub mod data;
+pub mod ftw;
+
+/// How CRS's own tests are set up.
+pub const SETTINGS: [(&str, &str); 10] = [
+    ("blocking_paranoia_level", "4"),
+    ("detection_paranoia_level", "4"),
+    ("crs_validate_utf8_encoding", "1"),
+    ("arg_name_length", "100"),
+    ("arg_length", "400"),
+    ("total_arg_length", "64000"),
+    ("max_num_args", "255"),
+    ("max_file_size", "64100"),
+    ("combined_file_sizes", "65535"),
+    ("sampling_percentage", "100"),
+];
