@@ -7,7 +7,7 @@ use super::groups::GroupHit;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Hit, Inspection, Mode, Passing};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, Skip, View};
+use crate::plan::{CompiledRule, Link, Skip, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
 use crate::value::Value;
 
@@ -36,6 +36,10 @@ impl Inspection {
     /// Evaluates the rules of a phase.
     pub(super) fn phase(&mut self, phase: Phase) -> Verdict {
         let view = Arc::clone(&self.view);
+        let is_request = phase <= Phase::RequestBody;
+        if self.texts.enter(if is_request { Stage::Request } else { Stage::Response }) {
+            self.groups.forget();
+        }
         let rules = &view.phases[phase as usize - 1];
         let mut at = 0;
         while let Some(&place) = rules.get(at) {
@@ -145,21 +149,19 @@ impl Inspection {
         captured: &mut bool,
     ) -> bool {
         let operator = link.operator.number;
-        let range = self.group(view, group, operator);
-        if range.is_empty() {
-            return false;
-        }
         let has_removed = self.removed_targets.iter().any(|(rules, _)| rules.has(place as usize));
         let mut holds = false;
-        for at in range {
-            let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
-            if let (Some(operator), Some(facts)) = (operator, facts)
-                && !self.texts.may_match(facts, operator, &view.rules.operators)
-            {
-                continue;
-            }
-            if !(has_removed && self.is_removed(place, &hit)) {
-                holds |= self.compared(place, link, hit, captured);
+        for part in self.group(view, group) {
+            for at in self.list(view, part, operator) {
+                let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
+                if let (Some(operator), Some(facts)) = (operator, facts)
+                    && !self.texts.may_match(facts, operator, &view.rules.operators)
+                {
+                    continue;
+                }
+                if !(has_removed && self.is_removed(place, &hit)) {
+                    holds |= self.compared(place, link, hit, captured);
+                }
             }
         }
         holds

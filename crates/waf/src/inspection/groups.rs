@@ -5,8 +5,7 @@
 
 use super::state::{Hit, Inspection};
 use super::texts::FactsId;
-use crate::plan::{Group, View, has_operator};
-use crate::seclang::TargetKind;
+use crate::plan::{Group, GroupTarget, PipelineId, View, has_operator};
 use crate::transformation::{Steps, Transformation};
 
 /// A value, with its transformations behind it.
@@ -31,12 +30,12 @@ struct List {
 /// What a list is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Targets.
-    Targets(u16),
+    /// A target.
+    Target(u16),
     /// A list, by a transformation.
     Step(u32, Transformation),
-    /// A group whose links look behind each transformation.
-    Each(u16),
+    /// A target, each value behind each of a group's transformations.
+    Each(u16, PipelineId),
 }
 
 /// The values of groups, as far as they were asked for.
@@ -44,8 +43,9 @@ enum Origin {
 pub(super) struct Groups {
     /// The generation of values that they are of.
     generation: u32,
-    /// The list of each group.
-    of_groups: Vec<Option<u32>>,
+    /// Where the lists of each group are, one for each target.
+    of_groups: Vec<Option<(u32, u32)>>,
+    parts: Vec<u32>,
     lists: Vec<List>,
     origins: Vec<Origin>,
     hits: Vec<GroupHit>,
@@ -58,6 +58,7 @@ impl Groups {
         Self {
             generation: 0,
             of_groups: vec![None; count],
+            parts: Vec::with_capacity(256),
             lists: Vec::with_capacity(64),
             origins: Vec::with_capacity(64),
             hits: Vec::with_capacity(256),
@@ -69,8 +70,9 @@ impl Groups {
         self.hits.get(at).copied()
     }
 
-    fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.of_groups.fill(None);
+        self.parts.clear();
         self.lists.clear();
         self.origins.clear();
         self.hits.clear();
@@ -92,22 +94,28 @@ impl Groups {
 }
 
 impl Inspection {
-    /// Where the values of a group are, if the operator may match one of them; those of no number are not chosen beforehand.
-    pub(super) fn group(
-        &mut self,
-        view: &View,
-        number: u16,
-        operator: Option<u16>,
-    ) -> std::ops::Range<usize> {
+    /// Where the lists of a group are.
+    pub(super) fn group(&mut self, view: &View, number: u16) -> std::ops::Range<usize> {
         let generation = self.values.generation();
         if self.groups.generation != generation {
             self.groups.generation = generation;
             self.groups.forget();
         }
         let known = self.groups.of_groups.get(usize::from(number)).copied().flatten();
-        let place = known.unwrap_or_else(|| self.list_of(view, number));
+        let (from, to) = known.unwrap_or_else(|| self.lists_of(view, number));
+        from as usize..to as usize
+    }
+
+    /// Where the values of a list are, if the operator may match one of them; those of no number are not chosen beforehand.
+    pub(super) fn list(
+        &mut self,
+        view: &View,
+        part: usize,
+        operator: Option<u16>,
+    ) -> std::ops::Range<usize> {
+        let Some(place) = self.groups.parts.get(part).copied() else { return 0..0 };
         let Some(mut list) = self.groups.lists.get(place as usize).copied() else { return 0..0 };
-        if let Some(operator) = operator {
+        if let Some(operator) = operator.filter(|_| list.from < list.to) {
             if list.row.is_none() {
                 list = self.look_at(view, place, list);
             }
@@ -121,21 +129,26 @@ impl Inspection {
         list.from as usize..list.to as usize
     }
 
-    fn list_of(&mut self, view: &View, number: u16) -> u32 {
-        let Some(group) = view.rules.groups.get(usize::from(number)) else { return u32::MAX };
-        let place = if group.is_multi_match {
-            self.behind_each(view, group, number)
-        } else {
-            self.behind_all(view, group)
-        };
-        if let Some(kept) = self.groups.of_groups.get_mut(usize::from(number)) {
-            *kept = Some(place);
+    fn lists_of(&mut self, view: &View, number: u16) -> (u32, u32) {
+        let Some(group) = view.rules.groups.get(usize::from(number)) else { return (0, 0) };
+        let from = self.groups.parts.len() as u32;
+        for target in &group.targets {
+            let list = if group.is_multi_match {
+                self.behind_each(view, group, *target)
+            } else {
+                self.behind_all(view, group, *target)
+            };
+            self.groups.parts.push(list);
         }
-        place
+        let range = (from, self.groups.parts.len() as u32);
+        if let Some(kept) = self.groups.of_groups.get_mut(usize::from(number)) {
+            *kept = Some(range);
+        }
+        range
     }
 
-    fn behind_all(&mut self, view: &View, group: &Group) -> u32 {
-        let mut place = self.collected(view, group.targets);
+    fn behind_all(&mut self, view: &View, group: &Group, target: u16) -> u32 {
+        let mut place = self.collected(view, target);
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
         for step in pipeline.iter().flat_map(|pipeline| &pipeline.steps) {
             place = self.behind_one(place, *step);
@@ -143,29 +156,27 @@ impl Inspection {
         place
     }
 
-    /// The values of targets, as they come.
-    fn collected(&mut self, view: &View, targets: u16) -> u32 {
-        if let Some(known) = self.groups.known(Origin::Targets(targets)) {
+    /// The values of a target, as they come.
+    fn collected(&mut self, view: &View, number: u16) -> u32 {
+        if let Some(known) = self.groups.known(Origin::Target(number)) {
             return known;
         }
         let from = self.groups.hits.len();
         let mut may_change = Steps::default();
-        let mut found = std::mem::take(&mut self.found);
-        let targets_of = view.rules.targets.get(usize::from(targets)).map_or(&[][..], |it| it);
-        let excludes = targets_of.iter().any(|target| target.kind == TargetKind::Excluded);
-        for target in targets_of.iter().filter(|target| target.kind == TargetKind::Values) {
+        if let Some(GroupTarget { target, excluded }) = view.rules.targets.get(usize::from(number))
+        {
+            let mut found = std::mem::take(&mut self.found);
             found.clear();
             self.collect_of_message(target, &mut found);
-            if excludes {
-                found.retain(|hit| !self.is_excluded(targets_of, hit));
-            }
             for hit in &found {
-                may_change = may_change.or(self.texts.may_change(hit.text));
-                self.groups.hits.push(GroupHit { hit: *hit, facts: None });
+                if excluded.is_empty() || !self.is_excluded(excluded, hit) {
+                    may_change = may_change.or(self.texts.may_change(hit.text));
+                    self.groups.hits.push(GroupHit { hit: *hit, facts: None });
+                }
             }
+            self.found = found;
         }
-        self.found = found;
-        self.groups.end(from, Origin::Targets(targets), may_change)
+        self.groups.end(from, Origin::Target(number), may_change)
     }
 
     /// What a transformation makes of a list.
@@ -189,13 +200,17 @@ impl Inspection {
     }
 
     /// Each text once, as it comes and behind each step that changes it.
-    fn behind_each(&mut self, view: &View, group: &Group, number: u16) -> u32 {
-        let place = self.collected(view, group.targets);
+    fn behind_each(&mut self, view: &View, group: &Group, target: u16) -> u32 {
+        let place = self.collected(view, target);
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
         let list = self.groups.lists.get(place as usize).copied();
         let (Some(pipeline), Some(list)) = (pipeline, list) else { return place };
         if list.may_change.is_disjoint(pipeline.set) {
             return place;
+        }
+        let origin = Origin::Each(target, group.pipeline);
+        if let Some(known) = self.groups.known(origin) {
+            return known;
         }
         let from = self.groups.hits.len();
         for at in list.from as usize..list.to as usize {
@@ -211,7 +226,7 @@ impl Inspection {
                 }
             }
         }
-        self.groups.end(from, Origin::Each(number), Steps::default())
+        self.groups.end(from, origin, Steps::default())
     }
 
     /// Finds which operators may match the values of a list.

@@ -4,7 +4,7 @@
 //! share them; one that leaves a text as it is costs a look.
 
 use super::state::Counts;
-use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, View, has_operator};
+use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, Stage, View, has_operator};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
@@ -50,6 +50,8 @@ pub struct Texts {
     /// Bits of operators, a row for each text that was looked at.
     facts: Vec<u64>,
     facts_count: u32,
+    /// Which operators are asked for.
+    stage: Stage,
     /// What a transformation writes to, and what is looked at in lower case.
     output: Vec<u8>,
     /// Bytes that were looked at, for whatever reason.
@@ -66,6 +68,7 @@ impl Texts {
             places: vec![0; 1_024],
             facts: Vec::with_capacity(1_024),
             facts_count: 0,
+            stage: Stage::Request,
             output: Vec::new(),
             work_bytes: 0,
         };
@@ -199,8 +202,20 @@ impl Texts {
         self.output.extend_from_slice(&[0; PADDING_BYTES]);
         let from = self.facts.len();
         self.facts.resize(from + operators.words(), 0);
-        operators.look(&self.output, &view.operators, &mut self.facts[from..]);
+        operators.look(&self.output, self.stage, &view.operators, &mut self.facts[from..]);
         FactsId(self.facts_count - 1)
+    }
+
+    /// From now on, rules of this stage ask. What is known of texts is forgotten if they are others.
+    pub fn enter(&mut self, stage: Stage) -> bool {
+        let is_new = self.stage != stage;
+        if is_new {
+            self.stage = stage;
+            self.facts.clear();
+            self.facts_count = 0;
+            self.texts.iter_mut().for_each(|text| text.facts = 0);
+        }
+        is_new
     }
 
     /// The operators that may match, a bit each.

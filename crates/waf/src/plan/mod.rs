@@ -19,12 +19,13 @@ pub use rule::{CompiledRule, Link, RuleSet};
 pub use sources::Files;
 pub use view::{Settings, View};
 
-pub(crate) use facts::{OperatorIndex, has as has_operator};
+pub(crate) use facts::{OperatorIndex, Stage, has as has_operator};
 pub(crate) use grams::PADDING_BYTES;
 pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, is_within};
 pub(crate) use rule::{
-    CompiledPiece, CompiledTemplate, Effect, Group, Pipeline, Sign, Skip, VariableName,
+    CompiledPiece, CompiledTemplate, Effect, Group, GroupTarget, Pipeline, PipelineId, Sign, Skip,
+    VariableName,
 };
 pub(crate) use symbols::{Symbol, Symbols};
 
