@@ -241,7 +241,7 @@ impl Inspection {
                 found.extend(
                     groups
                         .into_iter()
-                        .map(|group| Some(group.map_or(Value::Text(Box::default()), value))),
+                        .map(|group| Some(group.map_or(Value::Text(Arc::default()), value))),
                 );
             }
             Outcome::Found(bytes) => found.push(Some(Value::from_bytes(&bytes))),

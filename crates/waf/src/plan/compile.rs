@@ -613,7 +613,7 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Vec<Option<Needs>>>), S
 }
 
 /// What texts need for a pattern to match, by their kinds.
-fn needs_of(pattern: &Pattern) -> Vec<Option<Needs>> {
+pub(super) fn needs_of(pattern: &Pattern) -> Vec<Option<Needs>> {
     let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
     let Pattern::Linear(regex) = pattern else { return anything() };
     let hir = regex_syntax::ParserBuilder::new()

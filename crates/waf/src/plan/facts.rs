@@ -214,3 +214,6 @@ fn lower(set: &ByteSet) -> ByteSet {
 pub fn has(row: &[u64], operator: u16) -> bool {
     row.get(usize::from(operator / 64)).is_some_and(|word| word >> (operator % 64) & 1 == 1)
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,7 +128,7 @@ impl Grams {
         for (window, operators) in sorted {
             match window.gram {
                 Gram::Two(number) => mark(&mut grams.pairs, number),
-                Gram::Three(number) => mark(&mut grams.triples, hash(number, TRIPLE_BITS)),
+                Gram::Three(number) => mark(&mut grams.triples, hash_of_three(number)),
                 Gram::Six(number) => {
                     let (place, one, other) = place_of_six(number);
                     grams.sixes[place] |= 1 << one | 1 << other;
@@ -162,8 +162,8 @@ impl Grams {
             let Some(window) = window.first_chunk() else { return };
             let window = u64::from_le_bytes(*window);
             let is_pair = bit(pairs, window & PAIR);
-            let is_triple = bit(triples, hash(window & TRIPLE, TRIPLE_BITS));
-            let (place, one, other) = place_of_six(window & SIX);
+            let is_triple = bit(triples, hash_of_three(window));
+            let (place, one, other) = place_of_six(window);
             let word = sixes[place];
             let is_six = word >> one & word >> other & 1;
             if is_pair | is_triple | is_six != 0 {
@@ -209,13 +209,18 @@ fn bit<const WORDS: usize>(bits: &[u64; WORDS], number: u64) -> u64 {
     bits[(number >> 6) as usize & (WORDS - 1)] >> (number & 63) & 1
 }
 
-/// The word of a gram of six bytes, and its bits in there.
-fn place_of_six(gram: u64) -> (usize, u64, u64) {
-    let hash = hash(gram, SIX_BITS + 12);
+/// The number of the bit of the first three bytes.
+fn hash_of_three(window: u64) -> u64 {
+    hash(window << 24, TRIPLE_BITS)
+}
+
+/// The word of the first six bytes, and their bits in there.
+fn place_of_six(window: u64) -> (usize, u64, u64) {
+    let hash = hash(window, SIX_BITS + 12);
     ((hash >> 12) as usize & ((1 << SIX_BITS) - 1), hash >> 6 & 63, hash & 63)
 }
 
-/// The upper bits of a product with a constant whose bits are spread evenly.
+/// The upper bits of a product of the lower six bytes with a constant whose bits are spread evenly.
 fn hash(gram: u64, bits: u32) -> u64 {
     (gram << 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)
 }
