@@ -1,6 +1,7 @@
 //! Values of variables that rules write.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -10,8 +11,8 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 pub enum Value {
     /// A whole number.
     Number(i64),
-    /// Bytes.
-    Text(Box<[u8]>),
+    /// Bytes; each request begins with some of the rules'.
+    Text(Arc<[u8]>),
 }
 
 impl Value {

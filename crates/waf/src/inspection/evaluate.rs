@@ -9,7 +9,7 @@ use super::options::Mode;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Passing, State};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, View};
+use crate::plan::{CompiledRule, Link, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
 use crate::value::Value;
 
@@ -36,6 +36,10 @@ impl State {
     /// Evaluates the rules of a phase.
     pub(super) fn phase(&mut self, phase: Phase) -> Verdict {
         let view = Arc::clone(&self.view);
+        let is_request = phase <= Phase::RequestBody;
+        if self.message.texts.enter(if is_request { Stage::Request } else { Stage::Response }) {
+            self.groups.forget();
+        }
         let rules = &view.phases[phase as usize - 1];
         let mut at = 0;
         while let Some(&place) = rules.get(at) {
@@ -144,21 +148,19 @@ impl State {
         captured: &mut bool,
     ) -> bool {
         let operator = link.operator.number;
-        let range = self.groups.group(&mut self.message, view, group, operator);
-        if range.is_empty() {
-            return false;
-        }
         let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
-        for at in range {
-            let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
-            if let (Some(operator), Some(facts)) = (operator, facts)
-                && !self.message.texts.may_match(facts, operator, &view.rules.operators)
-            {
-                continue;
-            }
-            if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
-                holds |= self.compared(place, link, hit, captured);
+        for part in self.groups.group(&mut self.message, view, group) {
+            for at in self.groups.list(&mut self.message, view, part, operator) {
+                let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
+                if let (Some(operator), Some(facts)) = (operator, facts)
+                    && !self.message.texts.may_match(facts, operator, &view.rules.operators)
+                {
+                    continue;
+                }
+                if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
+                    holds |= self.compared(place, link, hit, captured);
+                }
             }
         }
         holds
@@ -238,7 +240,7 @@ impl State {
                 found.extend(
                     groups
                         .into_iter()
-                        .map(|group| Some(group.map_or(Value::Text(Box::default()), value))),
+                        .map(|group| Some(group.map_or(Value::Text(Arc::default()), value))),
                 );
             }
             Outcome::Found(bytes) => found.push(Some(Value::from_bytes(&bytes))),

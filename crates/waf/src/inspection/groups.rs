@@ -6,8 +6,7 @@
 use super::hit::Hit;
 use super::message::Message;
 use super::texts::FactsId;
-use crate::plan::{Group, View, has_operator};
-use crate::seclang::TargetKind;
+use crate::plan::{Group, GroupTarget, PipelineId, View, has_operator};
 use crate::transformation::{Steps, Transformation};
 
 /// A value, with its transformations behind it.
@@ -32,12 +31,12 @@ struct List {
 /// What a list is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Targets.
-    Targets(u16),
+    /// A target.
+    Target(u16),
     /// A list, by a transformation.
     Step(u32, Transformation),
-    /// A group whose links look behind each transformation.
-    Each(u16),
+    /// A target, each value behind each of a group's transformations.
+    Each(u16, PipelineId),
 }
 
 /// The values of groups, as far as they were asked for.
@@ -45,8 +44,9 @@ enum Origin {
 pub(super) struct Groups {
     /// The generation of values that they are of.
     generation: u32,
-    /// The list of each group.
-    of_groups: Vec<Option<u32>>,
+    /// Where the lists of each group are, one for each target.
+    of_groups: Vec<Option<(u32, u32)>>,
+    parts: Vec<u32>,
     lists: Vec<List>,
     origins: Vec<Origin>,
     hits: Vec<GroupHit>,
@@ -61,6 +61,7 @@ impl Groups {
         Self {
             generation: 0,
             of_groups: vec![None; count],
+            parts: Vec::with_capacity(256),
             lists: Vec::with_capacity(64),
             origins: Vec::with_capacity(64),
             hits: Vec::with_capacity(256),
@@ -73,8 +74,9 @@ impl Groups {
         self.hits.get(at).copied()
     }
 
-    fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.of_groups.fill(None);
+        self.parts.clear();
         self.lists.clear();
         self.origins.clear();
         self.hits.clear();
@@ -96,13 +98,12 @@ impl Groups {
 }
 
 impl Groups {
-    /// Where the values of a group are, if the operator may match one of them; those of no number are not chosen beforehand.
+    /// Where the lists of a group are.
     pub fn group(
         &mut self,
         message: &mut Message,
         view: &View,
         number: u16,
-        operator: Option<u16>,
     ) -> std::ops::Range<usize> {
         let generation = message.values.generation();
         if self.generation != generation {
@@ -110,9 +111,21 @@ impl Groups {
             self.forget();
         }
         let known = self.of_groups.get(usize::from(number)).copied().flatten();
-        let place = known.unwrap_or_else(|| self.list_of(message, view, number));
+        let (from, to) = known.unwrap_or_else(|| self.lists_of(message, view, number));
+        from as usize..to as usize
+    }
+
+    /// Where the values of a list are, if the operator may match one of them; those of no number are not chosen beforehand.
+    pub fn list(
+        &mut self,
+        message: &mut Message,
+        view: &View,
+        part: usize,
+        operator: Option<u16>,
+    ) -> std::ops::Range<usize> {
+        let Some(place) = self.parts.get(part).copied() else { return 0..0 };
         let Some(mut list) = self.lists.get(place as usize).copied() else { return 0..0 };
-        if let Some(operator) = operator {
+        if let Some(operator) = operator.filter(|_| list.from < list.to) {
             if list.row.is_none() {
                 list = self.look_at(message, view, place, list);
             }
@@ -126,21 +139,32 @@ impl Groups {
         list.from as usize..list.to as usize
     }
 
-    fn list_of(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
-        let Some(group) = view.rules.groups.get(usize::from(number)) else { return u32::MAX };
-        let place = if group.is_multi_match {
-            self.behind_each(message, view, group, number)
-        } else {
-            self.behind_all(message, view, group)
-        };
-        if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
-            *kept = Some(place);
+    fn lists_of(&mut self, message: &mut Message, view: &View, number: u16) -> (u32, u32) {
+        let Some(group) = view.rules.groups.get(usize::from(number)) else { return (0, 0) };
+        let from = self.parts.len() as u32;
+        for target in &group.targets {
+            let list = if group.is_multi_match {
+                self.behind_each(message, view, group, *target)
+            } else {
+                self.behind_all(message, view, group, *target)
+            };
+            self.parts.push(list);
         }
-        place
+        let range = (from, self.parts.len() as u32);
+        if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
+            *kept = Some(range);
+        }
+        range
     }
 
-    fn behind_all(&mut self, message: &mut Message, view: &View, group: &Group) -> u32 {
-        let mut place = self.collected(message, view, group.targets);
+    fn behind_all(
+        &mut self,
+        message: &mut Message,
+        view: &View,
+        group: &Group,
+        target: u16,
+    ) -> u32 {
+        let mut place = self.collected(message, view, target);
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
         for step in pipeline.iter().flat_map(|pipeline| &pipeline.steps) {
             place = self.behind_one(message, place, *step);
@@ -148,29 +172,27 @@ impl Groups {
         place
     }
 
-    /// The values of targets, as they come.
-    fn collected(&mut self, message: &mut Message, view: &View, targets: u16) -> u32 {
-        if let Some(known) = self.known(Origin::Targets(targets)) {
+    /// The values of a target, as they come.
+    fn collected(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
+        if let Some(known) = self.known(Origin::Target(number)) {
             return known;
         }
         let from = self.hits.len();
         let mut may_change = Steps::default();
-        let mut found = std::mem::take(&mut self.found);
-        let targets_of = view.rules.targets.get(usize::from(targets)).map_or(&[][..], |it| it);
-        let excludes = targets_of.iter().any(|target| target.kind == TargetKind::Excluded);
-        for target in targets_of.iter().filter(|target| target.kind == TargetKind::Values) {
+        if let Some(GroupTarget { target, excluded }) = view.rules.targets.get(usize::from(number))
+        {
+            let mut found = std::mem::take(&mut self.found);
             found.clear();
             message.collect(target, &mut found);
-            if excludes {
-                found.retain(|hit| !message.is_excluded(targets_of, hit));
-            }
             for hit in &found {
-                may_change = may_change.or(message.texts.may_change(hit.text));
-                self.hits.push(GroupHit { hit: *hit, facts: None });
+                if excluded.is_empty() || !message.is_excluded(excluded, hit) {
+                    may_change = may_change.or(message.texts.may_change(hit.text));
+                    self.hits.push(GroupHit { hit: *hit, facts: None });
+                }
             }
+            self.found = found;
         }
-        self.found = found;
-        self.end(from, Origin::Targets(targets), may_change)
+        self.end(from, Origin::Target(number), may_change)
     }
 
     /// What a transformation makes of a list.
@@ -199,14 +221,18 @@ impl Groups {
         message: &mut Message,
         view: &View,
         group: &Group,
-        number: u16,
+        target: u16,
     ) -> u32 {
-        let place = self.collected(message, view, group.targets);
+        let place = self.collected(message, view, target);
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
         let list = self.lists.get(place as usize).copied();
         let (Some(pipeline), Some(list)) = (pipeline, list) else { return place };
         if list.may_change.is_disjoint(pipeline.set) {
             return place;
+        }
+        let origin = Origin::Each(target, group.pipeline);
+        if let Some(known) = self.known(origin) {
+            return known;
         }
         let from = self.hits.len();
         for at in list.from as usize..list.to as usize {
@@ -222,7 +248,7 @@ impl Groups {
                 }
             }
         }
-        self.end(from, Origin::Each(number), Steps::default())
+        self.end(from, origin, Steps::default())
     }
 
     /// Finds which operators may match the values of a list.

@@ -4,7 +4,7 @@
 //! share them; one that leaves a text as it is costs a look.
 
 use super::report::Counts;
-use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, View, has_operator};
+use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, Stage, View, has_operator};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
@@ -25,6 +25,8 @@ struct Text {
     made: u32,
     /// One more than the number of its facts; 0: it has not been looked at.
     facts: u32,
+    /// A text that is the same but for case, or itself.
+    like: TextId,
 }
 
 /// What a transformation has made of a text.
@@ -50,6 +52,10 @@ pub struct Texts {
     /// Bits of operators, a row for each text that was looked at.
     facts: Vec<u64>,
     facts_count: u32,
+    /// How many texts were looked at.
+    looked_at: usize,
+    /// Which operators are asked for.
+    stage: Stage,
     /// What a transformation writes to, and what is looked at in lower case.
     output: Vec<u8>,
     /// Bytes that were looked at, for whatever reason.
@@ -66,6 +72,8 @@ impl Texts {
             places: vec![0; 1_024],
             facts: Vec::with_capacity(1_024),
             facts_count: 0,
+            looked_at: 0,
+            stage: Stage::Request,
             output: Vec::new(),
             work_bytes: 0,
         };
@@ -103,7 +111,14 @@ impl Texts {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         let may_change = Steps::that_may_change(bytes);
-        self.texts.push(Text { start, length: bytes.len(), may_change, made: 0, facts: 0 });
+        self.texts.push(Text {
+            start,
+            length: bytes.len(),
+            may_change,
+            made: 0,
+            facts: 0,
+            like: id,
+        });
         if self.texts.len() * 2 > self.places.len() {
             self.grow();
         }
@@ -158,7 +173,7 @@ impl Texts {
             at = made.before;
         }
         self.work_bytes += text.length as u64;
-        let (range, before, facts) = (text.start..text.start + text.length, text.made, text.facts);
+        let (range, before, like) = (text.start..text.start + text.length, text.made, text.like);
         let mut output = std::mem::take(&mut self.output);
         output.clear();
         let own = &self.bytes[range];
@@ -173,10 +188,9 @@ impl Texts {
         }
         if matches!(step, Transformation::Lowercase | Transformation::Uppercase)
             && let Some(text) = self.texts.get_mut(made.0 as usize)
-            && text.facts == 0
+            && text.like == made
         {
-            // They are the same in whatever case.
-            text.facts = facts;
+            text.like = like;
         }
         made
     }
@@ -185,16 +199,28 @@ impl Texts {
     pub fn facts(&mut self, id: TextId, view: &View) -> FactsId {
         match self.texts.get(id.0 as usize) {
             Some(text) if text.facts > 0 => FactsId(text.facts - 1),
-            _ => self.look_at(id, view),
+            _ => self.look_at_like(id, view),
         }
     }
 
+    /// What operators need is the same in whatever case.
     #[inline(never)]
+    fn look_at_like(&mut self, id: TextId, view: &View) -> FactsId {
+        let like = self.texts.get(id.0 as usize).map_or(id, |text| text.like);
+        let known = self.texts.get(like.0 as usize).map_or(0, |text| text.facts);
+        let facts = if known > 0 { FactsId(known - 1) } else { self.look_at(like, view) };
+        if let Some(text) = self.texts.get_mut(id.0 as usize) {
+            text.facts = facts.0 + 1;
+        }
+        facts
+    }
+
     fn look_at(&mut self, id: TextId, view: &View) -> FactsId {
         let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId(0) };
         let operators = &view.rules.operators;
         text.facts = self.facts_count + 1;
         self.facts_count += 1;
+        self.looked_at += 1;
         self.work_bytes += text.length as u64;
         self.output.clear();
         self.output.extend_from_slice(&self.bytes[text.start..text.start + text.length]);
@@ -202,8 +228,20 @@ impl Texts {
         self.output.extend_from_slice(&[0; PADDING_BYTES]);
         let from = self.facts.len();
         self.facts.resize(from + operators.words(), 0);
-        operators.look(&self.output, &view.operators, &mut self.facts[from..]);
+        operators.look(&self.output, self.stage, &view.operators, &mut self.facts[from..]);
         FactsId(self.facts_count - 1)
+    }
+
+    /// From now on, rules of this stage ask. What is known of texts is forgotten if they are others.
+    pub fn enter(&mut self, stage: Stage) -> bool {
+        let is_new = self.stage != stage;
+        if is_new {
+            self.stage = stage;
+            self.facts.clear();
+            self.facts_count = 0;
+            self.texts.iter_mut().for_each(|text| text.facts = 0);
+        }
+        is_new
     }
 
     /// The operators that may match, a bit each.
@@ -227,7 +265,7 @@ impl Texts {
         Counts {
             texts: self.texts.len(),
             transformed: self.made.len(),
-            looked_at: self.facts_count as usize,
+            looked_at: self.looked_at,
             ..Counts::default()
         }
     }

@@ -15,7 +15,10 @@ pub struct Entry {
 /// All of them, by variable.
 #[derive(Debug)]
 pub struct Values {
-    by_variable: Vec<Vec<Entry>>,
+    /// What is a variable's only value, or the first.
+    first: Vec<Option<Entry>>,
+    /// All values of those that have more.
+    all: Vec<Vec<Entry>>,
     /// It changes with the values.
     generation: u32,
 }
@@ -23,24 +26,36 @@ pub struct Values {
 impl Values {
     /// None.
     pub fn new() -> Self {
-        Self { by_variable: vec![Vec::new(); Variable::COUNT], generation: 0 }
+        let all = vec![Vec::new(); Variable::COUNT];
+        Self { first: vec![None; Variable::COUNT], all, generation: 0 }
     }
 
     /// Puts a value in.
     pub fn add(&mut self, variable: Variable, name: TextId, text: TextId) {
         self.generation += 1;
-        self.by_variable[variable as usize].push(Entry { name, text });
+        let entry = Entry { name, text };
+        let (first, all) = (&mut self.first[variable as usize], &mut self.all[variable as usize]);
+        match *first {
+            None => *first = Some(entry),
+            Some(first) if all.is_empty() => {
+                all.reserve(8);
+                all.extend([first, entry]);
+            }
+            Some(_) => all.push(entry),
+        }
     }
 
     /// The only value of a variable.
     pub fn set(&mut self, variable: Variable, text: TextId) {
-        self.by_variable[variable as usize].clear();
+        self.first[variable as usize] = None;
+        self.all[variable as usize].clear();
         self.add(variable, super::texts::Texts::EMPTY, text);
     }
 
     /// Those of a variable that is kept as such.
     pub fn of(&self, variable: Variable) -> &[Entry] {
-        &self.by_variable[variable as usize]
+        let all = &self.all[variable as usize];
+        if all.is_empty() { self.first[variable as usize].as_slice() } else { all }
     }
 
     /// It changes with the values.

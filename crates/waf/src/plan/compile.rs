@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use regex::bytes::Regex;
 
-use super::facts::{self, OperatorIndex};
+use super::facts::{self, OperatorIndex, OperatorNeeds};
 use super::literals::{self, Needs};
 use super::operators::{self, Comparison, CompiledOperator, Relation, TextComparison};
 use super::rule::{
-    CompiledRule, Effect, FileSettings, Group, Link, Pipeline, PipelineId, RuleSet, Sign,
-    VariableName,
+    CompiledRule, Effect, FileSettings, Group, GroupTarget, Link, Pipeline, PipelineId, RuleSet,
+    Sign, VariableName,
 };
 use super::sources::{self, Files};
 use super::symbols::Symbols;
@@ -390,7 +390,9 @@ impl<'a> Compiler<'a> {
         let (kind, needs) = self.operator(&rule.operator, draft)?;
         // A negated operator holds for what has nothing of that.
         let is_chosen = !rule.operator.is_negated;
-        let number = needs.filter(|_| is_chosen).map(|needs| shared.operator(needs)).transpose()?;
+        let is_late = phase_of(&draft.rule) > Phase::RequestBody;
+        let number =
+            needs.filter(|_| is_chosen).map(|needs| shared.operator(needs, is_late)).transpose()?;
         let targets: Box<[Target]> = rule.targets.clone().into();
         // What `ctl` changes may be what this link itself has still to look at.
         let is_steady = !effects.iter().any(|effect| matches!(effect, Effect::Control(_)));
@@ -535,10 +537,9 @@ fn place_of(index: usize) -> u32 {
 #[derive(Default)]
 struct Shared {
     pipelines: Vec<Pipeline>,
-    /// Of each operator, by kind of text.
-    needs: Vec<Vec<Option<Needs>>>,
+    needs: Vec<OperatorNeeds>,
     groups: Vec<Group>,
-    targets: Vec<Box<[Target]>>,
+    targets: Vec<GroupTarget>,
 }
 
 impl Shared {
@@ -551,9 +552,24 @@ impl Shared {
         PipelineId(u16::try_from(index).unwrap_or(u16::MAX))
     }
 
-    fn operator(&mut self, needs: Vec<Option<Needs>>) -> Result<u16, String> {
-        self.needs.push(needs);
+    fn operator(&mut self, needs: Vec<Option<Needs>>, is_late: bool) -> Result<u16, String> {
+        self.needs.push(OperatorNeeds { by_kind: needs, is_late });
         u16::try_from(self.needs.len() - 1).map_err(|_| "there are too many operators".to_owned())
+    }
+
+    /// The place of a target, without what is left out of it.
+    fn target(&mut self, target: &Target, all: &[Target]) -> Option<u16> {
+        let is_left_out = |other: &&Target| {
+            other.kind == TargetKind::Excluded && other.variable == target.variable
+        };
+        let excluded = all.iter().filter(is_left_out).cloned().collect();
+        let target = GroupTarget { target: target.clone(), excluded };
+        let known = self.targets.iter().position(|known| *known == target);
+        let place = known.unwrap_or_else(|| {
+            self.targets.push(target);
+            self.targets.len() - 1
+        });
+        u16::try_from(place).ok()
     }
 
     /// The group of links that look at these values, if all of them are values of the message at hand.
@@ -569,15 +585,12 @@ impl Shared {
         if targets.is_empty() || !targets.iter().all(is_of_message) {
             return None;
         }
-        let known = self.targets.iter().position(|known| **known == *targets);
-        let targets = known.unwrap_or_else(|| {
-            self.targets.push(targets.into());
-            self.targets.len() - 1
-        });
-        let targets = u16::try_from(targets).ok()?;
+        let taken = targets.iter().filter(|target| target.kind == TargetKind::Values);
+        let targets: Option<Box<[u16]>> = taken.map(|taken| self.target(taken, targets)).collect();
+        let targets = targets?;
         let known = self.groups.iter().position(|known| {
-            (known.targets, known.pipeline, known.is_multi_match)
-                == (targets, pipeline, is_multi_match)
+            (&known.targets, known.pipeline, known.is_multi_match)
+                == (&targets, pipeline, is_multi_match)
         });
         let index = known.unwrap_or_else(|| {
             self.groups.push(Group { targets, pipeline, is_multi_match, is_indexed: false });
@@ -613,7 +626,7 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Vec<Option<Needs>>>), S
 }
 
 /// What texts need for a pattern to match, by their kinds.
-fn needs_of(pattern: &Pattern) -> Vec<Option<Needs>> {
+pub(super) fn needs_of(pattern: &Pattern) -> Vec<Option<Needs>> {
     let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
     let Pattern::Linear(regex) = pattern else { return anything() };
     let hir = regex_syntax::ParserBuilder::new()

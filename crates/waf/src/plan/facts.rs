@@ -22,7 +22,9 @@ struct Kind {
     /// Bytes that operators need that need no literal, and for each byte a row of those.
     needed: ByteSet,
     by_byte: Box<[u64]>,
+    /// Literals of operators, and of those that are asked for behind the request.
     grams: Grams,
+    late_grams: Grams,
     needs: Box<[Rest]>,
 }
 
@@ -33,7 +35,25 @@ struct Rest {
     sets: Box<[ByteSet]>,
 }
 
-/// What operators need of a text.
+/// What an operator needs of a text.
+#[derive(Debug, Clone)]
+pub struct OperatorNeeds {
+    /// By kind of text. `None`: it matches none of that kind.
+    pub by_kind: Vec<Option<Needs>>,
+    /// Whether it is asked for behind the request only.
+    pub is_late: bool,
+}
+
+/// Which operators are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Those of rules that look at the request.
+    Request,
+    /// All.
+    Response,
+}
+
+/// What operators need of texts.
 #[derive(Debug, Default)]
 pub struct OperatorIndex {
     count: usize,
@@ -50,13 +70,9 @@ pub fn kinds() -> impl Iterator<Item = ByteSet> {
 }
 
 impl OperatorIndex {
-    /// Of operators with these needs, by kind of text; their numbers are their places. `None`: it matches no text of that kind.
-    pub fn new(operators: &[Vec<Option<Needs>>]) -> Self {
-        let of_kind = |(number, absent): (usize, ByteSet)| {
-            let needs: Vec<Option<&Needs>> =
-                operators.iter().map(|kinds| kinds.get(number)?.as_ref()).collect();
-            Kind::new(absent, &needs)
-        };
+    /// Of operators with these needs; their numbers are their places.
+    pub fn new(operators: &[OperatorNeeds]) -> Self {
+        let of_kind = |(number, absent): (usize, ByteSet)| Kind::new(absent, number, operators);
         Self { count: operators.len(), kinds: kinds().enumerate().map(of_kind).collect() }
     }
 
@@ -67,27 +83,27 @@ impl OperatorIndex {
 
     /// Puts into `operators`, a bit each, those of the wanted ones that may match a text. It is given in lower case, with [`PADDING_BYTES`] more behind it: in whatever
     /// case it is, it comes to the same.
-    pub fn look(&self, padded: &[u8], wanted: &[u64], operators: &mut [u64]) {
+    pub fn look(&self, padded: &[u8], stage: Stage, wanted: &[u64], operators: &mut [u64]) {
         let text = &padded[..padded.len().saturating_sub(PADDING_BYTES)];
         let present = present(text);
         let is_of = |kind: &&Kind| {
             kind.absent.iter().zip(&present).all(|(set, present)| set & present == 0)
         };
         if let Some(kind) = self.kinds.iter().find(is_of) {
-            kind.look(padded, &present, wanted, operators);
+            kind.look(padded, &present, stage, wanted, operators);
         }
     }
 }
 
 impl Kind {
-    fn new(absent: ByteSet, needs: &[Option<&Needs>]) -> Self {
-        let words = needs.len().div_ceil(64);
+    fn new(absent: ByteSet, kind: usize, operators: &[OperatorNeeds]) -> Self {
+        let words = operators.len().div_ceil(64);
         let mut always = vec![0; words];
         let (mut needed, mut by_byte) = ([0; 4], vec![0; 256 * words]);
-        let mut literals: Vec<(&[u8], u16)> = Vec::new();
-        let mut rests = Vec::with_capacity(needs.len());
-        for (number, needs) in (0u16..).zip(needs) {
-            let Some(needs) = needs else {
+        let mut literals: [Vec<(&[u8], u16)>; 2] = Default::default();
+        let mut rests = Vec::with_capacity(operators.len());
+        for (number, operator) in (0u16..).zip(operators) {
+            let Some(Some(needs)) = operator.by_kind.get(kind) else {
                 rests.push(Rest::default());
                 continue;
             };
@@ -95,6 +111,7 @@ impl Kind {
             let sets: Box<[ByteSet]> = needs.sets.iter().map(lower).collect();
             let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
             if !needs.literals.is_empty() && !needs.literals.iter().any(is_short) {
+                let literals = &mut literals[usize::from(operator.is_late)];
                 literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
             } else if let Some(set) = sets.first() {
                 // The smallest of them.
@@ -110,12 +127,20 @@ impl Kind {
             always: always.into(),
             needed,
             by_byte: by_byte.into(),
-            grams: Grams::new(&literals),
+            grams: Grams::new(&literals[0]),
+            late_grams: Grams::new(&literals[1]),
             needs: rests.into(),
         }
     }
 
-    fn look(&self, padded: &[u8], present: &ByteSet, wanted: &[u64], operators: &mut [u64]) {
+    fn look(
+        &self,
+        padded: &[u8],
+        present: &ByteSet,
+        stage: Stage,
+        wanted: &[u64],
+        operators: &mut [u64],
+    ) {
         let length = padded.len().saturating_sub(PADDING_BYTES);
         operators.copy_from_slice(&self.always);
         let needed = std::array::from_fn(|word| self.needed[word] & present[word]);
@@ -124,11 +149,15 @@ impl Kind {
             let row = row.unwrap_or_default();
             operators.iter_mut().zip(row).for_each(|(word, more)| *word |= more);
         }
-        self.grams.find(padded, |operator| {
+        let mut found = |operator: u16| {
             if let Some(word) = operators.get_mut(usize::from(operator / 64)) {
                 *word |= 1 << (operator % 64);
             }
-        });
+        };
+        self.grams.find(padded, &mut found);
+        if stage == Stage::Response {
+            self.late_grams.find(padded, &mut found);
+        }
         for (index, (word, wanted)) in operators.iter_mut().zip(wanted).enumerate() {
             *word &= wanted;
             let mut left = *word;
@@ -185,3 +214,6 @@ fn lower(set: &ByteSet) -> ByteSet {
 pub fn has(row: &[u64], operator: u16) -> bool {
     row.get(usize::from(operator / 64)).is_some_and(|word| word >> (operator % 64) & 1 == 1)
 }
+
+#[cfg(test)]
+mod tests;

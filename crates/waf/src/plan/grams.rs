@@ -10,8 +10,8 @@ use super::literals::commonness;
 
 /// Bits of the hash of a gram of three bytes.
 const TRIPLE_BITS: u32 = 16;
-/// Bits of the hash of a gram of six bytes.
-const SIX_BITS: u32 = 17;
+/// Bits of the number of a word of the table for grams of six bytes. Each gram has two bits in its word, for there are many.
+const SIX_BITS: u32 = 11;
 /// Bits of the number of a bucket of literals.
 const BUCKET_BITS: u32 = 13;
 /// How common a byte would have to be to weigh as much as one more literal of the same gram.
@@ -120,7 +120,7 @@ impl Grams {
         let mut grams = Self {
             pairs: vec![0; 1 << (16 - 6)].into(),
             triples: vec![0; 1 << (TRIPLE_BITS - 6)].into(),
-            sixes: vec![0; 1 << (SIX_BITS - 6)].into(),
+            sixes: vec![0; 1 << SIX_BITS].into(),
             ..Self::default()
         };
         let (mut entries, mut all) = (Vec::new(), Vec::new());
@@ -128,8 +128,11 @@ impl Grams {
         for (window, operators) in sorted {
             match window.gram {
                 Gram::Two(number) => mark(&mut grams.pairs, number),
-                Gram::Three(number) => mark(&mut grams.triples, hash(number, TRIPLE_BITS)),
-                Gram::Six(number) => mark(&mut grams.sixes, hash(number, SIX_BITS)),
+                Gram::Three(number) => mark(&mut grams.triples, hash_of_three(number)),
+                Gram::Six(number) => {
+                    let (place, one, other) = place_of_six(number);
+                    grams.sixes[place] |= 1 << one | 1 << other;
+                }
             }
             buckets[window.gram.bucket() + 1] += 1;
             let from = all.len() as u32;
@@ -151,7 +154,7 @@ impl Grams {
         let (Ok(pairs), Ok(triples), Ok(sixes)) = (
             <&[u64; 1 << 10]>::try_from(&*self.pairs),
             <&[u64; 1 << (TRIPLE_BITS - 6)]>::try_from(&*self.triples),
-            <&[u64; 1 << (SIX_BITS - 6)]>::try_from(&*self.sixes),
+            <&[u64; 1 << SIX_BITS]>::try_from(&*self.sixes),
         ) else {
             return;
         };
@@ -159,8 +162,10 @@ impl Grams {
             let Some(window) = window.first_chunk() else { return };
             let window = u64::from_le_bytes(*window);
             let is_pair = bit(pairs, window & PAIR);
-            let is_triple = bit(triples, hash(window & TRIPLE, TRIPLE_BITS));
-            let is_six = bit(sixes, hash(window & SIX, SIX_BITS));
+            let is_triple = bit(triples, hash_of_three(window));
+            let (place, one, other) = place_of_six(window);
+            let word = sixes[place];
+            let is_six = word >> one & word >> other & 1;
             if is_pair | is_triple | is_six != 0 {
                 let grams = [
                     (is_pair, Gram::Two(window & PAIR)),
@@ -204,7 +209,18 @@ fn bit<const WORDS: usize>(bits: &[u64; WORDS], number: u64) -> u64 {
     bits[(number >> 6) as usize & (WORDS - 1)] >> (number & 63) & 1
 }
 
-/// The upper bits of a product with a constant whose bits are spread evenly.
+/// The number of the bit of the first three bytes.
+fn hash_of_three(window: u64) -> u64 {
+    hash(window << 24, TRIPLE_BITS)
+}
+
+/// The word of the first six bytes, and their bits in there.
+fn place_of_six(window: u64) -> (usize, u64, u64) {
+    let hash = hash(window, SIX_BITS + 12);
+    ((hash >> 12) as usize & ((1 << SIX_BITS) - 1), hash >> 6 & 63, hash & 63)
+}
+
+/// The upper bits of a product of the lower six bytes with a constant whose bits are spread evenly.
 fn hash(gram: u64, bits: u32) -> u64 {
     (gram << 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)
 }

@@ -20,11 +20,11 @@ pub use rule::{CompiledRule, Link, RuleSet};
 pub use sources::Files;
 pub use view::{Settings, View};
 
-pub(crate) use facts::{OperatorIndex, has as has_operator};
+pub(crate) use facts::{OperatorIndex, Stage, has as has_operator};
 pub(crate) use grams::PADDING_BYTES;
 pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, is_within};
-pub(crate) use rule::{Effect, Group, Pipeline, Sign, VariableName};
+pub(crate) use rule::{Effect, Group, GroupTarget, Pipeline, PipelineId, Sign, VariableName};
 pub(crate) use symbols::{Symbol, Symbols};
 pub(crate) use template::{CompiledPiece, CompiledTemplate};
 

@@ -24,12 +24,19 @@ pub struct Pipeline {
 /// What links have in common that look at the same values.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The place of its targets among those of all groups.
-    pub targets: u16,
+    /// The places of its targets among those of all groups.
+    pub targets: Box<[u16]>,
     pub pipeline: PipelineId,
     pub is_multi_match: bool,
     /// Whether an operator of theirs is chosen beforehand.
     pub is_indexed: bool,
+}
+
+/// A target, without what is left out of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupTarget {
+    pub target: Target,
+    pub excluded: Box<[Target]>,
 }
 
 /// What a link does when it holds for a value.
@@ -175,8 +182,8 @@ pub struct RuleSet {
     pub(crate) symbols: Symbols,
     pub(crate) operators: OperatorIndex,
     pub(crate) groups: Vec<Group>,
-    /// The targets of groups.
-    pub(crate) targets: Vec<Box<[Target]>>,
+    /// The targets of groups, one by one.
+    pub(crate) targets: Vec<GroupTarget>,
     pub(crate) by_id: HashMap<u64, usize>,
 }
 

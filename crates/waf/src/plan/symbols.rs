@@ -1,6 +1,7 @@
 //! Names of variables that rules write, as numbers.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// The number of a name, in the collection that it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -9,7 +10,7 @@ pub struct Symbol(pub u32);
 /// Names that rules use, in lower case.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    by_name: HashMap<Box<[u8]>, Symbol>,
+    by_name: HashMap<Box<[u8]>, Symbol, BuildHasherDefault<NameHasher>>,
     names: Vec<Box<[u8]>>,
 }
 
@@ -28,7 +29,10 @@ impl Symbols {
 
     /// The number of a name that rules use.
     pub fn get(&self, name: &[u8]) -> Option<Symbol> {
-        self.by_name.get(name.to_ascii_lowercase().as_slice()).copied()
+        if name.iter().any(u8::is_ascii_uppercase) {
+            return self.by_name.get(name.to_ascii_lowercase().as_slice()).copied();
+        }
+        self.by_name.get(name).copied()
     }
 
     /// The name of a number.
@@ -39,5 +43,27 @@ impl Symbols {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.names.len()
+    }
+}
+
+/// FNV-1a: names are short, and rules alone put them in.
+#[derive(Debug)]
+struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
