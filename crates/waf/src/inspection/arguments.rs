@@ -76,7 +76,7 @@ impl Inspection {
             hits: Vec::new(),
             removed: Bits::none(rules.rules.len()),
             removed_targets: Vec::new(),
-            groups: Groups::none_of(rules.groups.len()),
+            groups: Groups::none_of(rules.groups.len(), rules.targets.len()),
             found: Vec::new(),
             masked: Vec::new(),
             matches: Vec::new(),

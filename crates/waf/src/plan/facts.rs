@@ -196,7 +196,11 @@ fn present(text: &[u8]) -> ByteSet {
     text.iter().for_each(|byte| seen[usize::from(*byte)] = 1);
     let mut set = [0; 4];
     for (word, seen) in set.iter_mut().zip(seen.as_chunks::<64>().0) {
-        *word = seen.iter().rev().fold(0, |word, seen| word << 1 | u64::from(*seen));
+        for (at, seen) in seen.as_chunks::<8>().0.iter().enumerate() {
+            // The product gathers the lowest bits of eight bytes in its highest byte.
+            let gathered = u64::from_le_bytes(*seen).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            *word |= gathered << (8 * at);
+        }
     }
     set
 }
