@@ -35,11 +35,13 @@ struct Rest {
     sets: Box<[ByteSet]>,
 }
 
+/// What an operator needs of texts of each kind. `None`: it matches none of that kind.
+pub type NeedsByKind = Vec<Option<Needs>>;
+
 /// What an operator needs of a text.
 #[derive(Debug, Clone)]
 pub struct OperatorNeeds {
-    /// By kind of text. `None`: it matches none of that kind.
-    pub by_kind: Vec<Option<Needs>>,
+    pub by_kind: NeedsByKind,
     /// Whether it is asked for behind the request only.
     pub is_late: bool,
 }
@@ -107,10 +109,10 @@ impl Kind {
                 rests.push(Rest::default());
                 continue;
             };
-            let is_short = |literal: &Box<[u8]>| literal.len() < LITERAL_BYTES_MIN;
             let sets: Box<[ByteSet]> = needs.sets.iter().map(lower).collect();
             let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
-            if !needs.literals.is_empty() && !needs.literals.iter().any(is_short) {
+            let shortest = needs.literals.iter().map(|literal| literal.len()).min();
+            if shortest.is_some_and(|length| length >= LITERAL_BYTES_MIN) {
                 let literals = &mut literals[usize::from(operator.is_late)];
                 literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
             } else if let Some(set) = sets.first() {
