@@ -134,7 +134,11 @@ fn text(parts: &[Hir], own: usize, random: &mut Random) -> Vec<u8> {
     // A cut, or a byte too many.
     if random.percent(20) && !text.is_empty() {
         let at = random.below(text.len());
-        if random.percent(50) { drop(text.remove(at)) } else { text.truncate(at) }
+        if random.percent(50) {
+            text.remove(at);
+        } else {
+            text.truncate(at);
+        }
     }
     text
 }
