@@ -24,19 +24,21 @@ struct List {
     to: u32,
     /// Transformations that may change one of them.
     may_change: Steps,
+    /// One more than the place of the list that was made of this one last, and of the one that was made before of the same.
+    made: u32,
+    before: u32,
+    maker: Option<Maker>,
     /// Where the row of operators is that may match one of them, if that was asked for.
     row: Option<u32>,
 }
 
-/// What a list is made of.
+/// What makes a list of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// A target.
-    Target(u16),
-    /// A list, by a transformation.
-    Step(u32, Transformation),
-    /// A target, each value behind each of a group's transformations.
-    Each(u16, PipelineId),
+enum Maker {
+    /// A transformation.
+    Step(Transformation),
+    /// Those of a pipeline, each value behind each of them.
+    Each(PipelineId),
 }
 
 /// The values of groups, as far as they were asked for.
@@ -47,8 +49,9 @@ pub(super) struct Groups {
     /// Where the lists of each group are, one for each target.
     of_groups: Vec<Option<(u32, u32)>>,
     parts: Vec<u32>,
+    /// One more than the list of each target.
+    of_targets: Vec<u32>,
     lists: Vec<List>,
-    origins: Vec<Origin>,
     hits: Vec<GroupHit>,
     /// Rows of operators, a bit each.
     operators: Vec<u64>,
@@ -57,13 +60,13 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub fn none_of(count: usize) -> Self {
+    pub fn none_of(count: usize, targets: usize) -> Self {
         Self {
             generation: 0,
             of_groups: vec![None; count],
             parts: Vec::with_capacity(256),
+            of_targets: vec![0; targets],
             lists: Vec::with_capacity(64),
-            origins: Vec::with_capacity(64),
             hits: Vec::with_capacity(256),
             operators: Vec::with_capacity(512),
             found: Vec::new(),
@@ -77,23 +80,44 @@ impl Groups {
     pub fn forget(&mut self) {
         self.of_groups.fill(None);
         self.parts.clear();
+        self.of_targets.fill(0);
         self.lists.clear();
-        self.origins.clear();
         self.hits.clear();
         self.operators.clear();
     }
 
-    fn known(&self, origin: Origin) -> Option<u32> {
-        let place = self.origins.iter().position(|known| *known == origin)?;
-        u32::try_from(place).ok()
+    /// What was made of a list.
+    fn known(&self, place: u32, maker: Maker) -> Option<u32> {
+        let mut at = self.lists.get(place as usize)?.made;
+        while let Some(place) = at.checked_sub(1) {
+            let list = self.lists.get(place as usize)?;
+            if list.maker == Some(maker) {
+                return Some(place);
+            }
+            at = list.before;
+        }
+        None
     }
 
     /// Ends a list that began there.
-    fn end(&mut self, from: usize, origin: Origin, may_change: Steps) -> u32 {
-        let to = self.hits.len() as u32;
-        self.lists.push(List { from: from as u32, to, may_change, row: None });
-        self.origins.push(origin);
+    fn end(&mut self, from: usize, may_change: Steps) -> u32 {
+        let (from, to) = (from as u32, self.hits.len() as u32);
+        let list = List { from, to, may_change, made: 0, before: 0, maker: None, row: None };
+        self.lists.push(list);
         self.lists.len() as u32 - 1
+    }
+
+    /// The same for one that was made of another.
+    fn end_made(&mut self, from: usize, may_change: Steps, of: u32, maker: Maker) -> u32 {
+        let place = self.end(from, may_change);
+        let mut before = 0;
+        if let Some(list) = self.lists.get_mut(of as usize) {
+            before = std::mem::replace(&mut list.made, place + 1);
+        }
+        if let Some(list) = self.lists.get_mut(place as usize) {
+            (list.before, list.maker) = (before, Some(maker));
+        }
+        place
     }
 }
 
@@ -174,7 +198,8 @@ impl Groups {
 
     /// The values of a target, as they come.
     fn collected(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
-        if let Some(known) = self.known(Origin::Target(number)) {
+        let known = self.of_targets.get(usize::from(number)).copied().unwrap_or(0);
+        if let Some(known) = known.checked_sub(1) {
             return known;
         }
         let from = self.hits.len();
@@ -192,7 +217,11 @@ impl Groups {
             }
             self.found = found;
         }
-        self.end(from, Origin::Target(number), may_change)
+        let place = self.end(from, may_change);
+        if let Some(kept) = self.of_targets.get_mut(usize::from(number)) {
+            *kept = place + 1;
+        }
+        place
     }
 
     /// What a transformation makes of a list.
@@ -201,7 +230,7 @@ impl Groups {
         if !list.may_change.has(step) {
             return place;
         }
-        if let Some(known) = self.known(Origin::Step(place, step)) {
+        if let Some(known) = self.known(place, Maker::Step(step)) {
             return known;
         }
         let from = self.hits.len();
@@ -212,7 +241,7 @@ impl Groups {
             may_change = may_change.or(message.texts.may_change(text));
             self.hits.push(GroupHit { hit: Hit { text, ..hit }, facts: None });
         }
-        self.end(from, Origin::Step(place, step), may_change)
+        self.end_made(from, may_change, place, Maker::Step(step))
     }
 
     /// Each text once, as it comes and behind each step that changes it.
@@ -230,8 +259,8 @@ impl Groups {
         if list.may_change.is_disjoint(pipeline.set) {
             return place;
         }
-        let origin = Origin::Each(target, group.pipeline);
-        if let Some(known) = self.known(origin) {
+        let maker = Maker::Each(group.pipeline);
+        if let Some(known) = self.known(place, maker) {
             return known;
         }
         let from = self.hits.len();
@@ -248,7 +277,7 @@ impl Groups {
                 }
             }
         }
-        self.end(from, origin, Steps::default())
+        self.end_made(from, Steps::default(), place, maker)
     }
 
     /// Finds which operators may match the values of a list.

@@ -77,7 +77,7 @@ impl State {
             written,
             hits: Vec::new(),
             removals: Removals::none(rules.rules.len()),
-            groups: Groups::none_of(rules.groups.len()),
+            groups: Groups::none_of(rules.groups.len(), rules.targets.len()),
             found: Vec::new(),
             matches: Vec::new(),
             highest_severity: NO_SEVERITY,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regex::bytes::Regex;
 
-use super::facts::{self, OperatorIndex, OperatorNeeds};
+use super::facts::{self, NeedsByKind, OperatorIndex, OperatorNeeds};
 use super::literals::{self, Needs};
 use super::operators::{self, Comparison, CompiledOperator, Relation, TextComparison};
 use super::rule::{
@@ -449,7 +449,7 @@ impl<'a> Compiler<'a> {
         &mut self,
         operator: &Operator,
         draft: &Draft,
-    ) -> Result<(Comparison, Option<Vec<Option<Needs>>>), String> {
+    ) -> Result<(Comparison, Option<NeedsByKind>), String> {
         use OperatorKind as Kind;
         let mut number =
             |relation, text: &Template| Comparison::Number(relation, self.template(text, draft));
@@ -552,7 +552,7 @@ impl Shared {
         PipelineId(u16::try_from(index).unwrap_or(u16::MAX))
     }
 
-    fn operator(&mut self, needs: Vec<Option<Needs>>, is_late: bool) -> Result<u16, String> {
+    fn operator(&mut self, needs: NeedsByKind, is_late: bool) -> Result<u16, String> {
         self.needs.push(OperatorNeeds { by_kind: needs, is_late });
         u16::try_from(self.needs.len() - 1).map_err(|_| "there are too many operators".to_owned())
     }
@@ -615,7 +615,7 @@ pub(super) fn is_of_message(variable: Variable) -> bool {
     ) && !variable.is_stored()
 }
 
-fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Vec<Option<Needs>>>), String> {
+fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> {
     let needs = Needs {
         length_min: words.iter().map(|word| word.len()).min().unwrap_or(0),
         literals: words.iter().map(|word| word.to_ascii_lowercase().into()).collect(),
@@ -626,7 +626,7 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<Vec<Option<Needs>>>), S
 }
 
 /// What texts need for a pattern to match, by their kinds.
-pub(super) fn needs_of(pattern: &Pattern) -> Vec<Option<Needs>> {
+pub(super) fn needs_of(pattern: &Pattern) -> NeedsByKind {
     let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
     let Pattern::Linear(regex) = pattern else { return anything() };
     let hir = regex_syntax::ParserBuilder::new()

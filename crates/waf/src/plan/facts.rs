@@ -35,11 +35,13 @@ struct Rest {
     sets: Box<[ByteSet]>,
 }
 
+/// What an operator needs of texts of each kind. `None`: it matches none of that kind.
+pub type NeedsByKind = Vec<Option<Needs>>;
+
 /// What an operator needs of a text.
 #[derive(Debug, Clone)]
 pub struct OperatorNeeds {
-    /// By kind of text. `None`: it matches none of that kind.
-    pub by_kind: Vec<Option<Needs>>,
+    pub by_kind: NeedsByKind,
     /// Whether it is asked for behind the request only.
     pub is_late: bool,
 }
@@ -107,10 +109,10 @@ impl Kind {
                 rests.push(Rest::default());
                 continue;
             };
-            let is_short = |literal: &Box<[u8]>| literal.len() < LITERAL_BYTES_MIN;
             let sets: Box<[ByteSet]> = needs.sets.iter().map(lower).collect();
             let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
-            if !needs.literals.is_empty() && !needs.literals.iter().any(is_short) {
+            let shortest = needs.literals.iter().map(|literal| literal.len()).min();
+            if shortest.is_some_and(|length| length >= LITERAL_BYTES_MIN) {
                 let literals = &mut literals[usize::from(operator.is_late)];
                 literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
             } else if let Some(set) = sets.first() {
@@ -196,7 +198,11 @@ fn present(text: &[u8]) -> ByteSet {
     text.iter().for_each(|byte| seen[usize::from(*byte)] = 1);
     let mut set = [0; 4];
     for (word, seen) in set.iter_mut().zip(seen.as_chunks::<64>().0) {
-        *word = seen.iter().rev().fold(0, |word, seen| word << 1 | u64::from(*seen));
+        for (at, seen) in seen.as_chunks::<8>().0.iter().enumerate() {
+            // The product gathers the lowest bits of eight bytes in its highest byte.
+            let gathered = u64::from_le_bytes(*seen).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            *word |= gathered << (8 * at);
+        }
     }
     set
 }

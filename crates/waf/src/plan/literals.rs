@@ -313,12 +313,12 @@ impl Reading<'_> {
 /// The better of two lists of literals, of which one each is needed: the one of which texts have one the least often, roughly.
 fn better(one: Vec<Box<[u8]>>, other: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
     let often = |list: &Vec<Box<[u8]>>| -> f64 {
-        let often = |text: &Box<[u8]>| {
+        let often = |text: &[u8]| {
             // Behind some bytes the next ones are no surprise.
             let bytes = text.iter().take(SURPRISING_BYTES);
             bytes.map(|byte| f64::from(commonness(*byte)) / COMMON_SUM).product::<f64>()
         };
-        list.iter().map(often).sum()
+        list.iter().map(|text| often(text)).sum()
     };
     match (one.is_empty(), other.is_empty()) {
         (true, _) => other,

@@ -137,7 +137,7 @@ fn text(parts: &[Hir], own: usize, random: &mut Random) -> Vec<u8> {
         if random.percent(50) {
             text.remove(at);
         } else {
-            text.truncate(at)
+            text.truncate(at);
         }
     }
     text
