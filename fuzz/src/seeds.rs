@@ -17,6 +17,9 @@ mod accept_encoding;
 #[allow(dead_code, reason = "only the datagrams are wanted")]
 mod datagrams;
 
+#[path = "../../crates/waf/tests/invariants/mod.rs"]
+mod waf;
+
 // Built with the fuzz targets and as they are, it needs what their coverage is counted with.
 extern crate libfuzzer_sys as _;
 
@@ -90,6 +93,22 @@ fn frames(role: u8) -> impl Iterator<Item = Vec<u8>> {
     cases::h2::connections().filter(is_raw).map(|case| case[2..].to_vec())
 }
 
+/// What the firewall reads.
+fn waf_inputs(corpus: &Path) -> io::Result<()> {
+    use waf::seeds;
+    let texts = || seeds::TEXTS.into_iter().map(<[u8]>::to_vec);
+    write(
+        &corpus.join("seclang"),
+        seeds::RULES.into_iter().map(|rules| rules.as_bytes().to_vec()),
+    )?;
+    write(&corpus.join("waf_transformations"), texts())?;
+    write(&corpus.join("waf_injection"), texts())?;
+    write(&corpus.join("waf_multipart"), seeds::MULTIPART.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("waf_json"), seeds::JSON.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("waf_xml"), seeds::XML.into_iter().map(<[u8]>::to_vec))?;
+    write(&corpus.join("waf_request"), seeds::REQUESTS.into_iter().map(<[u8]>::to_vec))
+}
+
 fn main() -> io::Result<()> {
     let corpus = env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: seeds CORPUS"))?;
     let corpus = Path::new(&corpus);
@@ -111,6 +130,7 @@ fn main() -> io::Result<()> {
     write(&corpus.join("radius_attribute"), datagrams::RADIUS.into_iter().map(<[u8]>::to_vec))?;
     let all = [&datagrams::QUIC[..], &datagrams::SIP, &datagrams::RADIUS].concat();
     write(&corpus.join("datagram"), all.into_iter().map(<[u8]>::to_vec))?;
+    waf_inputs(corpus)?;
     let fields = accept_encoding::FIELDS.into_iter().map(<[u8]>::to_vec);
     write(&corpus.join("accept_encoding"), fields)
 }

@@ -1,0 +1,9 @@
+//! What holds for any input, of bodies, texts, rule files and requests. Fuzz targets and the smoke of them assert it.
+
+#![allow(dead_code, reason = "each fuzz target uses a part")]
+
+pub mod bodies;
+pub mod requests;
+pub mod rules;
+pub mod seeds;
+pub mod texts;

@@ -1,0 +1,63 @@
+//! Inputs to begin with.
+
+pub const RULES: [&str; 12] = [
+    super::requests::RULES,
+    "SecRule ARGS|!ARGS:/^a|b$/|&REQUEST_HEADERS:Host \"!@rx ^[^\\\"']*$\" \"id:1,phase:2,t:none,deny\"",
+    "SecRule REQUEST_URI '@beginsWith /a' \\\n  'id:1,\\\n  pass,skip:2'\n# a comment\nSecMarker A",
+    "SecAction \"id:1,setvar:'tx.a_%{ARGS.b}=+%{tx.c}',initcol:ip=%{REMOTE_ADDR},expirevar:ip.a=60\"",
+    "SecRuleUpdateTargetById 1-9 !ARGS:x\nSecRuleRemoveByTag ^a\nSecRuleUpdateActionById 1 pass",
+    "SecRule TX:pl \"@lt 2\" \"id:1,pass,nolog,skipAfter:END\"\nSecRule ARGS \"@pm a |62 63| d\" \"id:2,deny,status:406\"\nSecMarker END",
+    "SecRule ARGS \"(?i)a(?=b)\\1[[:alpha:]\\x{41}-z]{2,3}+?\" \"id:1,block,capture,multiMatch,chain\"\nSecRule MATCHED_VARS \"@within %{tx.1}\" \"\"",
+    "SecRule REMOTE_ADDR \"@ipMatch 10.0.0.0/8,::1\" \"id:1,allow:request,ctl:ruleRemoveTargetById=1-2;ARGS:a\"",
+    "SecDefaultAction \"phase:2,log,auditlog,deny,status:403,t:lowercase\"\nSecComponentSignature a\nSecArgumentSeparator ;",
+    "Include words.data\nIncludeOptional no/*.conf\nSecCollectionTimeout 60",
+    "SecRule XML:/*|XML://@* \"@validateByteRange 1-9,32\" \"id:1,redirect:'/%{rule.id}',severity:2,logdata:'%{rule.msg}'\"",
+    "SecRule ARGS \"@pmFromFile words.data\" \"id:1,ctl:ruleEngine=Off\"\nSecRule ARGS \"@ipMatchFromFile words.data\" \"id:2\"",
+];
+
+pub const TEXTS: [&[u8]; 12] = [
+    b"%3Cscr%u0131pt%3e&lt;&#x41;\\u0041\\41 /**/ -- \0 .././a//b",
+    b"Zm9vYmFy\nYmFy=0x414243",
+    b"\xc3\xa9\xe2\x82\xac\xff\xc0\xaf\xef\xbc\x9c",
+    b"c^at \"/et\\c/pa''sswd\" ; ,  x",
+    b"1' or '1'='1' -- ",
+    b"1 union/*!50000select*/ a,b from c where d=e;",
+    b"-1' UNION ALL SELECT null, concat(0x3a, user()), @@version#",
+    b"\" onmouseover=alert(1) x=\"",
+    b"<svg/onload=alert(1)>",
+    b"<a href=\" java&#x73;cript:alert(1)\">x</a>",
+    b"<style>*{x:expression(alert(1))}</style><!--[if IE]>",
+    b"it's 5 o'clock, and 1 < 2 or 3 > 2",
+];
+
+pub const MULTIPART: [&[u8]; 5] = [
+    b"\x10multipart/form-data; boundary=b\n--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nfoo\r\n--b--\r\n",
+    b"\x20multipart/form-data; boundary=\"b\"\n--b\r\nContent-Disposition: form-data; name=a; filename=\"x.php\"\r\nContent-Type: text/plain\r\n\r\n<?\r\n--b\r\n\r\n\r\n--b--",
+    b"\x05multipart/form-data; boundary=b\nbefore\r\n--b\nContent-Disposition: form-data;\r\n name='a'; filename*=utf-8''b\n\nx\n--b--behind",
+    b"\x05multipart/form-data; boundary=\n--\r\n",
+    b"\x31multipart/form-data; boundary=b\n--b\r\nContent-Disposition: form-data; name=\"a\\\"b\"; name=\"c\"\r\nContent-Transfer-Encoding: base64\r\n\r\nx\r\n--bb\r\n--b",
+];
+
+pub const JSON: [&[u8]; 5] = [
+    b"\x04{\"a\": [1, -2.5e+3, {\"b\": null}], \"c\": \"\\u00e9\\ud83d\\ude00\\n\", \"a\": true}",
+    b"\x02[[[[[[[[[]]]]]]]]]",
+    b"\x03\"foo\\x\"",
+    b"\x01{\"\": 01}",
+    b"\x05 {\"a\":1} {\"b\":2}",
+];
+
+pub const XML: [&[u8]; 5] = [
+    b"\x08<?xml version=\"1.0\"?><a b='c' d=\"&lt;&#65;\"> x <!-- y --><c/>z<![CDATA[<]]></a>",
+    b"\x09<!DOCTYPE a [<!ENTITY b \"c\"><!ENTITY d SYSTEM \"file:///etc/passwd\">]><a>&b;&d;</a>",
+    b"\x04<a><b></a></b>",
+    b"\x02<a:b xmlns:a='x' a:c='1' c='2' c='3'/>",
+    b"\x07\xef\xbb\xbf<a>\xff</a> <b/>",
+];
+
+pub const REQUESTS: [&[u8]; 5] = [
+    super::requests::REQUEST,
+    b"\x04/free?z=foo\nContent-Type: application/json\nfoo: bar\n{\"a\": \"select 1\", \"b\": [\"Zm9v\"]}",
+    b"\x08/\nContent-Type: text/xml\nx: y\n<a b='foo'>union all</a>",
+    b"\x10/?a=1&b=2&c=3\nContent-Type: multipart/form-data; boundary=b\nx: y\n--b\r\nContent-Disposition: form-data; name=\"x\"; filename=\"foo\"\r\n\r\nfoo\r\n--b--\r\n",
+    b"\x00/?a=1'+or+'1'='1&b=<svg/onload=alert(1)>\nContent-Type: application/x-www-form-urlencoded\nCookie: a=select\nx=1&y=2",
+];

@@ -1,0 +1,46 @@
+//! Transformations and detectors.
+
+use weir_waf::injection::{detect_script, detect_sql};
+use weir_waf::transformation::Transformation;
+
+/// Steps that follow each other.
+const STEPS_MAX: usize = 5;
+/// Longest text that is transformed: steps that make texts longer would go on for ever.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Each step by itself, and a few, as the first bytes say, one behind the other.
+pub fn check_transformations(input: &[u8]) {
+    for step in Transformation::all() {
+        let _ = applied(step, input);
+    }
+    let all: Vec<Transformation> = Transformation::all().collect();
+    let (steps, text) = input.split_at(input.len().min(STEPS_MAX));
+    let mut text = text.to_vec();
+    for step in steps.iter().map(|byte| all[usize::from(*byte) % all.len()]) {
+        if text.len() <= TEXT_BYTES_MAX {
+            text = applied(step, &text);
+        }
+    }
+}
+
+fn applied(step: Transformation, input: &[u8]) -> Vec<u8> {
+    let mut output = Vec::new();
+    if !step.apply(input, &mut output) {
+        assert!(output.is_empty(), "{step:?} writes what it does not mean");
+        return input.to_vec();
+    }
+    let length_max = step.output_len_max(input.len());
+    assert!(output.len() <= length_max, "{step:?}: {} bytes of {length_max}", output.len());
+    output
+}
+
+/// Detectors come to an end, and to the same again.
+pub fn check_injection(input: &[u8]) {
+    let fingerprint = detect_sql(input);
+    if let Some(fingerprint) = &fingerprint {
+        let text = fingerprint.as_str();
+        assert!(!text.is_empty() && text.is_ascii(), "{text:?}");
+    }
+    assert_eq!(detect_sql(input), fingerprint);
+    assert_eq!(detect_script(input), detect_script(input));
+}

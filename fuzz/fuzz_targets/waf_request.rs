@@ -1,0 +1,9 @@
+#![no_main]
+//! A request through a fixed rule file, with what was decided beforehand and without.
+
+#[path = "../../crates/waf/tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    invariants::requests::check(input);
+});

@@ -1,0 +1,9 @@
+#![no_main]
+//! Transformations: each writes no more than it may; the first bytes choose a few that follow each other.
+
+#[path = "../../crates/waf/tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    invariants::texts::check_transformations(input);
+});
