@@ -113,6 +113,34 @@ fn links_within_a_site_may_carry_a_session() {
 }
 
 #[test]
+fn what_looks_alike_passes() {
+    let view = view(&crate::builtin(), &[]);
+    for sent in [
+        Sent::form(
+            "/login",
+            &[("uname", b"john doe"), ("id", b"7"), ("host", b"a"), ("type", b"file")],
+        ),
+        value("(&(objectCategory=computer)(name=srv*))"),
+        value("while (foo) is bar."),
+        value("Bezeichnungen sind Haßfelt (1319)"),
+        value("\\xd0\\xb0\\xd0\\xb1\\xd0\\xb2\\xd0\\xb3"),
+        value("java.lang.NullPointerException"),
+        value("/index.html"),
+        get("/shop;jsessionid=1A2B/cart"),
+        header("User-Agent", "urlgrabber/3.10 yum/3.4.3"),
+    ] {
+        let outcome = run(&view, &sent);
+        assert_eq!(
+            outcome.score,
+            0,
+            "{:?}: {}",
+            outcome.ids,
+            String::from_utf8_lossy(&sent.target)
+        );
+    }
+}
+
+#[test]
 fn known_exploits_are_found() {
     let exploit = |number: u64| 1_008_000 + number;
     let by_message = |needle: &str| {
