@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weir_waf::builtin;
 use weir_waf::plan::{Files, RuleSet};
 use weir_waf::seclang::Problem;
 
@@ -19,11 +20,18 @@ const PLACES: [&str; 6] = [
 /// Where Debian keeps the set-up of its package.
 const DEBIAN_SETUP: &str = "/etc/modsecurity/crs/crs-setup.conf";
 
-/// Reads files of this host.
-pub struct Disk;
+/// In place of a path: the rules that come with the program.
+pub const BUILTIN: &str = "builtin";
+
+/// Reads files of this host, and those that come with the program.
+struct Disk;
 
 impl Files for Disk {
     fn find(&mut self, beside: &str, pattern: &str) -> Vec<String> {
+        let own = builtin::files().find(beside, pattern);
+        if !own.is_empty() {
+            return own;
+        }
         let folder = Path::new(beside).parent().unwrap_or(Path::new(""));
         let path = folder.join(pattern);
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -49,6 +57,9 @@ impl Files for Disk {
     }
 
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        if let Ok(bytes) = builtin::files().read(path) {
+            return Ok(bytes);
+        }
         fs::read(path).map_err(|error| error.to_string())
     }
 }
@@ -62,8 +73,11 @@ pub fn found() -> Vec<PathBuf> {
     PLACES.iter().map(PathBuf::from).filter(|place| place.join("rules").is_dir()).collect()
 }
 
-/// The files that a path stands for, in the order in which they are read: a file, or a folder of CRS.
+/// The files that a path stands for, in the order in which they are read: a file, a folder of CRS, or `builtin`.
 pub fn of_path(path: &Path) -> Result<Vec<String>, String> {
+    if path == Path::new(BUILTIN) {
+        return Ok(builtin::paths());
+    }
     if path.is_file() {
         return Ok(vec![text(path)]);
     }

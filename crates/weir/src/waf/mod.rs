@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 /// Exit status: 0 done, and the request passes; 1 the rules cannot be used, or the request is blocked; 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-                        weir waf rules                       which rule sets this host has\n  \
+                        weir waf rules                       which rule sets there are\n  \
                         weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
                         weir waf test --rules ./coreruleset --paranoia 2 --request upload.http")]
 pub struct Arguments {

@@ -20,7 +20,7 @@ use crate::output;
                         weir waf rules ./coreruleset\n  \
                         weir waf rules crs-setup.conf my-rules.conf")]
 pub struct Arguments {
-    /// Files of rules, or folders of CRS, in the order in which they are read [default: those that are found]
+    /// Files of rules, folders of CRS, or `builtin`, in the order in which they are read [default: all that are found]
     paths: Vec<PathBuf>,
 }
 
@@ -41,13 +41,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn list() -> Result<String, String> {
     let found = files::found();
+    let mut text = format!("{}\n{}", files::BUILTIN, one(&[files::BUILTIN.into()])?);
     if found.is_empty() {
-        return Ok("No rule set of OWASP CRS was found on this host.\n\
-                   CRS 3: apt install modsecurity-crs\n\
-                   CRS 4: git clone https://github.com/coreruleset/coreruleset, then `weir waf rules ./coreruleset`\n"
-            .into());
+        text += "\nNo rule set of OWASP CRS was found on this host.\n\
+                 CRS 3: apt install modsecurity-crs\n\
+                 CRS 4: git clone https://github.com/coreruleset/coreruleset, then `weir waf rules ./coreruleset`\n";
     }
-    let mut text = String::new();
     for folder in found {
         let described = one(std::slice::from_ref(&folder))?;
         let _ = write!(text, "{}\n{described}", folder.display());

@@ -45,8 +45,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT")]
     data: Option<String>,
 
-    /// Files of rules, or folders of CRS, in the order in which they are read [default: the CRS that is found]
-    #[arg(long, value_name = "PATH")]
+    /// Files of rules, folders of CRS, or `builtin`, in the order in which they are read
+    #[arg(long, value_name = "PATH", default_value = files::BUILTIN)]
     rules: Vec<PathBuf>,
 
     /// Paranoia level, 1 to 4
@@ -94,14 +94,7 @@ fn judge(arguments: &Arguments) -> Result<(String, bool), String> {
         (None, Some(file)) => Trial::of_file(file)?,
         (None, None) => return Err("name a request by --url or --request".into()),
     };
-    let paths = match arguments.rules.as_slice() {
-        [] => files::found().into_iter().take(1).collect(),
-        given => given.to_vec(),
-    };
-    if paths.is_empty() {
-        return Err("no rules were found: name them by --rules, and see `weir waf rules`".into());
-    }
-    let rules = Arc::new(files::compile(&paths)?);
+    let rules = Arc::new(files::compile(&arguments.rules)?);
     let view = View::new(rules, &settings(arguments)?).map_err(|it| files::told(&it))?;
     let mut inspection = inspect(&Arc::new(view), &trial, arguments.client);
     inspection.logging();
