@@ -1,7 +1,7 @@
 //! What rule sets find and what they deny wrongly, through the engine, with figures.
 //!
-//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints them. Attack strings are found through `WEIR_CORPORA`, CRS through
-//! `WEIR_CRS`, else both in `../shared`. Debug builds take a sample of the attack strings.
+//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints them. Attack strings are found through `WEIR_CORPORA`, CRS and
+//! its tests through `WEIR_CRS` and `WEIR_CRS_TESTS`, else all in `../shared`. Debug builds take a sample of the attack strings.
 
 mod blocking;
 mod builtin;
@@ -10,7 +10,11 @@ mod corpus;
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod data;
 mod figures;
+#[path = "../crs/ftw.rs"]
+#[allow(dead_code, reason = "the regression tests use the rest of it")]
+mod ftw;
 mod ordinary;
+mod regression;
 mod send;
 
 use std::collections::{BTreeMap, BTreeSet};
