@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use cases::Case;
 use rustix::time::{ClockId, clock_gettime};
+use weir_waf::body::Limits;
 use weir_waf::inspection::{Inspection, Mode, Options, Request, Response};
 use weir_waf::plan::{RuleSet, Settings, View};
 
@@ -43,7 +44,8 @@ fn run(view: &Arc<View>, case: &Case) -> (Inspection, [f64; 5]) {
         unique_id: b"a-request",
     };
     // Hostile inputs are to show what they cost, not where they end.
-    let options = Options { work_bytes_max: u64::MAX, ..Options::new(Mode::Detect) };
+    let limits = Limits { value_bytes_max: u32::MAX, name_bytes_max: u32::MAX, ..Limits::DEFAULT };
+    let options = Options { work_bytes_max: u64::MAX, limits, ..Options::new(Mode::Detect) };
     let mut times = [cpu_us(); 6];
     let mut inspection = Inspection::begin(Arc::clone(view), &options, &request);
     black_box(inspection.request_headers());
