@@ -73,6 +73,13 @@ SecAction \"id:4,phase:2,deny\"";
 }
 
 #[test]
+fn a_severity_counts_of_a_rule_that_no_request_decides() {
+    let rules = "SecRule &TX:a \"@eq 0\" \"id:1,phase:1,pass,nolog,severity:ERROR\"
+SecAction \"id:2,phase:2,pass,msg:'%{HIGHEST_SEVERITY}'\"";
+    assert_eq!(inspected(rules, &[], "/").matches()[0].message, b"3");
+}
+
+#[test]
 fn nothing_is_denied_when_all_is_over() {
     let mut inspection = inspected(
         "SecAction \"id:1,phase:5,deny\"\nSecAction \"id:2,phase:5,setvar:tx.after=1\"",

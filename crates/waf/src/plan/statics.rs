@@ -132,7 +132,8 @@ impl<'a> Walk<'a> {
                 return has_none.then_some(false);
             }
         }
-        let is_silent = !rule.is_logged && !rule.is_audited;
+        // `HIGHEST_SEVERITY` tells of rules that are not logged as well.
+        let is_silent = !rule.is_logged && !rule.is_audited && rule.severity.is_none();
         let passes = matches!(rule.disruption, Disruption::Pass);
         let is_sure = self.comes_to_the_same(place, rule) && !self.may_be_removed(place, rule);
         let has_known_effects =
