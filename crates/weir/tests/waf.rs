@@ -109,6 +109,23 @@ fn a_request_comes_from_a_file_and_the_answer_as_json() {
 }
 
 #[test]
+fn what_could_not_be_judged_does_not_pass() {
+    let folder = Folder::new("unjudged", RULES);
+    let rules = folder.file("own.conf");
+    let json = "Content-Type: application/json";
+    let output =
+        weir(&["test", "--rules", &rules, "--url", "a/", "-H", json, "--data", "{\"a\":NaN}"]);
+    let told = text(&output.stdout);
+    assert!(told.starts_with("not judged: the body cannot be read"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+    let many: String = (0..1_001).map(|number| format!("a{number}=1&")).collect();
+    let output = weir(&["test", "--rules", &rules, "--url", &format!("a/?{many}")]);
+    let told = text(&output.stdout);
+    assert!(told.starts_with("not judged: the limit of arguments was reached"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn rules_are_described_and_what_is_wrong_has_its_place() {
     let folder = Folder::new("described", RULES);
     let output = weir(&["rules", &folder.file("own.conf")]);
@@ -163,6 +180,6 @@ fn wrong_usage_is_2_and_what_is_missing_is_told() {
     ] {
         let output = weir(&[&["test", "--rules", &rules], arguments].concat());
         assert!(text(&output.stderr).contains(expected), "{arguments:?}: {}", text(&output.stderr));
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     }
 }

@@ -3,14 +3,14 @@
 /// The cookies of a Cookie header's value: names and values as they stand, without decoding or unquoting.
 ///
 /// Divided at `;` and then at the first `=`. Blanks before a name and at the end of the header are dropped; a cookie without `=` has an empty
-/// value; one without a name is skipped. Blanks between a name and `=` belong to the name, and blanks behind `=` to the value.
+/// value; one without a name has an empty one: browsers send such, and some servers keep them. Blanks between a name and `=` belong to the name, and blanks behind `=` to the value.
 pub fn cookies(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     trim_end(header).split(|byte| *byte == b';').filter_map(|cookie| {
         let equals = memchr::memchr(b'=', cookie).unwrap_or(cookie.len());
         let (name, rest) = cookie.split_at(equals);
         let name = trim_start(name);
         let value = rest.get(1..).unwrap_or_default();
-        (!name.is_empty()).then_some((name, value))
+        (!name.is_empty() || !value.is_empty()).then_some((name, value))
     })
 }
 
@@ -45,8 +45,8 @@ mod tests {
             ("a", &[("a", "")]),
             ("a=", &[("a", "")]),
             ("; ;;a=1", &[("a", "1")]),
-            ("=b; a=1", &[("a", "1")]),
-            ("  =b", &[]),
+            ("=b; a=1", &[("", "b"), ("a", "1")]),
+            ("  =b", &[("", "b")]),
             ("a =  b ; c=d  \r\n", &[("a ", "  b "), ("c", "d")]),
             (" \x0b\x0c a=1", &[("a", "1")]),
             ("a=\"b\"; c=%41+", &[("a", "\"b\""), ("c", "%41+")]),

@@ -44,9 +44,9 @@ impl State {
                 self.or_exceeded(outcome)
             }
             Comparison::RxTemplate(template) => {
-                let pattern = String::from_utf8_lossy(&self.expanded(rule, template)).into_owned();
-                let pattern = Pattern::new(&pattern).ok();
-                let outcome = pattern
+                let pattern = self.expanded(rule, template);
+                let outcome = self
+                    .pattern_of(&pattern)
                     .and_then(|pattern| rx(&pattern, self.message.texts.get(text), link.captures));
                 self.or_exceeded(outcome)
             }
@@ -95,6 +95,21 @@ impl State {
 }
 
 impl State {
+    /// A pattern that is made for this request: compiled once for values that come one behind the other, and counted as work, for that
+    /// takes far longer than to look at a value.
+    fn pattern_of(&mut self, text: &[u8]) -> Option<Pattern> {
+        const WORK_BYTES_PER_BYTE: usize = 10_000;
+        if let Some((known, pattern)) = &self.made_pattern
+            && known == text
+        {
+            return pattern.clone();
+        }
+        self.message.texts.count_work(text.len().saturating_mul(WORK_BYTES_PER_BYTE));
+        let pattern = Pattern::new(&String::from_utf8_lossy(text)).ok();
+        self.made_pattern = Some((text.to_vec(), pattern.clone()));
+        pattern
+    }
+
     /// A pattern that cannot be tried is a verdict, never a silent "no match".
     fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
         outcome.unwrap_or_else(|| {

@@ -52,8 +52,8 @@ impl State {
             }
             let rule = &view.rules.rules[place as usize];
             if !self.holds(&view, place, rule) {
-                if let Some(limit) = self.limit() {
-                    return self.exceeds(limit);
+                if let Some(verdict) = self.limit() {
+                    return verdict;
                 }
                 continue;
             }
@@ -63,8 +63,8 @@ impl State {
                 Next::EndPhase => break,
                 Next::Stop(verdict) => return verdict,
             }
-            if let Some(limit) = self.limit() {
-                return self.exceeds(limit);
+            if let Some(verdict) = self.limit() {
+                return verdict;
             }
         }
         Verdict::Pass
@@ -78,14 +78,11 @@ impl State {
         }
     }
 
-    fn limit(&self) -> Option<Limit> {
+    /// What keeps the request from being judged, if anything does.
+    fn limit(&mut self) -> Option<Verdict> {
         let is_over = self.message.texts.work_bytes() > self.work_bytes_max;
-        self.exceeded.or(is_over.then_some(Limit::Work))
-    }
-
-    fn exceeds(&mut self, limit: Limit) -> Verdict {
-        self.exceeded = Some(limit);
-        Verdict::Exceeded(limit)
+        self.exceeded = self.exceeded.or(is_over.then_some(Limit::Work));
+        self.exceeded.map(Verdict::Exceeded)
     }
 
     /// Whether all links of a rule hold.

@@ -49,9 +49,19 @@ impl Inspection {
         self.state.message.end_body();
     }
 
-    /// Evaluates the rules that look at the whole request.
+    /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, whatever the rules say of what came before.
     pub fn request_body(&mut self) -> Verdict {
-        self.state.phase(Phase::RequestBody)
+        match self.state.phase(Phase::RequestBody) {
+            Verdict::Pass if self.body_failure().is_some() && self.reads_body() => {
+                Verdict::Exceeded(Limit::Body)
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Why the request's body could not be read to its end.
+    pub fn body_failure(&self) -> Option<&'static str> {
+        self.state.message.body.failure
     }
 
     /// Takes the head of the response.

@@ -23,6 +23,10 @@ pub struct BodySettings {
     content_type: Vec<u8>,
     reading: Option<Body>,
     kept: Vec<u8>,
+    /// All text of an XML document, with nothing between its pieces.
+    joined: Vec<u8>,
+    /// Why it could not be read to its end.
+    pub failure: Option<&'static str>,
     length: u64,
 }
 
@@ -137,6 +141,10 @@ impl Message {
     /// Takes bytes of the request's body.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.body.length += bytes.len() as u64;
+        if self.body.bytes_max.is_some_and(|max| self.body.length > max) {
+            self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
+            return;
+        }
         self.texts.count_work(bytes.len());
         if self.keeps_body() {
             self.body.kept.extend_from_slice(bytes);
@@ -149,7 +157,14 @@ impl Message {
             };
             Body::new(self.body.processor, &self.body.content_type, &settings)
         });
-        reading.feed(bytes, &mut Arguments { texts: &mut self.texts, values: &mut self.values });
+        reading.feed(
+            bytes,
+            &mut Arguments {
+                texts: &mut self.texts,
+                values: &mut self.values,
+                joined: &mut self.body.joined,
+            },
+        );
         self.body.reading = Some(reading);
     }
 
@@ -161,9 +176,18 @@ impl Message {
     /// The request's body is over.
     pub fn end_body(&mut self) {
         if let Some(mut reading) = self.body.reading.take() {
-            let mut to = Arguments { texts: &mut self.texts, values: &mut self.values };
+            let mut to = Arguments {
+                texts: &mut self.texts,
+                values: &mut self.values,
+                joined: &mut self.body.joined,
+            };
             reading.finish(&mut to);
             self.tell_problems(&reading);
+        }
+        // As XPath has it, the text of an element is that of all within it.
+        if self.values.of(Variable::Xml).len() > 1 && !self.body.joined.is_empty() {
+            let joined = std::mem::take(&mut self.body.joined);
+            self.add(Variable::Xml, b"/*", &joined);
         }
         if self.keeps_body() && !self.body.kept.is_empty() {
             let kept = std::mem::take(&mut self.body.kept);
@@ -175,6 +199,7 @@ impl Message {
     fn tell_problems(&mut self, reading: &Body) {
         use Variable as V;
         if let Some(failure) = reading.failure() {
+            self.body.failure = Some(failure.problem.sentence());
             for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
                 self.set(variable, b"1");
             }
@@ -221,7 +246,7 @@ impl Message {
         }
     }
 
-    /// Takes the response's body, or as much of it as is looked at.
+    /// Takes the response's body as a whole, or as much of it as is looked at.
     pub fn response_content(&mut self, bytes: &[u8]) {
         if self.body.is_response_read {
             self.texts.count_work(bytes.len());
@@ -316,6 +341,7 @@ fn host_without_port(host: &[u8]) -> &[u8] {
 struct Arguments<'a> {
     texts: &'a mut Texts,
     values: &'a mut Values,
+    joined: &'a mut Vec<u8>,
 }
 
 impl Arguments<'_> {
@@ -341,6 +367,7 @@ impl Sink for Arguments<'_> {
     }
 
     fn xml_text(&mut self, text: &[u8]) {
+        self.joined.extend_from_slice(text);
         self.add(Variable::Xml, b"/*", text);
     }
 

@@ -39,8 +39,10 @@ pub enum Limit {
     Variables,
     /// It has more arguments than the settings allow.
     Arguments,
-    /// A pattern that is made for each request could not be compiled.
+    /// A pattern took too many steps, or one that is made for each request could not be compiled.
     Pattern,
+    /// Its body could not be read: it is malformed, or beyond a limit.
+    Body,
 }
 
 impl Limit {
@@ -51,6 +53,7 @@ impl Limit {
             Self::Variables => "variables",
             Self::Arguments => "arguments",
             Self::Pattern => "pattern",
+            Self::Body => "body",
         }
     }
 }

@@ -10,7 +10,7 @@ use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
 use super::written::Written;
 use crate::plan::View;
-use crate::seclang::Variable;
+use crate::seclang::{Pattern, Variable};
 
 /// Severity of a request in which nothing was found.
 const NO_SEVERITY: u8 = 255;
@@ -49,6 +49,8 @@ pub(super) struct State {
     pub exceeded: Option<Limit>,
     pub compared: u32,
     pub patterns: u32,
+    /// The pattern that was made last for this request, and of what.
+    pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
     /// What a rule would have done, if nothing is blocked.
     pub would_be: Option<Verdict>,
 }
@@ -89,6 +91,7 @@ impl State {
             exceeded: None,
             compared: 0,
             patterns: 0,
+            made_pattern: None,
             would_be: None,
             view,
         }

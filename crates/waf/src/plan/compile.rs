@@ -198,13 +198,16 @@ impl<'a> Compiler<'a> {
 
     /// Rules that are there by now get more targets, or leave some out.
     fn update_targets(&mut self, targets: &[Target], is_it: impl Fn(&Draft) -> bool) {
-        for draft in self.drafts.iter_mut().filter(|draft| is_it(draft)) {
+        // What has no targets is no rule but an action: it always holds.
+        let has_targets = |draft: &Draft| !draft.rule.targets.is_empty();
+        for draft in self.drafts.iter_mut().filter(|draft| has_targets(draft) && is_it(draft)) {
             draft.rule.targets.extend_from_slice(targets);
         }
     }
 
     fn update_actions(&mut self, place: &Place, id: u64, actions: &[Action]) {
-        let Some(draft) = self.drafts.iter_mut().find(|draft| draft.id == id) else {
+        let Some(draft) = self.drafts.iter_mut().find(|draft| draft.id == id && !draft.is_removed)
+        else {
             let help = "the directive stands behind the rule that it changes";
             return self.problem(place, format!("there is no rule {id}"), help);
         };

@@ -186,6 +186,10 @@ impl<'a> Walk<'a> {
     }
 
     fn has_known_effects(&self, link: &Link) -> bool {
+        // They come once for each target that it holds for.
+        if link.targets.len() > 1 && !link.effects.is_empty() {
+            return false;
+        }
         link.effects.iter().all(|effect| match effect {
             Effect::Set(Variable::Tx, VariableName::Known(symbol), value) => {
                 self.may_write(*symbol) && self.is_template_known(value)

@@ -51,7 +51,6 @@ variables! {
     FilesCombinedSize = "FILES_COMBINED_SIZE" one;
     FilesNames = "FILES_NAMES" many;
     FilesSizes = "FILES_SIZES" many;
-    FullRequestLength = "FULL_REQUEST_LENGTH" one;
     Geo = "GEO" many;
     Global = "GLOBAL" many;
     HighestSeverity = "HIGHEST_SEVERITY" one;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use weir_waf::inspection::{Inspection, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{Inspection, Limit, Mode, Options, Request, Response, Verdict};
 use weir_waf::plan::View;
 
 use crate::support::answer::Answer;
@@ -42,7 +42,10 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
     inspection.response_content(&answer.body);
     verdicts.push(inspection.response_body());
     inspection.logging();
-    if let Some(verdict) = verdicts.iter().find(|verdict| **verdict != Verdict::Pass) {
+    // What cannot be read is told, and what rules find before it counts all the same.
+    let is_judged =
+        |verdict: &&Verdict| !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body));
+    if let Some(verdict) = verdicts.iter().find(is_judged) {
         return Err(format!("{verdict:?}"));
     }
     judge(stage, &inspection)

@@ -140,17 +140,15 @@ fn what_looks_alike_passes() {
     }
 }
 
-#[test]
-fn known_exploits_are_found() {
-    let exploit = |number: u64| 1_008_000 + number;
-    let by_message = |needle: &str| {
-        let rules = crate::builtin();
-        let found = rules.rules.iter().find(|rule| {
-            rule.message_text().is_some_and(|text| text.contains(needle)) && rule.id > exploit(0)
-        });
-        found.unwrap_or_else(|| panic!("no rule says {needle}")).id
-    };
-    let cases = [
+/// What the message of a rule says, and a request that it finds.
+fn exploits() -> Vec<(&'static str, Sent)> {
+    let mut all = older_exploits();
+    all.extend(newer_exploits());
+    all
+}
+
+fn older_exploits() -> Vec<(&'static str, Sent)> {
+    vec![
         ("Shellshock", header("User-Agent", "() { :;}; /bin/cat /etc/passwd")),
         (
             "Struts: expression in Content-Type",
@@ -210,6 +208,11 @@ fn known_exploits_are_found() {
             "Ivanti Connect Secure: traversal",
             get("/api/v1/totp/user-backup-code/../../license/keys-status/x"),
         ),
+    ]
+}
+
+fn newer_exploits() -> Vec<(&'static str, Sent)> {
+    vec![
         (
             "Pulse Secure",
             get(
@@ -256,6 +259,19 @@ fn known_exploits_are_found() {
         ),
         ("Control Web Panel", get("/login/index.php?login=$(echo${IFS}x)")),
         ("Joomla: object", header("User-Agent", "}__test|O:21:\"JDatabaseDriverMysqli\":3:{")),
-    ];
+    ]
+}
+
+#[test]
+fn known_exploits_are_found() {
+    let exploit = |number: u64| 1_008_000 + number;
+    let by_message = |needle: &str| {
+        let rules = crate::builtin();
+        let found = rules.rules.iter().find(|rule| {
+            rule.message_text().is_some_and(|text| text.contains(needle)) && rule.id > exploit(0)
+        });
+        found.unwrap_or_else(|| panic!("no rule says {needle}")).id
+    };
+    let cases = exploits();
     check(cases.into_iter().map(|(message, sent)| (sent, by_message(message))).collect());
 }

@@ -10,7 +10,7 @@ mod corpus;
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod data;
 mod figures;
-#[path = "../crs/ftw.rs"]
+#[path = "../support/ftw.rs"]
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod ftw;
 mod ordinary;

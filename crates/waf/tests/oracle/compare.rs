@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use weir_waf::inspection::{Inspection, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{Inspection, Limit, Mode, Options, Request, Response, Verdict};
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 use weir_waf::seclang::{Phase, parse};
 
@@ -96,7 +96,8 @@ fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
     inspection.body(exchange.body);
     inspection.end_body();
     let verdict = inspection.request_body();
-    if verdict != Verdict::Pass {
+    // A body that could not be read is no verdict of rules.
+    if !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body)) {
         return verdict;
     }
     inspection.response(&exchange.response());

@@ -36,14 +36,22 @@ impl Files for Disk {
         let path = folder.join(pattern);
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let Some((before, behind)) = name.as_deref().and_then(|name| name.split_once('*')) else {
-            return if path.is_file() { vec![text(&path)] } else { Vec::new() };
+            // A star in a folder's name is not understood either.
+            let is_there = path.is_file() || pattern.contains('*');
+            return if is_there { vec![text(&path)] } else { Vec::new() };
         };
+        // One `*` in the name is what is understood; reading what this names says that there is no such file.
+        let is_other = pattern.contains(['?', '[']) || pattern.matches('*').count() > 1;
+        if is_other {
+            return vec![text(&path)];
+        }
         let parent = path.parent().unwrap_or(folder);
         let mut found: Vec<String> = fs::read_dir(parent)
             .into_iter()
             .flatten()
             .flatten()
             .map(|entry| entry.path())
+            .filter(|path| path.is_file())
             .filter(|path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 name.len() >= before.len() + behind.len()

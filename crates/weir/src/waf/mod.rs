@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 /// Look at rules of the web application firewall, and try them on a request
 ///
-/// Exit status: 0 done, and the request passes; 1 the rules cannot be used, or the request is blocked; 2 wrong usage.
+/// Exit status: 0 done, and the request passes; 1 it is blocked, or the rules that are described have problems; 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf rules                       which rule sets there are\n  \

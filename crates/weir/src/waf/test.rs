@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
-use weir_waf::inspection::{Inspection, Match, Mode, Options, Request, Verdict};
+use weir_waf::inspection::{Inspection, Limit, Match, Mode, Options, Request, Verdict};
 use weir_waf::plan::{Settings, View};
 
 use super::files;
@@ -17,7 +17,7 @@ use crate::output;
 
 /// Try rules on a request, and say rule by rule what they find
 ///
-/// Exit status: 0 it passes; 1 it is blocked, or the rules cannot be used; 2 wrong usage.
+/// Rules that look at responses are not tried. Exit status: 0 it passes; 1 it is blocked, or could not be judged; 2 wrong usage, or rules or a request that cannot be used.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
@@ -70,6 +70,9 @@ pub struct Arguments {
     json: bool,
 }
 
+/// The exit status of clap for wrong usage stands for all that kept the request from being tried.
+const EXIT_UNUSABLE: u8 = 2;
+
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match judge(arguments) {
@@ -79,7 +82,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         },
         Err(reason) => {
             output::tell(format_args!("weir waf test: {reason}\n"));
-            ExitCode::FAILURE
+            ExitCode::from(EXIT_UNUSABLE)
         }
     }
 }
@@ -96,9 +99,9 @@ fn judge(arguments: &Arguments) -> Result<(String, bool), String> {
     };
     let rules = Arc::new(files::compile(&arguments.rules)?);
     let view = View::new(rules, &settings(arguments)?).map_err(|it| files::told(&it))?;
-    let mut inspection = inspect(&Arc::new(view), &trial, arguments.client);
+    let (mut inspection, unjudged) = inspect(&Arc::new(view), &trial, arguments.client);
     inspection.logging();
-    let verdict = inspection.would_be().cloned().unwrap_or(Verdict::Pass);
+    let verdict = inspection.would_be().cloned().or(unjudged).unwrap_or(Verdict::Pass);
     let passes = verdict == Verdict::Pass;
     let text = if arguments.json {
         format!("{:#}\n", as_json(&inspection, &verdict))
@@ -130,7 +133,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
 }
 
 /// All phases of the request. Nothing stops at what would be blocked, so that all is told that rules find.
-fn inspect(view: &Arc<View>, trial: &Trial, client: IpAddr) -> Inspection {
+fn inspect(view: &Arc<View>, trial: &Trial, client: IpAddr) -> (Inspection, Option<Verdict>) {
     let headers: Vec<(&[u8], &[u8])> =
         trial.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     let request = Request {
@@ -143,12 +146,13 @@ fn inspect(view: &Arc<View>, trial: &Trial, client: IpAddr) -> Inspection {
         unique_id: b"weir-waf-test",
     };
     let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Detect), &request);
-    // What they say is kept by the inspection.
-    let _ = inspection.request_headers();
+    let of_head = inspection.request_headers();
     inspection.body(&trial.body);
     inspection.end_body();
-    let _ = inspection.request_body();
-    inspection
+    let of_body = inspection.request_body();
+    // Where rules only detect, they pass whatever they judge.
+    let unjudged = [of_head, of_body].into_iter().find(|verdict| *verdict != Verdict::Pass);
+    (inspection, unjudged)
 }
 
 fn as_json(inspection: &Inspection, verdict: &Verdict) -> serde_json::Value {
@@ -198,6 +202,7 @@ fn told(verdict: &Verdict) -> String {
         Verdict::Redirect { status, rule, .. } => {
             format!("redirected with {status} by rule {rule}")
         }
+        Verdict::Exceeded(Limit::Body) => "not judged: the body cannot be read".into(),
         Verdict::Exceeded(limit) => {
             format!("not judged: the limit of {} was reached", limit.name())
         }
@@ -210,6 +215,9 @@ fn as_text(inspection: &Inspection, verdict: &Verdict) -> String {
     let _ = write!(text, "{}", told(verdict));
     if threshold > 0 {
         let _ = write!(text, ", score {} of {threshold}", score(inspection));
+    }
+    if let Some(failure) = inspection.body_failure() {
+        let _ = write!(text, "\nThe body: {failure}");
     }
     text.push('\n');
     let logged = inspection.matches().iter().filter(|found| found.is_logged);

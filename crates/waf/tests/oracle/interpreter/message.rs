@@ -145,6 +145,13 @@ impl Message {
         let mut body = Body::new(self.processor, &self.content_type.clone(), &settings);
         body.feed(bytes, self);
         body.finish(self);
+        // The text of a document as a whole, where it has more than one piece.
+        let members = self.of(V::Xml);
+        let texts = members.iter().filter(|member| member.name == b"/*");
+        let joined: Vec<u8> = texts.flat_map(|member| member.value.clone()).collect();
+        if members.len() > 1 && !joined.is_empty() {
+            self.add(V::Xml, b"/*", &joined);
+        }
         if let Some(failure) = body.failure() {
             self.set(V::ReqbodyError, b"1");
             self.set(V::ReqbodyProcessorError, b"1");
