@@ -49,11 +49,11 @@ impl Words {
     /// The longest word that ends a text.
     pub fn at_end_of(&self, text: &[u8]) -> Option<&[u8]> {
         let words = self.0.get(&text.last()?.to_ascii_lowercase())?.iter();
-        let is_end = |word: &&Box<[u8]>| {
+        let is_end = |word: &&[u8]| {
             let start = text.len().checked_sub(word.len());
             start.is_some_and(|start| text[start..].eq_ignore_ascii_case(word))
         };
-        words.filter(is_end).map(|word| &**word).max_by_key(|word| word.len())
+        words.map(|word| &**word).filter(is_end).max_by_key(|word| word.len())
     }
 }
 
@@ -207,7 +207,7 @@ impl Whole {
             Action::Severity(severity) => Some(*severity),
             _ => None,
         };
-        self.links.iter().flat_map(|link| &link.actions).filter_map(of).last()
+        self.links.iter().flat_map(|link| &link.actions).filter_map(of).next_back()
     }
 
     /// Whether it is in the error log, and in the audit log.
