@@ -34,6 +34,10 @@ impl Inspection {
     pub(super) fn phase(&mut self, phase: Phase) -> Verdict {
         let view = Arc::clone(&self.view);
         let rules = &view.phases[phase as usize - 1];
+        // What was too much before is not gone on with.
+        if let Some(limit) = self.limit() {
+            return self.exceeds(limit);
+        }
         let mut at = 0;
         while let Some(&place) = rules.get(at) {
             at += 1;

@@ -131,7 +131,9 @@ impl<'a> Walk<'a> {
             }
             if !self.holds(link) {
                 // Effects of the links before come all the same.
-                let has_none = rule.links[..index].iter().all(|link| link.effects.is_empty());
+                let has_none = rule.links[..index]
+                    .iter()
+                    .all(|link| link.effects.is_empty() && !link.captures);
                 return has_none.then_some(false);
             }
         }
