@@ -100,6 +100,19 @@ SecAction \"id:2,phase:5,pass\"";
 }
 
 #[test]
+fn what_skips_over_a_decided_skip_may_go_on_within_it() {
+    let rules = "SecAction \"id:1,phase:1,pass,nolog,setvar:tx.level=1\"
+SecRule ARGS:all \"@streq 1\" \"id:2,phase:1,pass,nolog,skipAfter:END\"
+SecRule ARGS:one \"@streq 1\" \"id:3,phase:1,pass,nolog,skip:1\"
+SecRule TX:level \"@lt 2\" \"id:4,phase:1,pass,nolog,skipAfter:END\"
+SecAction \"id:5,phase:1,pass\"
+SecMarker END";
+    for (target, count) in [("/", 0), ("/?all=1&one=1", 0), ("/?one=1", 1)] {
+        assert_eq!(inspected(rules, &[], target).matches().len(), count, "{target}");
+    }
+}
+
+#[test]
 fn nothing_is_denied_when_all_is_over() {
     let mut inspection = inspected(
         "SecAction \"id:1,phase:5,deny\"\nSecAction \"id:2,phase:5,setvar:tx.after=1\"",

@@ -66,8 +66,8 @@ struct Walk<'a> {
     read: Bits,
     /// Removals by rules that stay.
     removals: Vec<Control>,
-    /// Rules before this place are passed over for some requests.
-    conditional_before: u32,
+    /// Places that rules that stay skip to: what is before is passed over for some requests.
+    skips: Vec<u32>,
     /// Phases in which requests go on for which a rule has ended evaluation.
     resumes: [bool; PHASES],
     /// Symbols that have been set meanwhile, and not for these requests, by the phase in which they go on.
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
             grown: changing.clone(),
             read: Bits::none(rules.symbols.len()),
             removals: Vec::new(),
-            conditional_before: 0,
+            skips: Vec::new(),
             resumes: [false; PHASES],
             missed: std::array::from_fn(|_| Bits::none(rules.symbols.len())),
             uncertain: Bits::none(rules.symbols.len()),
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
     fn phase(&mut self, phase: Phase) -> Box<[u32]> {
         let mut stays = Vec::new();
         // Skips do not reach beyond their phase.
-        self.conditional_before = 0;
+        self.skips.clear();
         self.uncertain.add(&self.missed[phase as usize - 1]);
         let mut skipped_before = 0;
         for (place, rule) in (0u32..).zip(&self.rules.rules) {
@@ -149,8 +149,9 @@ impl<'a> Walk<'a> {
     /// Whether it does the same where a rule before it is held to skip it: what it passes over is then passed over as well.
     fn comes_to_the_same(&self, place: u32, rule: &CompiledRule) -> bool {
         let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
-        let is_within = rule.skip.is_none_or(|to| to <= self.conditional_before);
-        place >= self.conditional_before || (!has_effects && is_within)
+        // Each request goes on where the rule has skipped to that it has met: all of them have to be behind.
+        let mut over_it = self.skips.iter().filter(|to| **to > place);
+        over_it.all(|behind| !has_effects && rule.skip.is_none_or(|to| to <= *behind))
     }
 
     fn is_known(&self, link: &Link) -> bool {
