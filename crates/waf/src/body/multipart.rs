@@ -358,6 +358,9 @@ impl Multipart {
             self.findings.flag(MultipartFlag::InvalidPart);
             return self.fail(Problem::PartName, to);
         };
+        if part.name().len() > self.limits.name_bytes_max as usize {
+            return self.fail(Problem::NameLimit, to);
+        }
         self.headers.deliver(part.name(), to);
         if part.has_file() {
             self.files += 1;

@@ -41,6 +41,10 @@ impl State {
             self.groups.forget();
         }
         let rules = &view.phases[phase as usize - 1];
+        // What was too much before is not gone on with.
+        if let Some(verdict) = self.limit() {
+            return verdict;
+        }
         let mut at = 0;
         while let Some(&place) = rules.get(at) {
             at += 1;

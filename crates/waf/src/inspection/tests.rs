@@ -80,6 +80,26 @@ SecAction \"id:2,phase:2,pass,msg:'%{HIGHEST_SEVERITY}'\"";
 }
 
 #[test]
+fn what_a_decided_chain_captures_is_captured_for_each_request() {
+    let rules = "SecRule ARGS \"@rx .\" \"id:1,phase:1,pass,capture\"
+SecRule &TX:a \"@rx ^()\" \"id:2,phase:1,pass,nolog,capture,chain\"
+SecRule &TX:a \"@eq 1\" \"\"
+SecAction \"id:3,phase:1,pass,msg:'%{tx.0}'\"";
+    let inspection = inspected(rules, &[], "/?a=b");
+    assert_eq!(inspection.matches().last().expect("the last").message, b"");
+}
+
+#[test]
+fn a_request_that_was_too_much_is_not_gone_on_with() {
+    let rules = "SecRule ARGS:p \"@rx %{ARGS.p}\" \"id:1,phase:1,deny\"
+SecAction \"id:2,phase:5,pass\"";
+    let mut inspection = inspected(rules, &[], "/?p=(");
+    assert_eq!(inspection.request_body(), Verdict::Exceeded(super::Limit::Pattern));
+    inspection.logging();
+    assert!(inspection.matches().is_empty());
+}
+
+#[test]
 fn nothing_is_denied_when_all_is_over() {
     let mut inspection = inspected(
         "SecAction \"id:1,phase:5,deny\"\nSecAction \"id:2,phase:5,setvar:tx.after=1\"",

@@ -379,6 +379,7 @@ fn limits_are_problems() {
     let limits = Limits {
         arguments_max: 2,
         value_bytes_max: 4,
+        name_bytes_max: 6,
         parts_max: 3,
         files_max: 1,
         part_headers_max: 2,
@@ -402,6 +403,8 @@ fn limits_are_problems() {
         (part("form-data; name=a").replace("v\r", "123\n5\r"), 1, Some(ValueLimit)),
         (part("form-data; name=a").replace("v\r", "123\r5\r"), 1, Some(ValueLimit)),
         (part("form-data; name=a").replace("v\r", "12\n--\r"), 1, Some(ValueLimit)),
+        (part("form-data; name=123456"), 1, None),
+        (part("form-data; name=1234567"), 0, Some(NameLimit)),
         (line("a: b"), 1, None),
         (line("a: b\r\nc: d"), 0, Some(PartHeadersLimit)),
         (line(&format!("a: {}", "b".repeat(56))), 1, None),

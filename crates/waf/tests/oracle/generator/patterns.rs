@@ -74,7 +74,11 @@ fn piece(random: &mut Random, depth: usize, out: &mut String) {
             out.push(')');
             repetition(random, out, 35);
         }
-        8 => out.push_str(one(random, &["\\b", "f", "b", "a", "\\.", "/", "<"])),
+        // More texts than the engine looks for, and longer ones.
+        8 => out.push_str(one(
+            random,
+            &["\\b", "f", "b", "a", "\\.", "/", "<", "[a-f]{2}[nors]", "[a-o]{3}", words::LONG],
+        )),
         _ => out.push_str(words::word(random)),
     }
 }

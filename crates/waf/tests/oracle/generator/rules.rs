@@ -56,7 +56,7 @@ impl fmt::Display for Directive {
 }
 
 pub fn all(random: &mut Random) -> Vec<Directive> {
-    let mut rules = Writer { directives: Vec::new(), id: FIRST_ID, label: 0, open: Vec::new() };
+    let mut rules = Writer { id: FIRST_ID, ..Writer::default() };
     if random.percent(30) {
         rules.defaults(random);
     }
@@ -70,15 +70,21 @@ pub fn all(random: &mut Random) -> Vec<Directive> {
     if random.percent(20) {
         rules.update(random);
     }
+    if random.percent(30) {
+        rules.last_word();
+    }
     rules.directives
 }
 
+#[derive(Default)]
 struct Writer {
     directives: Vec<Directive>,
     id: u64,
     label: usize,
     /// Labels that rules skip to, and that stand nowhere yet.
     open: Vec<String>,
+    /// Targets and transformations of rules so far.
+    looks: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Writer {
@@ -162,6 +168,14 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
+    /// What is known in the end, of requests that were denied as well.
+    fn last_word(&mut self) {
+        self.id += 1;
+        let told = "msg:'%{tx.pl} %{tx.score} %{tx.flag} %{tx.limit} %{tx.word} %{tx.a}'";
+        let list = [&format!("id:{}", self.id), "phase:5", "pass", told].map(str::to_owned);
+        self.single(Vec::new(), "", list.into());
+    }
+
     /// Members of `TX` that it does not name: they come in no order, so it has nothing that would show one.
     fn unordered(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
@@ -212,9 +226,23 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
+    /// Targets and transformations: often those of a rule before.
+    fn look(&mut self, random: &mut Random, is_chained: bool) -> (Vec<String>, Vec<String>) {
+        if !self.looks.is_empty() && random.percent(30) {
+            return self.looks[random.below(self.looks.len())].clone();
+        }
+        let targets = targets::targets(random, is_chained);
+        let transformations = actions::transformations(random);
+        // Elsewhere, variables of what a chain has matched would be empty.
+        if !is_chained {
+            self.looks.push((targets.clone(), transformations.clone()));
+        }
+        (targets, transformations)
+    }
+
     /// A condition with what it does.
     fn link(&mut self, random: &mut Random, is_chained: bool) -> Link {
-        let mut list = actions::transformations(random);
+        let (targets, mut list) = self.look(random, is_chained);
         if random.percent(30) {
             list.push("capture".to_owned());
         }
@@ -224,10 +252,11 @@ impl Writer {
         for _ in 0..random.below(3) {
             list.push(actions::set_variable(random));
         }
-        if random.percent(12) {
-            list.push(actions::control(random, FIRST_ID..FIRST_ID + 15));
+        if random.percent(15) {
+            // Rules before it, and more of those behind it.
+            let near = self.id.saturating_sub(2)..self.id + 6;
+            list.push(actions::control(random, near));
         }
-        let targets = targets::targets(random, is_chained);
         Link { targets, operator: operators::operator(random), actions: list }
     }
 

@@ -24,6 +24,9 @@ const WHOLE: [&str; 12] = [
     "10.1.2.3",
 ];
 
+/// Longer than the literals that the engine looks for.
+pub const LONG: &str = "foo-abcdefghijklmnopqrstuvwxyz-0123456789-bar";
+
 /// A name of an argument, a header's field or a variable.
 pub fn name(random: &mut Random) -> &'static str {
     one(random, &["a", "b", "id", "foo", "bar", "A", "x1", "text", "foo.bar", "q"])
@@ -36,6 +39,9 @@ pub fn word(random: &mut Random) -> &'static str {
 
 /// A value: some words, or a thing that attacks are made of.
 pub fn value(random: &mut Random) -> String {
+    if random.percent(3) {
+        return LONG.to_owned();
+    }
     if random.percent(25) {
         return one(random, &WHOLE).to_owned();
     }

@@ -127,6 +127,10 @@ impl<'a> Machine<'a> {
     /// Evaluates the rules of a phase.
     pub fn phase(&mut self, phase: Phase) -> Verdict {
         let program = self.program;
+        // The request could not be judged in a phase before.
+        if self.is_unreadable {
+            return Verdict::Exceeded(Limit::Pattern);
+        }
         let mut at = 0;
         let mut rules_to_skip = 0;
         while let Some(item) = program.items.get(at) {
