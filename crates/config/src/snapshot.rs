@@ -7,6 +7,7 @@ mod listening;
 pub mod packet;
 mod service;
 mod source;
+mod waf;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use listening::{Listening, ranges};
 pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
 pub use source::{Source, SourceAddresses};
+pub use waf::{Unjudged, Waf};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
@@ -102,6 +104,8 @@ pub struct LogSettings {
     pub access_format: AccessFormat,
     /// Where the lines go.
     pub access_to: LogTarget,
+    /// Where the lines of the web application firewall go.
+    pub waf_to: LogTarget,
 }
 
 /// Form of an access log line.
@@ -164,6 +168,8 @@ pub struct VirtualServer {
     pub tls: Option<Arc<ServerTls>>,
     /// Which responses are compressed; `None`: none.
     pub compression: Option<Arc<Rules>>,
+    /// How requests are inspected; `None`: they are not.
+    pub waf: Option<Arc<Waf>>,
     /// How much is served.
     pub limits: Limits,
     /// In the order in which they are followed.

@@ -74,7 +74,11 @@ fn defaults() {
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
     assert_eq!(snapshot.first_probes, first_probes);
     assert!(snapshot.admin_host_names.is_empty());
-    let log = LogSettings { access_format: AccessFormat::Json, access_to: LogTarget::Stdout };
+    let log = LogSettings {
+        access_format: AccessFormat::Json,
+        access_to: LogTarget::Stdout,
+        waf_to: LogTarget::Stdout,
+    };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];
     assert_eq!(&*server.name, "a");

@@ -251,24 +251,30 @@ fn first_probes(file: &raw::File) -> FirstProbesSettings {
 
 fn log(file: &raw::File, directory: &Path, context: &mut Context) -> LogSettings {
     let access = or_absent(or_absent(file.log.as_ref()).access.as_ref());
+    let access_to = log_target(&access.to, directory, context);
     LogSettings {
         access_format: match access.format.value {
             AccessLogFormat::Json => AccessFormat::Json,
             AccessLogFormat::Combined => AccessFormat::Combined,
             AccessLogFormat::Off => AccessFormat::Off,
         },
-        access_to: match &access.to.value {
-            LogPath::Stdout => LogTarget::Stdout,
-            LogPath::File(path) => {
-                let path = directory.join(path);
-                if path.is_dir() {
-                    let message = format!("{} is a directory, not a file", path.display());
-                    let help = "name a file in it, such as access.log";
-                    context.error_help(access.to.span, message, help);
-                }
-                LogTarget::File(path)
+        waf_to: access_to.clone(),
+        access_to,
+    }
+}
+
+fn log_target(to: &Spanned<LogPath>, directory: &Path, context: &mut Context) -> LogTarget {
+    match &to.value {
+        LogPath::Stdout => LogTarget::Stdout,
+        LogPath::File(path) => {
+            let path = directory.join(path);
+            if path.is_dir() {
+                let message = format!("{} is a directory, not a file", path.display());
+                let help = "name a file in it, such as access.log";
+                context.error_help(to.span, message, help);
             }
-        },
+            LogTarget::File(path)
+        }
     }
 }
 

@@ -239,6 +239,7 @@ impl<'a> Servers<'a> {
             service: service?,
             tls: tls?,
             compression: compression?,
+            waf: None,
             limits: limits?,
             policies: followed?,
             persistence: persistence?,

@@ -31,6 +31,8 @@ pub enum Action {
     SetCookie(Arc<CookieTemplate>),
     /// The response is not compressed.
     LeaveUncompressed,
+    /// Whether the web application firewall looks at the request, and what it does then.
+    Inspection(WafMode),
     /// A line in the event log.
     Log(Template),
     /// A mark in the access log.
@@ -77,6 +79,7 @@ impl Action {
             | Self::RateLimit(_)
             | Self::RemoveCookies(_)
             | Self::LeaveUncompressed
+            | Self::Inspection(_)
             | Self::Close
             | Self::Reset => false,
         }
@@ -98,6 +101,28 @@ impl Action {
                 | Self::Log(_)
                 | Self::Trace(_)
         )
+    }
+}
+
+/// What the web application firewall does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WafMode {
+    /// It does not look at it.
+    Off,
+    /// What it finds is logged and counted.
+    Detect,
+    /// The same, and the member does not get the request.
+    Block,
+}
+
+impl WafMode {
+    /// Its name in the configuration and in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Detect => "detect",
+            Self::Block => "block",
+        }
     }
 }
 

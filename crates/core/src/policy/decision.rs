@@ -8,7 +8,9 @@ use weir_http::fields::forwarded_values;
 use weir_http::is_authority;
 use weir_http::path::{PathForm, rewritten};
 
-use super::action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite};
+use super::action::{
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, WafMode,
+};
 use super::rules::{Policy, Rules, Strategy};
 use crate::expression::{Evaluation, Facts, Replaced, Template};
 use crate::persistence::cookie::OtherTokens;
@@ -30,6 +32,8 @@ pub struct Decision {
     pub response: FieldEdits,
     /// The response is not compressed.
     pub is_uncompressed: bool,
+    /// What the web application firewall does with the request, if not what the virtual server says.
+    pub inspection: Option<WafMode>,
     /// What the client's persistence cookie says of other pools than the request's.
     pub other_tokens: OtherTokens,
     /// How the request ends here, if it does.
@@ -149,6 +153,7 @@ impl Decision {
         self.request.clear();
         self.response.clear();
         self.is_uncompressed = false;
+        self.inspection = None;
         self.other_tokens.clear();
         self.end = None;
         self.answer.clear();
@@ -325,6 +330,7 @@ impl Decision {
                     .add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
             }
             Action::LeaveUncompressed => self.is_uncompressed = true,
+            Action::Inspection(mode) => self.inspection = Some(*mode),
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
             Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
             Action::Answer(answer) => self.answer_with(answer, evaluation),

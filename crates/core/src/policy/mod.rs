@@ -9,7 +9,9 @@ mod decision;
 mod index;
 mod rules;
 
-pub use action::{Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, Secure};
+pub use action::{
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, Secure, WafMode,
+};
 pub use decision::{AnswerBody, Decision, End, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};

@@ -8,6 +8,7 @@ pub mod encoding;
 pub mod end;
 pub mod ends;
 pub mod failure;
+pub mod inspected;
 pub mod messages;
 pub mod notice;
 pub mod pace;

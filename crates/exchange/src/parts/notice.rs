@@ -1,6 +1,7 @@
 //! What transactions tell people.
 
 use crate::local::pool::{LocalMember, LocalPool};
+use crate::parts::inspected::Inspected;
 
 /// What transactions tell people.
 pub enum Notice<'a> {
@@ -22,6 +23,8 @@ pub enum Notice<'a> {
         /// Until when.
         until_ms: u64,
     },
+    /// A request was inspected, and there is something to tell of it.
+    Inspected(&'a Inspected<'a>),
     /// A WebSocket was asked for, and the member does not take such.
     NoTunnel(&'a LocalMember),
 }

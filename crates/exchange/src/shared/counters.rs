@@ -175,6 +175,14 @@ counters! {
         requests_ended_by_policy,
         /// Requests that a policy rewrote into something that cannot be sent.
         rewrites_failed,
+        /// Requests that the web application firewall has judged, or could not judge.
+        waf_inspected,
+        /// Of those, the ones whose members did not get them for what rules found.
+        waf_blocked,
+        /// Of those, the ones that would have been blocked.
+        waf_detected,
+        /// Of those, the ones that could not be judged.
+        waf_unjudged,
         /// Requests whose client was kept at its member.
         persistence_kept,
         /// Requests whose client was known and moved to another member.

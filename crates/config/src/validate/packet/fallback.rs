@@ -60,6 +60,7 @@ impl Servers<'_> {
             service,
             tls: None,
             compression: None,
+            waf: None,
             limits: Limits::default(),
             policies: Vec::new(),
             persistence,

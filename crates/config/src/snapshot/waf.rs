@@ -1,0 +1,33 @@
+//! How requests are inspected.
+
+use std::sync::Arc;
+
+use weir_core::policy::WafMode;
+use weir_waf::body::Limits;
+use weir_waf::plan::View;
+
+/// `waf:` of a virtual server. Virtual servers that say the same share it.
+#[derive(Debug, Clone)]
+pub struct Waf {
+    /// What becomes of what rules find, unless a policy says otherwise.
+    pub mode: WafMode,
+    /// The rules.
+    pub view: Arc<View>,
+    /// How much of arguments and bodies is taken apart.
+    pub limits: Limits,
+    /// Bytes of a body that is inspected; a longer one is not judged.
+    pub body_bytes_max: u64,
+    /// Bytes that may be looked at for one request, each counted as often as it is.
+    pub work_bytes_max: u64,
+    /// What becomes of requests that cannot be judged.
+    pub unjudged: Unjudged,
+}
+
+/// What becomes of requests that cannot be judged: a limit is reached, or a body cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unjudged {
+    /// With mode `block` their members do not get them.
+    Block,
+    /// They go on.
+    Pass,
+}
