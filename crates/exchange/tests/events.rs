@@ -19,7 +19,7 @@ const TRANSACTIONS: usize = 6;
 const EVENTS: usize = 3;
 
 /// How transactions end that have no policies.
-const ENDS: [Termination; 13] = [
+const ENDS: [Termination; 14] = [
     Complete,
     ClientAbort,
     ClientTimeout,
@@ -31,6 +31,7 @@ const ENDS: [Termination; 13] = [
     MemberMalformed,
     QueueTimeout,
     TunnelTimeout,
+    Waf,
     IdleTimeout,
     Stopped,
 ];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot};
+use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot, Waf};
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
@@ -51,6 +51,8 @@ pub struct LocalServer {
     pub tls: Option<Arc<LiveTls>>,
     /// What is done with requests beyond handing them on; `None`: nothing.
     pub traffic: Option<Box<Traffic>>,
+    /// How requests are inspected; `None`: they are not.
+    pub waf: Option<Arc<Waf>>,
     /// Where it stands in the snapshot.
     pub index: usize,
     /// The snapshot that it is from.
@@ -128,6 +130,7 @@ impl LocalTable {
                     pool: Rc::clone(&pools[server.pool]),
                     tls: table.tls[index].clone(),
                     traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
+                    waf: server.waf.clone(),
                     index,
                     snapshot: Arc::clone(snapshot),
                 };

@@ -22,6 +22,8 @@ pub struct Considered {
 pub enum Ending {
     /// As the policies have it: see [`weir_core::policy::Decision::end`].
     Policy,
+    /// As the web application firewall has it: see [`crate::parts::inspecting::Block`].
+    Blocked,
     /// With 429.
     Limited {
         /// When another would pass.

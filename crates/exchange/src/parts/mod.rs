@@ -9,6 +9,7 @@ pub mod end;
 pub mod ends;
 pub mod failure;
 pub mod inspected;
+pub mod inspecting;
 pub mod messages;
 pub mod notice;
 pub mod pace;

@@ -29,10 +29,14 @@ impl Exchange {
             self.end_early(at, ending, &mut decision);
             return;
         }
+        if self.is_judged_whole() {
+            self.read_for_firewall(at);
+            return self.request_goes_on(at);
+        }
         if !self.dispatch(at) {
             return;
         }
-        if self.is_over() {
+        if self.is_over() || self.pass_judged_body(at) {
             return;
         }
         if self.request.is_sent() {
@@ -66,8 +70,13 @@ impl Exchange {
             self.ends.attempt.asked_us = at.turn().now_us();
         }
         let is_head_awaited = self.request.is_whole && self.phase == Phase::AwaitHead;
-        // While the client does not take interim responses, the member is not read: nor is it waited for.
-        if is_head_awaited && !self.ends.is_client_holding_up(at) && !reach.is_connecting {
+        if !is_head_awaited || reach.is_connecting {
+            return;
+        }
+        // While the client does not take interim responses, the member is not read: it is not waited for, but the client is.
+        if self.ends.is_client_holding_up(at) {
+            self.await_client(at);
+        } else {
             self.ends.set_member_deadline(at, at.turn().now_ms() + reach.timeout_ms);
         }
     }

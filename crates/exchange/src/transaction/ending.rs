@@ -52,6 +52,7 @@ impl Exchange {
         body: Option<&[u8]>,
     ) {
         self.ends.drop_member(at);
+        self.scrutiny = None;
         let draining = at.turn().is_draining;
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
@@ -147,6 +148,7 @@ impl Exchange {
         };
         self.ends.end(at, termination, stream_end);
         at.recycle(std::mem::take(&mut self.request.bytes));
+        self.scrutiny = None;
         let encoding = self.encoding.take();
         at.tools().give_encoding(encoding);
         self.ends.over = Some(after);

@@ -10,6 +10,7 @@ use crate::edge::Edge;
 use crate::parts::encoding::{Codings, Encoding};
 use crate::parts::ends::Ends;
 use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::request::Request;
 use crate::shared::counters::count_status;
@@ -55,6 +56,8 @@ pub struct Exchange {
     pub client_ended: bool,
     /// What the client takes, where responses are compressed.
     pub codings: Option<Codings>,
+    /// How far the web application firewall is with it, where that has something to do.
+    pub scrutiny: Option<Box<Scrutiny>>,
     /// What compresses the response, or drops it.
     pub encoding: Option<Box<Encoding>>,
 }
@@ -68,7 +71,12 @@ impl Exchange {
     /// Whether what its client sends of its request has somewhere to go. A client that has its connection for itself
     /// is read on only then: what else comes of it is not held.
     pub fn takes_body(&self) -> bool {
-        !self.request.is_whole && self.ends.attempt.connection.is_some()
+        !self.request.is_whole && (self.ends.attempt.connection.is_some() || self.is_held_now())
+    }
+
+    /// Whether what comes of its body is held to be judged.
+    pub fn is_held_now(&self) -> bool {
+        self.scrutiny.is_some() && self.is_judged_whole() && !self.ends.parked.waits()
     }
 
     /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.

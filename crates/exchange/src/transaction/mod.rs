@@ -10,6 +10,7 @@ pub mod early_data;
 pub mod ending;
 pub mod ends;
 pub mod exchange;
+pub mod inspect;
 pub mod losing;
 pub mod patience;
 pub mod policy;

@@ -256,6 +256,7 @@ impl Exchange {
                 let termination = Termination::Misdirected;
                 self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
             }
+            Ending::Blocked => self.end_blocked(at),
             Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
             Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
             Ending::Policy => match &decision.end {

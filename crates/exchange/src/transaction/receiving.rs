@@ -36,10 +36,18 @@ impl Exchange {
         if size_max.is_some_and(|max| self.ends.account.bytes_received > max) {
             return self.respond(at, 413, Termination::ClientLimit);
         }
+        if self.is_held_now() {
+            return self.show_to_firewall(at, (input, pieces), end);
+        }
         if self.ends.attempt.connection.is_none() {
             // It waits for a member.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
+        self.hand_on(at, (input, pieces), end);
+    }
+
+    /// Hands pieces of the body, and its end, to the member.
+    pub fn hand_on(&mut self, at: &mut impl Edge, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
         let is_last = !matches!(end, End::No);
         self.request.is_whole = is_last;
         at.ask(&mut self.ends, &mut self.request, (input, pieces), end);
@@ -58,6 +66,10 @@ impl Exchange {
     /// it gets no more of it.
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.is_cut = true;
+        if self.is_judged_whole() {
+            // Nobody will answer what cannot be judged.
+            return self.respond(at, 400, Termination::ClientAbort);
+        }
         if !self.ends.is_client_behind(at) {
             self.ends.clear_client_deadline(at);
         }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | limits and policies ([`consider`]) | an answer, a time to wait for, another pool, edits; persistence wishes for a member |
 //! | coding ([`compress::note_codings`]) | which compression its client takes |
+//! | the web application firewall ([`inspect_head`]) | an answer; its body is held until it was judged |
 //! | edits | the head that its member gets |
 //! | size | 413 |
 //! | hops | an answer of weir's own |
@@ -24,6 +25,7 @@ use crate::parts::arrival::{Arrival, Registration};
 use crate::parts::attempt::Attempt;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::ends::Ends;
+use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
 use crate::parts::remembered::Remembered;
@@ -31,6 +33,7 @@ use crate::parts::request::Request;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::inspect::inspect_head;
 use crate::transaction::policy::consider;
 use crate::transaction::{Transaction, compress, early_data, trailers};
 
@@ -62,10 +65,21 @@ impl Exchange {
     ) -> Verdict {
         let Arrival { head, input, server, .. } = *arrival;
         let mut decision = at.tools().decision.take().unwrap_or_default();
-        let route = find_route(at, arrival, &mut decision);
+        let mut route = find_route(at, arrival, &mut decision);
         let codings = compress::note_codings(at, server, head, input, &mut decision);
         early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
         trailers::announce(server, head, &mut decision.request);
+        let mut scrutiny = None;
+        let mut request_id = 0;
+        if route.ending.is_none()
+            && server.waf.is_some()
+            && let Some((id, found)) = inspect_head(at, arrival, &mut decision)
+        {
+            (request_id, scrutiny) = (id, found);
+            if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
+                route.ending = Some(Ending::Blocked);
+            }
+        }
         let forms = route.pool.forms;
         let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
         let edits = &decision.request;
@@ -77,7 +91,8 @@ impl Exchange {
         route.pool.note_request(turn.now_ms());
         let Registration { key, client, stream, log_format, log_request } = registration;
         let pace = Pace::of_request(head, input);
-        let account = Account::begin(turn.now_us(), log_format, log_request);
+        let mut account = Account::begin(turn.now_us(), log_format, log_request);
+        account.request_id = request_id;
         let tries = Tries::new(route.pool, route.preference);
         let server = Rc::clone(server);
         let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);
@@ -107,6 +122,7 @@ impl Exchange {
             request,
             response_framing: Framing::None,
             client_ended: false,
+            scrutiny,
         }));
         Verdict { decision, ending: route.ending, not_before_us: route.not_before_us }
     }
@@ -146,6 +162,9 @@ impl Exchange {
         }
         if has_to_wait {
             return self.hold_back(at, not_before_us);
+        }
+        if self.is_judged_whole() {
+            return self.read_for_firewall(at);
         }
         // A head with a body waits for the first bytes of it, which are often here already.
         if self.dispatch(at) && !has_body {

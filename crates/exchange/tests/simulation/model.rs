@@ -83,6 +83,7 @@ impl Book {
         assert!(self.attempts.len() <= ATTEMPTS_MAX, "it is tried for ever");
         for attempt in &self.attempts {
             attempt.check(plan, client);
+            assert!(!plan.is_blocked(), "no member is asked for what is blocked");
         }
         let got = &client.got;
         assert!(!got.is_head_written, "a head was written and has not gone out");
@@ -154,6 +155,9 @@ impl Attempt {
 
     /// What the member got is the beginning of this request, and all of it where it looks so.
     fn check(&self, plan: &Plan, client: &Client) {
+        if plan.is_held() && !self.bytes.is_empty() {
+            assert!(client.has_sent_end, "it was judged before all of it was there");
+        }
         let (head_bytes, framing) = match self.stream_head {
             Some(head_bytes) => (head_bytes, None),
             None => {
@@ -244,6 +248,9 @@ impl super::router::Router {
         let (plan, book, got) = (&self.world.plan, &self.world.book, &self.world.client.got);
         let (why, _) = book.finished.expect("it is over");
         let is_refused = plan.request_length() > BODY_BYTES_MAX || plan.bad_connects > 0;
+        if plan.is_blocked() && why == Termination::Waf {
+            return;
+        }
         if book.is_spoiled || is_refused || plan.others || self.world.delayed_until_us.is_some() {
             return;
         }

@@ -9,7 +9,7 @@ use weir_http::path::PathForm;
 use weir_testing::Random;
 
 use super::choices::Choices;
-use super::scene::Server;
+use super::scene::{JUDGED_BYTES_MAX, Server};
 
 /// The most that either side sends.
 pub const BYTES_MAX: usize = 40_000;
@@ -139,6 +139,8 @@ impl Plan {
                 (Server::Plain, Ask::WebSocket),
                 (Server::Queue, Ask::Expect),
                 (Server::Relay, Ask::Get),
+                (Server::Guarded, Ask::Put),
+                (Server::Watched, Ask::Expect),
             ] {
                 let mut plan = Self {
                     number: 1,
@@ -184,6 +186,19 @@ impl Plan {
     pub fn has_body(&self) -> bool {
         let may_have = matches!(self.ask, Ask::Put | Ask::Post | Ask::Expect);
         may_have && !(self.request.bytes == 0 && self.request.framed == Framed::Length)
+    }
+
+    /// Whether its body is held until it was judged.
+    pub fn is_held(&self) -> bool {
+        let is_inspected = matches!(self.server, Server::Guarded | Server::Watched);
+        is_inspected && self.has_body() && self.request.bytes <= JUDGED_BYTES_MAX
+    }
+
+    /// Whether members do not get it.
+    pub fn is_blocked(&self) -> bool {
+        let has_bad_body =
+            self.has_body() && (self.request.bytes == 200 || self.request.bytes > JUDGED_BYTES_MAX);
+        self.server == Server::Guarded && (self.number % 10 == 7 || has_bad_body)
     }
 
     /// Whether a second one like it does no harm.

@@ -3,12 +3,15 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::Snapshot;
+use weir_config::snapshot::{Snapshot, Unjudged, Waf};
 use weir_core::clock::Clock;
+use weir_core::policy::WafMode;
 use weir_exchange::local::pool::LocalPool;
 use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
+use weir_waf::body::Limits;
+use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 /// When it begins.
 pub const BEGINNING_US: u64 = 1_000_000_000;
@@ -28,11 +31,16 @@ pub enum Server {
     Delayed,
     /// Relays connections.
     Relay,
+    /// Its requests are judged before members get them.
+    Guarded,
+    /// They are judged, and members get them whatever comes of it.
+    Watched,
 }
 
 impl Server {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Plain, Self::Queue, Self::Delayed, Self::Relay];
+    pub const ALL: [Self; 6] =
+        [Self::Plain, Self::Queue, Self::Delayed, Self::Relay, Self::Guarded, Self::Watched];
 }
 
 /// What is in force.
@@ -66,6 +74,8 @@ fn snapshot() -> Snapshot {
             ("queue", format!("pool: queue{version}, {http}")),
             ("delayed", format!("pool: plain{version}, {http}, {delay}")),
             ("relay", format!("type: tcp, pool: queue{version}")),
+            ("guarded", format!("pool: queue{version}, {http}, {delay}")),
+            ("watched", format!("pool: queue{version}, {http}")),
         ] {
             let port = servers.len() + 1;
             let listen = format!("listen: \"127.0.0.1:{port}\"");
@@ -80,7 +90,51 @@ fn snapshot() -> Snapshot {
     let text = format!("virtual_servers:\n{servers}pools:\n{pools}");
     let parsed = weir_config::parse("simulation.yaml", &text);
     let config = parsed.config.unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
-    config.snapshot(&weir_config::Resolutions::default())
+    let mut snapshot = config.snapshot(&weir_config::Resolutions::default());
+    let (guarded, watched) = (waf(WafMode::Block), waf(WafMode::Detect));
+    for server in &mut snapshot.virtual_servers {
+        server.waf = match &*server.name {
+            "guarded1" | "guarded2" => Some(Arc::clone(&guarded)),
+            "watched1" | "watched2" => Some(Arc::clone(&watched)),
+            _ => None,
+        };
+    }
+    snapshot
+}
+
+/// Rules that read every body.
+const RULES: &str = r#"
+SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
+SecRule REQUEST_URI "@rx 7$" "id:2,phase:1,deny,status:403"
+SecRule REQUEST_BODY_LENGTH "@eq 200" "id:3,phase:2,deny,status:403"
+"#;
+
+/// Bytes of the bodies that are judged.
+pub const JUDGED_BYTES_MAX: usize = 10_000;
+
+struct OneFile;
+
+impl Files for OneFile {
+    fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(RULES.into())
+    }
+}
+
+fn waf(mode: WafMode) -> Arc<Waf> {
+    let rules = RuleSet::compile(&["rules.conf".into()], &mut OneFile).expect("sound rules");
+    let view = View::new(Arc::new(rules), &Settings::default()).expect("nothing is absent");
+    Arc::new(Waf {
+        mode,
+        view: Arc::new(view),
+        limits: Limits::DEFAULT,
+        body_bytes_max: JUDGED_BYTES_MAX as u64,
+        work_bytes_max: 1 << 20,
+        unjudged: Unjudged::Block,
+    })
 }
 
 impl Scene {
@@ -105,6 +159,10 @@ impl Scene {
             (Server::Delayed, true) => "delayed2",
             (Server::Relay, false) => "relay1",
             (Server::Relay, true) => "relay2",
+            (Server::Guarded, false) => "guarded1",
+            (Server::Guarded, true) => "guarded2",
+            (Server::Watched, false) => "watched1",
+            (Server::Watched, true) => "watched2",
         };
         self.table.server(name).expect("the configuration has it")
     }

@@ -38,6 +38,7 @@ fn run(view: &Arc<View>, case: &Case) -> (Inspection, [f64; 5]) {
         client: HERE,
         server: HERE,
         method: case.method.as_bytes(),
+        received_target: &case.target,
         target: &case.target,
         protocol: b"HTTP/1.1",
         headers: &headers,

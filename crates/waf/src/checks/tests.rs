@@ -126,6 +126,7 @@ fn with_head(
         client: HERE,
         server: HERE,
         method,
+        received_target: target,
         target,
         protocol: if protocol.is_empty() { b"HTTP/1.1" } else { protocol },
         headers: &headers,

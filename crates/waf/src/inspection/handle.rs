@@ -37,6 +37,11 @@ impl Inspection {
         state.message.body.is_read && state.is_on && state.passing == Passing::Nothing
     }
 
+    /// Whether any of its bytes would be looked at: without that it need not be waited for.
+    pub fn needs_body(&self) -> bool {
+        self.reads_body() && self.state.message.needs_body()
+    }
+
     /// Takes bytes of the request's body, behind [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
         if self.reads_body() {
@@ -88,6 +93,21 @@ impl Inspection {
     pub fn logging(&mut self) {
         // What would be blocked by now has been answered.
         let _ = self.state.phase(Phase::Logging);
+    }
+
+    /// The first value of a variable.
+    pub fn value(&self, variable: Variable) -> Option<&[u8]> {
+        let message = &self.state.message;
+        message.values.of(variable).first().map(|entry| message.texts.get(entry.text))
+    }
+
+    /// The first value of a field of the request's head.
+    pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
+        let message = &self.state.message;
+        let mut entries = message.values.of(Variable::RequestHeaders).iter();
+        entries
+            .find(|entry| message.texts.get(entry.name).eq_ignore_ascii_case(name))
+            .map(|entry| message.texts.get(entry.text))
     }
 
     /// The rules that it goes by.

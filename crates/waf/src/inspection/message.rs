@@ -67,7 +67,8 @@ impl Message {
     /// Takes the head of a request.
     pub fn head(&mut self, request: &Request<'_>) {
         use Variable as V;
-        let Request { client, server, method, target, protocol, headers, unique_id } = *request;
+        let Request { client, server, method, received_target, target, .. } = *request;
+        let Request { protocol, headers, unique_id, .. } = *request;
         let parts = parts(target);
         self.set(V::RemoteAddr, client.0.to_string().as_bytes());
         self.set_number(V::RemotePort, client.1.into());
@@ -75,8 +76,8 @@ impl Message {
         self.set_number(V::ServerPort, server.1.into());
         self.set(V::RequestMethod, method);
         self.set(V::RequestProtocol, protocol);
-        self.set(V::RequestLine, &[method, b" ", target, b" ", protocol].concat());
-        self.set(V::RequestUriRaw, target);
+        self.set(V::RequestLine, &[method, b" ", received_target, b" ", protocol].concat());
+        self.set(V::RequestUriRaw, received_target);
         self.set(V::RequestUri, parts.uri);
         let path = decoded(parts.path);
         self.set(V::RequestFilename, &path);
@@ -166,6 +167,11 @@ impl Message {
             },
         );
         self.body.reading = Some(reading);
+    }
+
+    /// Whether anything looks at the request's body: what takes it apart, or a rule that wants it as it is.
+    pub fn needs_body(&self) -> bool {
+        self.body.is_kept || self.body.processor != Processor::None
     }
 
     /// Those of forms and JSON are looked at as a whole as well, others only where a rule asks for that.

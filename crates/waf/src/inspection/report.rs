@@ -41,8 +41,12 @@ pub enum Limit {
     Arguments,
     /// A pattern took too many steps, or one that is made for each request could not be compiled.
     Pattern,
-    /// Its body could not be read: it is malformed, or beyond a limit.
+    /// Its body could not be read: it is malformed, or beyond a limit of what is taken apart.
     Body,
+    /// Its body is longer than the settings allow.
+    BodyLength,
+    /// There was no room for its body, beside those of other requests.
+    Memory,
 }
 
 impl Limit {
@@ -54,6 +58,8 @@ impl Limit {
             Self::Arguments => "arguments",
             Self::Pattern => "pattern",
             Self::Body => "body",
+            Self::BodyLength => "body_length",
+            Self::Memory => "memory",
         }
     }
 }

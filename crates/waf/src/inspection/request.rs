@@ -11,7 +11,9 @@ pub struct Request<'a> {
     pub server: (IpAddr, u16),
     /// The method.
     pub method: &'a [u8],
-    /// The target as it is in the request line.
+    /// The target as it was received, before its path was made canonical or another.
+    pub received_target: &'a [u8],
+    /// The target that the member gets.
     pub target: &'a [u8],
     /// The version: `HTTP/1.1`.
     pub protocol: &'a [u8],

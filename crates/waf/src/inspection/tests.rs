@@ -29,6 +29,7 @@ fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> I
         client: address,
         server: address,
         method: b"GET",
+        received_target: target.as_bytes(),
         target: target.as_bytes(),
         protocol: b"HTTP/1.1",
         headers: &[],

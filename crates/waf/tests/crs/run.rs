@@ -19,6 +19,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         client: HERE,
         server: HERE,
         method: &sent.method,
+        received_target: &sent.target,
         target: &sent.target,
         // A request line without a version is one of HTTP/0.9.
         protocol: if sent.protocol.is_empty() { b"HTTP/0.9" } else { &sent.protocol },

@@ -105,6 +105,7 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
         client: CLIENT,
         server: SERVER,
         method: sent.method.as_bytes(),
+        received_target: &sent.target,
         target: &sent.target,
         protocol: b"HTTP/1.1",
         headers: &headers,

@@ -78,6 +78,7 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome 
         client: address,
         server: address,
         method: b"POST",
+        received_target: target,
         target,
         protocol: b"HTTP/1.1",
         headers: &headers,

@@ -45,6 +45,7 @@ impl<'a> Exchange<'a> {
             client: CLIENT,
             server: SERVER,
             method: self.method,
+            received_target: self.target,
             target: self.target,
             protocol: self.protocol,
             headers: self.headers,

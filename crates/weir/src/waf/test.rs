@@ -140,6 +140,7 @@ fn inspect(view: &Arc<View>, trial: &Trial, client: IpAddr) -> (Inspection, Opti
         client: (client, 40_000),
         server: (IpAddr::V4(Ipv4Addr::LOCALHOST), 443),
         method: trial.method.as_bytes(),
+        received_target: trial.target.as_bytes(),
         target: trial.target.as_bytes(),
         protocol: trial.protocol.as_bytes(),
         headers: &headers,

@@ -68,7 +68,8 @@ impl World {
     ) -> Option<Arrival<'a>> {
         let is_misdirected = self.is_misdirected(key, server, head, input);
         let client = self.clients.get(key)?;
-        let from = server.traffic.as_ref().map(|_| Whence {
+        let is_looked_at = server.traffic.is_some() || server.waf.is_some();
+        let from = is_looked_at.then(|| Whence {
             peer: client.address(),
             listen: client.destination.address(),
             tls: client.tls.clone(),

@@ -10,7 +10,7 @@ use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::messages::Message;
 use weir_exchange::parts::pieces::Pieces;
-use weir_exchange::parts::request::Request;
+use weir_exchange::parts::request::{KEPT_PIECE_BYTES_MAX, Request};
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 
 use crate::worker::body::{self, end_of_chunks};
@@ -75,7 +75,7 @@ impl Desk<'_> {
             trailers = self.world.tools.scratch.take();
         }
         let tail = end_of_chunks(framing, end, &mut trailers);
-        let small = pieces.data_bytes <= body::COALESCE_BYTES
+        let small = pieces.data_bytes as u64 <= KEPT_PIECE_BYTES_MAX
             && request.is_replayable()
             && request.bytes.len() < REPLAY_BYTES_MAX;
         let first = request.send();

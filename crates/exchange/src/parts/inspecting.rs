@@ -1,0 +1,212 @@
+//! A request that the web application firewall looks at, and its body while that waits to be judged.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot::{Unjudged, Waf};
+use weir_core::policy::WafMode;
+use weir_waf::inspection::{Inspection, Limit, Verdict};
+
+use crate::parts::end::OwnedEnd;
+
+/// Bytes of bodies that wait to be judged at a time, in one worker.
+const HELD_BYTES_MAX: u64 = 256 << 20;
+
+/// How far an inspection is.
+pub enum Scrutiny {
+    /// The body comes, and is held.
+    Reading(Box<Reading>),
+    /// The request may go on: this of its body waits for a member.
+    Passed(HeldBody, OwnedEnd),
+    /// It gets no member.
+    Blocked(Block),
+}
+
+/// A request whose body comes.
+pub struct Reading {
+    /// What is known of it so far.
+    pub inspection: Inspection,
+    /// What holds for it.
+    pub terms: Terms,
+    /// What came of its body.
+    pub body: HeldBody,
+    /// The client waits to be told that it may send its body.
+    pub is_awaited: bool,
+}
+
+impl Reading {
+    /// Takes a piece of the body. What keeps it from being judged is told; it is held all the same.
+    pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
+        let mut has_room = true;
+        for piece in data {
+            self.inspection.body(piece);
+            has_room &= self.body.push(piece);
+        }
+        let is_too_long = self.body.bytes.len() as u64 > self.terms.waf.body_bytes_max;
+        match (is_too_long, has_room) {
+            (true, _) => Some(Limit::BodyLength),
+            (false, false) => Some(Limit::Memory),
+            (false, true) => None,
+        }
+    }
+}
+
+/// What holds for the inspection of a request.
+pub struct Terms {
+    /// What the virtual server says.
+    pub waf: Arc<Waf>,
+    /// What becomes of what is found.
+    pub mode: WafMode,
+    /// What the request is called.
+    pub request_id: u128,
+    /// Who sent it.
+    pub client: Option<SocketAddr>,
+}
+
+impl Terms {
+    /// Whether what cannot be judged is kept from members.
+    pub fn blocks_unjudged(&self) -> bool {
+        self.mode == WafMode::Block && self.waf.unjudged == Unjudged::Block
+    }
+}
+
+/// How a request is kept from members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// It is answered with this status.
+    Answer(u16),
+    /// It is sent elsewhere.
+    Redirect {
+        /// Where to.
+        to: Vec<u8>,
+        /// With this status.
+        status: u16,
+    },
+    /// Its connection is closed.
+    Close,
+}
+
+impl Block {
+    /// What a verdict asks for; `None`: the request goes on.
+    pub fn of(verdict: Verdict, blocks_unjudged: bool) -> Option<Self> {
+        match verdict {
+            Verdict::Pass => None,
+            Verdict::Deny { status, .. } => Some(Self::Answer(status)),
+            Verdict::Drop { .. } => Some(Self::Close),
+            Verdict::Redirect { to, status, .. } if is_field_value(&to) => {
+                Some(Self::Redirect { to, status })
+            }
+            // Rules may put what the client sent into it.
+            Verdict::Redirect { .. } => Some(Self::Answer(403)),
+            Verdict::Exceeded(limit) if blocks_unjudged => {
+                Some(Self::Answer(status_of_unjudged(limit)))
+            }
+            Verdict::Exceeded(_) => None,
+        }
+    }
+
+    /// The status of its answer; 0: there is none.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Answer(status) | Self::Redirect { status, .. } => *status,
+            Self::Close => 0,
+        }
+    }
+}
+
+fn status_of_unjudged(limit: Limit) -> u16 {
+    match limit {
+        Limit::Body => 400,
+        Limit::BodyLength => 413,
+        Limit::Memory => 503,
+        Limit::Work | Limit::Variables | Limit::Arguments | Limit::Pattern => 403,
+    }
+}
+
+fn is_field_value(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_graphic)
+}
+
+/// Room for bodies that wait to be judged, of one worker.
+#[derive(Debug, Default)]
+pub struct HeldRoom {
+    taken_bytes: Rc<Cell<u64>>,
+}
+
+impl HeldRoom {
+    /// A body of which nothing has come.
+    pub fn body(&self) -> HeldBody {
+        HeldBody { bytes: Vec::new(), taken_bytes: Rc::clone(&self.taken_bytes) }
+    }
+}
+
+/// A body that waits. Its room is free again when it is gone.
+#[derive(Debug)]
+pub struct HeldBody {
+    bytes: Vec<u8>,
+    taken_bytes: Rc<Cell<u64>>,
+}
+
+impl HeldBody {
+    /// Appends what has come. Whether there was room for it.
+    fn push(&mut self, data: &[u8]) -> bool {
+        self.bytes.extend_from_slice(data);
+        self.taken_bytes.set(self.taken_bytes.get() + data.len() as u64);
+        self.taken_bytes.get() <= HELD_BYTES_MAX
+    }
+
+    /// What has come.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for HeldBody {
+    fn drop(&mut self) {
+        let taken = self.taken_bytes.get();
+        debug_assert!(taken >= self.bytes.len() as u64, "room is given back once");
+        self.taken_bytes.set(taken.saturating_sub(self.bytes.len() as u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_comes_back() {
+        let room = HeldRoom::default();
+        let (mut first, mut second) = (room.body(), room.body());
+        let piece = vec![b'x'; HELD_BYTES_MAX as usize / 2];
+        assert!(first.push(&piece));
+        assert!(second.push(&piece));
+        assert!(!second.push(b"y"), "no room for more");
+        assert_eq!(second.bytes().len(), piece.len() + 1, "it is there all the same");
+        drop(first);
+        assert!(second.push(&piece[..1_000]));
+        drop(second);
+        assert_eq!(room.taken_bytes.get(), 0);
+    }
+
+    #[test]
+    fn verdicts_become_answers() {
+        let redirect = |to: &str| Verdict::Redirect { to: to.into(), status: 302, rule: 1 };
+        for (verdict, blocks_unjudged, expected) in [
+            (Verdict::Pass, true, None),
+            (Verdict::Deny { status: 403, rule: 1 }, true, Some(Block::Answer(403))),
+            (Verdict::Drop { rule: 1 }, true, Some(Block::Close)),
+            (redirect("/x"), true, Some(Block::Redirect { to: b"/x".to_vec(), status: 302 })),
+            (redirect("/x\r\nSet-Cookie: a=b"), true, Some(Block::Answer(403))),
+            (redirect(""), true, Some(Block::Answer(403))),
+            (Verdict::Exceeded(Limit::Work), true, Some(Block::Answer(403))),
+            (Verdict::Exceeded(Limit::Body), true, Some(Block::Answer(400))),
+            (Verdict::Exceeded(Limit::BodyLength), true, Some(Block::Answer(413))),
+            (Verdict::Exceeded(Limit::Memory), true, Some(Block::Answer(503))),
+            (Verdict::Exceeded(Limit::BodyLength), false, None),
+        ] {
+            assert_eq!(Block::of(verdict.clone(), blocks_unjudged), expected, "{verdict:?}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The web application firewall on a request's way: behind limits and policies, before its member.
+//!
+//! A head is judged when it comes. A body that rules look at is held until it is whole and was judged; then it goes to the
+//! member behind the head, as it came. What rules do not look at passes as it comes.
+
+use weir_config::snapshot::Page;
+use weir_core::policy::{Decision, WafMode};
+use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::h1::{Persistence, ResponseForward};
+use weir_http::message::{Framing, RequestHead, Span, Version};
+use weir_waf::inspection::{self, Inspection, Limit, Options, Verdict};
+
+use crate::edge::Edge;
+use crate::local::client_address::client_of;
+use crate::local::table::LocalServer;
+use crate::parts::arrival::Arrival;
+use crate::parts::end::{End, OwnedEnd};
+use crate::parts::inspected::{Inspected, Outcome};
+use crate::parts::inspecting::{Block, Reading, Scrutiny, Terms};
+use crate::parts::messages::{HeadKind, OutHead};
+use crate::parts::notice::Notice;
+use crate::parts::pieces::Pieces;
+use crate::shared::counters::count_status;
+use crate::termination::Termination;
+use crate::transaction::exchange::Exchange;
+
+/// What stands for the request's number in the page of a block.
+const REQUEST_ID_MARK: &[u8] = b"${request_id}";
+
+/// What a client is told that waits with its body.
+const CONTINUE: &[u8] = b"Continue";
+
+/// Judges the head of a request, as its member is to get it, and all of it where nothing of its body is looked at. The number of
+/// the request, and what there is to do; `None`: it is not inspected.
+pub fn inspect_head(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    decision: &mut Decision,
+) -> Option<(u128, Option<Box<Scrutiny>>)> {
+    let waf = arrival.server.waf.as_ref()?;
+    let mode = decision.inspection.unwrap_or(waf.mode);
+    let engine_mode = match mode {
+        WafMode::Off => return None,
+        WafMode::Detect => inspection::Mode::Detect,
+        WafMode::Block => inspection::Mode::Block,
+    };
+    let Arrival { head, input, server, .. } = *arrival;
+    let request_id = at.tools().next_request_id();
+    let client = client_of(&server.settings().client_address, arrival.peer(), head, input);
+    let terms = Terms { waf: waf.clone(), mode, request_id, client };
+    let options =
+        Options { mode: engine_mode, limits: waf.limits, work_bytes_max: waf.work_bytes_max };
+    let mut inspection = begin(&terms, &options, arrival, &decision.request);
+    let verdict = inspection.request_headers();
+    let is_read = verdict == Verdict::Pass && !head.framing.is_empty() && inspection.needs_body();
+    let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max);
+    if is_read && !is_too_long {
+        decision.request.fields.remove(b"Expect");
+        let (body, is_awaited) = (at.tools().held_room.body(), head.expect_continue);
+        let reading = Reading { inspection, terms, body, is_awaited };
+        return Some((request_id, Some(Box::new(Scrutiny::Reading(Box::new(reading))))));
+    }
+    let verdict = match verdict {
+        Verdict::Pass if is_read => of_part(&mut inspection, Limit::BodyLength),
+        Verdict::Pass => inspection.request_body(),
+        verdict => verdict,
+    };
+    let block = conclude(at, server, &terms, inspection, verdict);
+    Some((request_id, block.map(|block| Box::new(Scrutiny::Blocked(block)))))
+}
+
+/// Hands a request over to the rules.
+fn begin(
+    terms: &Terms,
+    options: &Options,
+    arrival: &Arrival<'_>,
+    edits: &RequestEdits,
+) -> Inspection {
+    let Arrival { head, input, .. } = *arrival;
+    let server = arrival.from.as_ref().and_then(|from| from.listen);
+    let nowhere = (std::net::Ipv4Addr::UNSPECIFIED.into(), 0);
+    let address = |it: Option<std::net::SocketAddr>| it.map_or(nowhere, |it| (it.ip(), it.port()));
+    let mut target = edits.path().unwrap_or(head.member_path(input)).to_vec();
+    let query = match edits.query() {
+        Some(query) => Some(query).filter(|query| !query.is_empty()),
+        None => head.query(input),
+    };
+    if let Some(query) = query {
+        target.push(b'?');
+        target.extend_from_slice(query);
+    }
+    let id = format!("{:032x}", terms.request_id);
+    let request = inspection::Request {
+        client: address(terms.client),
+        server: address(server),
+        method: if head.extended_connect { b"GET" } else { head.method_text.of(input) },
+        received_target: head.target.of(input),
+        target: &target,
+        protocol: match head.version {
+            Version::Http10 => b"HTTP/1.0",
+            Version::Http11 => b"HTTP/1.1",
+            Version::Http2 => b"HTTP/2.0",
+        },
+        headers: &fields(head, input),
+        unique_id: id.as_bytes(),
+    };
+    Inspection::begin(terms.waf.view.clone(), options, &request)
+}
+
+/// The fields of a head, with a Host of those that name it elsewhere.
+fn fields<'a>(head: &'a RequestHead, input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
+    let received = head.fields.iter().map(|field| (field.name.of(input), field.value.of(input)));
+    let mut fields: Vec<_> = received.collect();
+    let has_host = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"host"));
+    if !has_host && !head.authority(input).is_empty() {
+        fields.insert(0, (b"Host", head.authority(input)));
+    }
+    fields
+}
+
+/// Judges what there is of a request whose body cannot be judged to its end.
+fn of_part(inspection: &mut Inspection, limit: Limit) -> Verdict {
+    match inspection.request_body() {
+        Verdict::Pass => Verdict::Exceeded(limit),
+        verdict => verdict,
+    }
+}
+
+/// Counts and tells what came of an inspection. How the request is kept from members, if it is.
+fn conclude(
+    at: &mut impl Edge,
+    server: &LocalServer,
+    terms: &Terms,
+    mut inspection: Inspection,
+    verdict: Verdict,
+) -> Option<Block> {
+    let blocks_unjudged = terms.blocks_unjudged();
+    let outcome = Outcome::of(&verdict, &inspection, blocks_unjudged);
+    let block = Block::of(verdict, blocks_unjudged);
+    let counters = &server.counters;
+    counters.waf_inspected.add(1);
+    match outcome {
+        Outcome::Passed => {}
+        Outcome::Detected { .. } => counters.waf_detected.add(1),
+        Outcome::Blocked { .. } => counters.waf_blocked.add(1),
+        Outcome::Unjudged { .. } => counters.waf_unjudged.add(1),
+    }
+    let is_logged = inspection.matches().iter().any(|found| found.is_logged);
+    if outcome != Outcome::Passed || is_logged {
+        inspection.logging();
+        let Terms { mode, request_id, client, .. } = *terms;
+        let status = block.as_ref().map_or(0, Block::status);
+        let inspection = &inspection;
+        let inspected = Inspected { request_id, server, client, mode, outcome, status, inspection };
+        at.tell(Notice::Inspected(&inspected));
+    }
+    block
+}
+
+impl Exchange {
+    /// Whether its body is held until it was judged.
+    pub fn is_judged_whole(&self) -> bool {
+        matches!(self.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
+    }
+
+    /// Begins to read a body that is held: a client that waits with it is told to send it.
+    pub fn read_for_firewall(&mut self, at: &mut impl Edge) {
+        let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref_mut() else { return };
+        let is_awaited = std::mem::take(&mut reading.is_awaited);
+        self.await_client(at);
+        if is_awaited && self.request.version != Version::Http10 {
+            self.tell_to_continue(at);
+        }
+    }
+
+    /// Tells the client to send its body.
+    fn tell_to_continue(&mut self, at: &mut impl Edge) {
+        let mut head = at.tools().own_head.take().unwrap_or_default();
+        head.clear();
+        head.status = 100;
+        head.reason = Span { start: 0, end: CONTINUE.len() as u32 };
+        count_status!(self.ends.server.counters, head.status);
+        let forward = ResponseForward {
+            framing: Framing::None,
+            client_version: self.request.version,
+            persistence: Persistence::KeepAlive,
+            date: None,
+        };
+        let edits = &FieldEdits::NONE;
+        let out = OutHead { head: &head, input: CONTINUE, edits, forward, is_dated: false };
+        let message = at.head(&mut self.ends, &out, HeadKind::Interim, false);
+        self.ends.send_head_alone(at, message);
+        at.tools().own_head = Some(head);
+    }
+
+    /// Holds pieces of the body; judges the request when it is whole, or cannot be judged.
+    pub fn show_to_firewall(
+        &mut self,
+        at: &mut impl Edge,
+        (input, pieces): (&[u8], &Pieces),
+        end: End<'_>,
+    ) {
+        let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref_mut() else { return };
+        let limit = reading.take(pieces.of(input));
+        self.request.is_whole = !matches!(end, End::No);
+        if !self.request.is_whole || self.ends.is_client_behind(at) {
+            self.await_client(at);
+        } else {
+            self.ends.clear_client_deadline(at);
+        }
+        if !self.request.is_whole && limit.is_none() {
+            return self.ends.give_window(at);
+        }
+        self.judge(at, limit, end);
+    }
+
+    /// Judges a request by all that there is of it.
+    fn judge(&mut self, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
+        let scrutiny = self.scrutiny.take().map(|scrutiny| *scrutiny);
+        let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
+        let Reading { mut inspection, terms, body, .. } = *reading;
+        let verdict = match limit {
+            Some(limit) => of_part(&mut inspection, limit),
+            None => {
+                inspection.end_body();
+                inspection.request_body()
+            }
+        };
+        if let Some(block) = conclude(at, &self.ends.server, &terms, inspection, verdict) {
+            return self.answer_blocked(at, &block);
+        }
+        self.request.waiting_bytes = body.bytes().len() as u64;
+        self.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end))));
+        if self.dispatch(at) {
+            self.pass_judged_body(at);
+        }
+    }
+
+    /// Passes on what was held of a body that was judged. Whether there was such.
+    pub fn pass_judged_body(&mut self, at: &mut impl Edge) -> bool {
+        let is_passed = matches!(self.scrutiny.as_deref(), Some(Scrutiny::Passed(..)));
+        let Some(scrutiny) = self.scrutiny.take_if(|_| is_passed) else { return false };
+        let Scrutiny::Passed(body, end) = *scrutiny else { return false };
+        self.request.waiting_bytes = 0;
+        let bytes = body.bytes();
+        self.hand_on(at, (bytes, &Pieces::whole(bytes.len())), end.get());
+        if !self.request.is_whole && !self.is_over() {
+            self.request_goes_on(at);
+        }
+        true
+    }
+
+    /// Answers a request that its member does not get.
+    pub fn end_blocked(&mut self, at: &mut impl Edge) {
+        if let Some(Scrutiny::Blocked(block)) = self.scrutiny.take().map(|scrutiny| *scrutiny) {
+            self.answer_blocked(at, &block);
+        }
+    }
+
+    fn answer_blocked(&mut self, at: &mut impl Edge, block: &Block) {
+        match block {
+            Block::Close => self.end_unanswered(at, Termination::Waf, false),
+            Block::Redirect { to, status } => {
+                let mut fields = FieldEdits::default();
+                fields.add(b"Location", |out| out.extend_from_slice(to));
+                self.respond_adding(at, *status, Termination::Waf, fields);
+            }
+            Block::Answer(status) => {
+                let id = format!("{:032x}", self.ends.account.request_id);
+                let mut fields = FieldEdits::default();
+                let body = match self.error_page(*status) {
+                    Some(Page { content_type, body }) => {
+                        fields.add(b"Content-Type", |out| {
+                            out.extend_from_slice(content_type.as_bytes());
+                        });
+                        with_request_id(&body, id.as_bytes())
+                    }
+                    None => format!("The request was blocked. Its number is {id}.\n").into_bytes(),
+                };
+                self.respond_with(at, *status, Termination::Waf, &fields, Some(&body));
+            }
+        }
+    }
+}
+
+/// A page, with the number of the request in its places.
+fn with_request_id(page: &[u8], id: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(page.len() + id.len());
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(page, REQUEST_ID_MARK) {
+        out.extend_from_slice(&page[from..at]);
+        out.extend_from_slice(id);
+        from = at + REQUEST_ID_MARK.len();
+    }
+    out.extend_from_slice(&page[from..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_request_id;
+
+    #[test]
+    fn pages_tell_the_number() {
+        for (page, expected) in [
+            ("", ""),
+            ("sorry", "sorry"),
+            ("${request_id}", "0a"),
+            ("<p>${request_id}</p> ${request_id} ${other}", "<p>0a</p> 0a ${other}"),
+        ] {
+            let made = with_request_id(page.as_bytes(), b"0a");
+            assert_eq!(String::from_utf8(made).expect("text"), expected);
+        }
+    }
+}
