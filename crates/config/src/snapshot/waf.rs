@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_core::policy::WafMode;
 use weir_waf::body::Limits;
+use weir_waf::checks::Checks;
 use weir_waf::plan::View;
 
 /// `waf:` of a virtual server. Virtual servers that say the same share it.
@@ -13,6 +14,8 @@ pub struct Waf {
     pub mode: WafMode,
     /// The rules.
     pub view: Arc<View>,
+    /// What is looked at without rules; `None`: nothing.
+    pub checks: Option<Arc<Checks>>,
     /// How much of arguments and bodies is taken apart.
     pub limits: Limits,
     /// Bytes of a body that is inspected; a longer one is not judged.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use weir_core::policy::WafMode;
+use weir_waf::checks::Check;
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
 use crate::local::table::LocalServer;
@@ -28,18 +29,12 @@ pub struct Inspected<'a> {
 /// What came of an inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Rules found nothing that a request is kept from its member for.
+    /// Nothing was found that a request is kept from its member for.
     Passed,
-    /// This rule would have kept it from its member.
-    Detected {
-        /// The rule's number.
-        rule: u64,
-    },
-    /// This rule has kept it from its member.
-    Blocked {
-        /// The rule's number.
-        rule: u64,
-    },
+    /// This would have kept it from its member.
+    Detected(Cause),
+    /// This has kept it from its member.
+    Blocked(Cause),
     /// It could not be judged.
     Unjudged {
         /// Why.
@@ -49,37 +44,47 @@ pub enum Outcome {
     },
 }
 
+/// What a request is kept from its member for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The rule of this number.
+    Rule(u64),
+    /// A check without rules.
+    Check(Check),
+}
+
 impl Outcome {
-    /// Of what rules say of the whole request, or of what comes too early to go on.
+    /// Of what is said of the whole request, or of what comes too early to go on.
     pub fn of(verdict: &Verdict, inspection: &Inspection, is_unjudged_blocked: bool) -> Self {
-        let would_be = inspection.would_be().and_then(rule);
-        match (verdict, would_be) {
-            (Verdict::Exceeded(limit), _) => {
-                Self::Unjudged { limit: *limit, is_blocked: is_unjudged_blocked }
-            }
-            (Verdict::Pass, Some(rule)) => Self::Detected { rule },
-            (Verdict::Pass, None) => Self::Passed,
-            (verdict, _) => Self::Blocked { rule: rule(verdict).unwrap_or_default() },
+        if let Verdict::Exceeded(limit) = verdict {
+            return Self::Unjudged { limit: *limit, is_blocked: is_unjudged_blocked };
         }
+        let would_be = inspection.would_be().and_then(cause).map(Self::Detected);
+        cause(verdict).map(Self::Blocked).or(would_be).unwrap_or(Self::Passed)
     }
 
     /// Its name in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
-            Self::Detected { .. } => "detected",
-            Self::Blocked { .. } => "blocked",
+            Self::Detected(_) => "detected",
+            Self::Blocked(_) => "blocked",
             Self::Unjudged { .. } => "unjudged",
         }
     }
+
+    /// Whether its member did not get it.
+    pub fn is_blocked(self) -> bool {
+        matches!(self, Self::Blocked(_) | Self::Unjudged { is_blocked: true, .. })
+    }
 }
 
-/// The rule that has decided.
-fn rule(verdict: &Verdict) -> Option<u64> {
+fn cause(verdict: &Verdict) -> Option<Cause> {
     match verdict {
         Verdict::Deny { rule, .. } | Verdict::Drop { rule } | Verdict::Redirect { rule, .. } => {
-            Some(*rule)
+            Some(Cause::Rule(*rule))
         }
+        Verdict::Refused { check, .. } => Some(Cause::Check(*check)),
         Verdict::Pass | Verdict::Exceeded(_) => None,
     }
 }

@@ -93,7 +93,9 @@ impl Block {
     pub fn of(verdict: Verdict, blocks_unjudged: bool) -> Option<Self> {
         match verdict {
             Verdict::Pass => None,
-            Verdict::Deny { status, .. } => Some(Self::Answer(status)),
+            Verdict::Deny { status, .. } | Verdict::Refused { status, .. } => {
+                Some(Self::Answer(status))
+            }
             Verdict::Drop { .. } => Some(Self::Close),
             Verdict::Redirect { to, status, .. } if is_field_value(&to) => {
                 Some(Self::Redirect { to, status })

@@ -48,8 +48,8 @@ pub fn inspect_head(
     let request_id = at.tools().next_request_id();
     let client = client_of(&server.settings().client_address, arrival.peer(), head, input);
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
-    let options =
-        Options { mode: engine_mode, limits: waf.limits, work_bytes_max: waf.work_bytes_max };
+    let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
+    let options = Options { mode: engine_mode, limits, work_bytes_max, checks };
     let mut inspection = begin(&terms, &options, arrival, &decision.request);
     let verdict = inspection.request_headers();
     let is_read = verdict == Verdict::Pass && !head.framing.is_empty() && inspection.needs_body();
@@ -141,12 +141,13 @@ fn conclude(
     counters.waf_inspected.add(1);
     match outcome {
         Outcome::Passed => {}
-        Outcome::Detected { .. } => counters.waf_detected.add(1),
-        Outcome::Blocked { .. } => counters.waf_blocked.add(1),
+        Outcome::Detected(_) => counters.waf_detected.add(1),
+        Outcome::Blocked(_) => counters.waf_blocked.add(1),
         Outcome::Unjudged { .. } => counters.waf_unjudged.add(1),
     }
     let is_logged = inspection.matches().iter().any(|found| found.is_logged);
-    if outcome != Outcome::Passed || is_logged {
+    let has_findings = !inspection.findings().is_empty();
+    if outcome != Outcome::Passed || is_logged || has_findings {
         inspection.logging();
         let Terms { mode, request_id, client, .. } = *terms;
         let status = block.as_ref().map_or(0, Block::status);

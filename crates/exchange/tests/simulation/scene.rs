@@ -130,6 +130,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
     Arc::new(Waf {
         mode,
         view: Arc::new(view),
+        checks: None,
         limits: Limits::DEFAULT,
         body_bytes_max: JUDGED_BYTES_MAX as u64,
         work_bytes_max: 1 << 20,

@@ -133,6 +133,12 @@ impl<'a> MediaType<'a> {
         found.next().is_none().then_some(first.value.as_slice())
     }
 
+    /// Type and subtype, in lower case.
+    pub fn essence(&self) -> String {
+        let text = [self.kind, b"/", self.subtype].concat();
+        String::from_utf8_lossy(&text).to_ascii_lowercase()
+    }
+
     /// Whether it is this type and subtype, in letters of any case.
     pub fn is(&self, kind: &[u8], subtype: &[u8]) -> bool {
         self.kind.eq_ignore_ascii_case(kind) && self.subtype.eq_ignore_ascii_case(subtype)

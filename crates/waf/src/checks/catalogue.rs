@@ -58,6 +58,22 @@ macro_rules! checks {
     };
 }
 
+impl Check {
+    /// The status of the answer to a request that it blocks.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Method | Self::UndeclaredMethod => 405,
+            Self::BodyLength | Self::RequestLength => 413,
+            Self::UrlLength | Self::QueryLength => 414,
+            Self::HeaderLength | Self::HeaderCount | Self::CookieLength | Self::CookieCount => 431,
+            _ => match self.family() {
+                Family::Compliance | Family::Documents => 400,
+                _ => 403,
+            },
+        }
+    }
+}
+
 checks! {
     MultipleDecoding = "multiple_decoding", Evasion, Block, "The target is encoded more often than it may be.";
     PercentU = "percent_u", Evasion, Block, "The target has an escape of the form %uXXXX.";

@@ -20,6 +20,7 @@ mod documents;
 mod evasion;
 mod lengths;
 mod policy;
+mod request;
 
 pub use action::Action;
 pub use catalogue::{Check, Family};
@@ -28,6 +29,7 @@ pub use documents::{graphql, of_body};
 pub use evasion::{argument, target};
 pub use lengths::{lengths, parameter};
 pub use policy::{FileType, FileTypes, Limits, Policy};
+pub use request::{Checks, Named};
 
 /// Something that a check has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,13 @@ pub struct Finding {
     pub place: String,
     /// What, clipped.
     pub detail: String,
+}
+
+impl Finding {
+    /// Whether the request is kept from its member for it.
+    pub fn blocks(&self) -> bool {
+        self.action == Action::Block
+    }
 }
 
 /// Takes what checks find.
@@ -58,6 +67,11 @@ impl<'a> Findings<'a> {
     /// None, by this policy.
     pub fn new(policy: &'a Policy) -> Self {
         Self { policy, found: Vec::new() }
+    }
+
+    /// Those that there are, by this policy.
+    pub fn beside(policy: &'a Policy, found: Vec<Finding>) -> Self {
+        Self { policy, found }
     }
 
     /// The policy.
@@ -89,7 +103,7 @@ impl<'a> Findings<'a> {
 
     /// The first that blocks.
     pub fn blocks(&self) -> Option<&Finding> {
-        self.found.iter().find(|finding| finding.action == Action::Block)
+        self.found.iter().find(|finding| finding.blocks())
     }
 
     /// Gives them away.

@@ -6,6 +6,7 @@ use super::options::Options;
 use super::report::{Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State};
+use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
 
@@ -23,12 +24,16 @@ impl Inspection {
         if state.message.has_too_many {
             state.exceeded = Some(Limit::Arguments);
         }
+        state.check_head(request);
         Self { state }
     }
 
     /// Evaluates the rules that look at the request's head.
     pub fn request_headers(&mut self) -> Verdict {
-        self.state.phase(Phase::RequestHeaders)
+        match self.state.checked() {
+            Some(verdict) => verdict,
+            None => self.state.phase(Phase::RequestHeaders),
+        }
     }
 
     /// Whether the rules of the first phase have left the body to be looked at.
@@ -51,11 +56,16 @@ impl Inspection {
 
     /// The request's body is over.
     pub fn end_body(&mut self) {
-        self.state.message.end_body();
+        if let Some(body) = self.state.message.end_body() {
+            self.state.check_body(&body);
+        }
     }
 
     /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, whatever the rules say of what came before.
     pub fn request_body(&mut self) -> Verdict {
+        if let Some(verdict) = self.state.checked() {
+            return verdict;
+        }
         match self.state.phase(Phase::RequestBody) {
             Verdict::Pass if self.body_failure().is_some() && self.reads_body() => {
                 Verdict::Exceeded(Limit::Body)
@@ -118,6 +128,11 @@ impl Inspection {
     /// What rules found so far, in the order in which it was found.
     pub fn matches(&self) -> &[Match] {
         &self.state.matches
+    }
+
+    /// What checks without rules have found so far.
+    pub fn findings(&self) -> &[Finding] {
+        &self.state.findings
     }
 
     /// What the rules would have done, where they only detect.

@@ -179,16 +179,17 @@ impl Message {
         self.body.is_kept || matches!(self.body.processor, Processor::UrlEncoded | Processor::Json)
     }
 
-    /// The request's body is over.
-    pub fn end_body(&mut self) {
-        if let Some(mut reading) = self.body.reading.take() {
+    /// The request's body is over. It is given away as it was read.
+    pub fn end_body(&mut self) -> Option<Body> {
+        let mut read = self.body.reading.take();
+        if let Some(reading) = &mut read {
             let mut to = Arguments {
                 texts: &mut self.texts,
                 values: &mut self.values,
                 joined: &mut self.body.joined,
             };
             reading.finish(&mut to);
-            self.tell_problems(&reading);
+            self.tell_problems(reading);
         }
         // As XPath has it, the text of an element is that of all within it.
         if self.values.of(Variable::Xml).len() > 1 && !self.body.joined.is_empty() {
@@ -200,6 +201,12 @@ impl Message {
             self.set(Variable::RequestBody, &kept);
         }
         self.set_sizes();
+        read
+    }
+
+    /// The Content-Type of the request.
+    pub fn content_type(&self) -> &[u8] {
+        &self.body.content_type
     }
 
     fn tell_problems(&mut self, reading: &Body) {

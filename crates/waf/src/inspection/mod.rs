@@ -3,6 +3,7 @@
 //! [`Inspection::begin`] takes the head; [`Inspection::request_headers`] evaluates the first phase, and so on. What a phase finds is a [`Verdict`].
 //! Everything that belongs to the request is in the inspection, and goes with it.
 
+mod checked;
 mod compare;
 mod effects;
 mod evaluate;
@@ -24,8 +25,8 @@ mod written;
 pub use handle::Inspection;
 pub use options::{Mode, Options};
 pub use report::{Counts, Limit, Match, MatchedValue, Verdict};
-pub(crate) use request::decoded as decoded_path;
 pub use request::{Request, Response};
+pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 
 #[cfg(test)]
 mod tests;

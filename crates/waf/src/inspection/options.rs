@@ -1,6 +1,12 @@
 //! What holds for an inspection.
 
+use std::sync::Arc;
+
 use crate::body;
+use crate::checks::Checks;
+
+/// Most bytes that are looked at, where nothing is said of it.
+const WORK_BYTES_MAX: u64 = 1 << 30;
 
 /// What becomes of what rules find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +18,7 @@ pub enum Mode {
 }
 
 /// What holds for a request's inspection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// What becomes of what rules find.
     pub mode: Mode,
@@ -20,11 +26,14 @@ pub struct Options {
     pub limits: body::Limits,
     /// Most bytes that are looked at, each counted as often as it is.
     pub work_bytes_max: u64,
+    /// What is looked at without rules; `None`: nothing.
+    pub checks: Option<Arc<Checks>>,
 }
 
 impl Options {
     /// Those of a virtual server that says nothing of them.
     pub fn new(mode: Mode) -> Self {
-        Self { mode, limits: body::Limits::DEFAULT, work_bytes_max: 1 << 30 }
+        let limits = body::Limits::DEFAULT;
+        Self { mode, limits, work_bytes_max: WORK_BYTES_MAX, checks: None }
     }
 }

@@ -1,5 +1,7 @@
 //! What an inspection finds.
 
+use crate::checks::Check;
+
 /// What becomes of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -25,6 +27,13 @@ pub enum Verdict {
         status: u16,
         /// The rule's number.
         rule: u64,
+    },
+    /// It is answered with this status: a check has found something.
+    Refused {
+        /// Which check.
+        check: Check,
+        /// The status.
+        status: u16,
     },
     /// It could not be judged: a limit was reached.
     Exceeded(Limit),

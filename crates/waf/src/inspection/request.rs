@@ -36,7 +36,7 @@ pub struct Response<'a> {
 
 /// A target's parts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TargetParts<'a> {
+pub(crate) struct TargetParts<'a> {
     /// Without scheme and host.
     pub uri: &'a [u8],
     /// Up to the query.
@@ -46,7 +46,7 @@ pub(super) struct TargetParts<'a> {
 }
 
 /// Takes a target apart (RFC 9112, 3.2).
-pub(super) fn parts(target: &[u8]) -> TargetParts<'_> {
+pub(crate) fn parts(target: &[u8]) -> TargetParts<'_> {
     let uri = without_authority(target);
     // A fragment has no place in a request, and is of no part of it if there is one.
     let (path, query) = match uri.iter().position(|byte| *byte == b'?') {

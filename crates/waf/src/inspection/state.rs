@@ -9,6 +9,7 @@ use super::options::{Mode, Options};
 use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
 use super::written::Written;
+use crate::checks::{Checks, Finding};
 use crate::plan::View;
 use crate::seclang::{Pattern, Variable};
 
@@ -51,6 +52,10 @@ pub(super) struct State {
     pub patterns: u32,
     /// The pattern that was made last for this request, and of what.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
+    /// What is looked at without rules.
+    pub checks: Option<Arc<Checks>>,
+    /// What that has found.
+    pub findings: Vec<Finding>,
     /// What a rule would have done, if nothing is blocked.
     pub would_be: Option<Verdict>,
 }
@@ -92,6 +97,8 @@ impl State {
             compared: 0,
             patterns: 0,
             made_pattern: None,
+            checks: options.checks.clone(),
+            findings: Vec::new(),
             would_be: None,
             view,
         }

@@ -199,6 +199,9 @@ fn told(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Pass => "passes".into(),
         Verdict::Deny { status, rule } => format!("blocked with {status} by rule {rule}"),
+        Verdict::Refused { check, status } => {
+            format!("blocked with {status} by the check {}", check.name())
+        }
         Verdict::Drop { rule } => format!("connection closed by rule {rule}"),
         Verdict::Redirect { status, rule, .. } => {
             format!("redirected with {status} by rule {rule}")
