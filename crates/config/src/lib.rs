@@ -23,6 +23,7 @@ pub mod file;
 mod profile;
 mod quote;
 mod raw;
+pub mod rule_files;
 mod scalar;
 mod schema;
 mod shapes;
