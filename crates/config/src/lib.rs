@@ -5,8 +5,8 @@
 //! snapshot out of what a resolver found.
 //!
 //! **Architecture invariant:** nothing here touches the network or resolves a name, and no file is opened
-//! but the one to load and those that it names, each within bounds of size and time ([`file`]), so checking a
-//! configuration is safe anywhere.
+//! but the one to load, those that it names and those that rules include, each within bounds of size and time ([`file`]), so
+//! checking a configuration is safe anywhere.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -23,6 +23,7 @@ pub mod file;
 mod profile;
 mod quote;
 mod raw;
+pub mod rule_files;
 mod scalar;
 mod schema;
 mod shapes;

@@ -135,7 +135,7 @@ macro_rules! choice {
         later [$($later:literal),* $(,)?] maps [$($map:literal),* $(,)?]
     ) => {
         $(#[doc = $choice_doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum $name {
             $($(#[doc = $doc])+ $variant,)+
         }

@@ -155,7 +155,7 @@ fn rules_are_described_and_what_is_wrong_has_its_place() {
     assert_eq!(output.status.code(), Some(1));
 
     let output = weir(&["rules", &folder.file("absent.conf")]);
-    assert!(text(&output.stderr).contains("absent.conf` is neither a file nor a folder"));
+    assert!(text(&output.stderr).contains("absent.conf: No such file or directory"));
     assert_eq!(output.status.code(), Some(1));
 }
 

@@ -6,6 +6,7 @@
 mod balance;
 pub(crate) mod compression;
 pub(crate) mod limit;
+mod log;
 pub(crate) mod monitor;
 pub(crate) mod packet;
 pub(crate) mod path;
@@ -15,8 +16,10 @@ pub(crate) mod source;
 pub(crate) mod tcp;
 pub(crate) mod tls;
 pub(crate) mod udp;
+pub(crate) mod waf;
 
 pub(crate) use balance::{Balance, BalanceOr};
+pub(crate) use log::{AccessLogFormat, Log};
 
 use crate::address::{AdminName, ListenAddress};
 use crate::decode::{Named, OneOrMany};
@@ -26,7 +29,7 @@ use crate::scalar::WordOr;
 use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
-use crate::shapes::{ByStatus, FieldName, FilePath, LogPath, MemberEntry, Network};
+use crate::shapes::{ByStatus, FieldName, FilePath, MemberEntry, Network};
 
 /// Most worker threads.
 const WORKERS_MAX: u64 = 1024;
@@ -140,39 +143,6 @@ choice! {
 }
 
 section! {
-    /// What is logged.
-    Log at "log" {
-        /// One line per request.
-        optional access: AccessLog;
-    }
-    later []
-}
-
-section! {
-    /// The access log.
-    AccessLog at "log.access" {
-        /// `stdout`, or a file that lines are appended to; it is opened anew on reload.
-        default to: LogPath = LogPath::Stdout;
-        /// `json`: one object per line with timers and the reason why the request ended. `combined`: Apache's format. `off`: no access log.
-        default format: AccessLogFormat = AccessLogFormat::Json;
-    }
-    later []
-}
-
-choice! {
-    /// Form of an access log line.
-    AccessLogFormat {
-        /// One JSON object per line.
-        Json = "json",
-        /// The Apache combined format.
-        Combined = "combined",
-        /// No access log.
-        Off = "off",
-    }
-    later [] maps []
-}
-
-section! {
     /// Settings by name. A key that takes a profile takes its name or the same map inline.
     Profiles at "profiles" {
         /// HTTP limits and timeouts for `virtual_servers.NAME.http`.
@@ -181,6 +151,8 @@ section! {
         optional tls: Named<tls::Tls>;
         /// Which responses are compressed, for `virtual_servers.NAME.compression`.
         optional compression: Named<compression::Compression>;
+        /// How requests are inspected, for `virtual_servers.NAME.waf`.
+        optional waf: Named<waf::Waf>;
         /// Timeouts of relayed connections, for `virtual_servers.NAME.tcp`.
         optional tcp: Named<tcp::TcpProfile>;
         /// How packets are forwarded, for `virtual_servers.NAME.fast_l4`.
@@ -222,6 +194,8 @@ section! {
         optional tls: ProfileOr<tls::Tls>;
         /// Which responses are compressed: a profile's name, or the settings inline. Default: none.
         optional compression: ProfileOr<compression::Compression>;
+        /// How requests are inspected by the web application firewall: a profile's name, or the settings inline. Default: not at all.
+        optional waf: ProfileOr<waf::Waf>;
         /// Tells browsers to come over TLS alone (a `Strict-Transport-Security` field in each response). Needs `tls`.
         optional hsts: tls::Hsts;
         /// Whether every request is answered with a redirect to the same address over TLS, at port 443.
@@ -239,7 +213,7 @@ section! {
         /// Whether responses tell how long they took, in a `Server-Timing` field.
         default server_timing: bool = false;
     }
-    later ["waf"]
+    later []
 }
 
 choice! {

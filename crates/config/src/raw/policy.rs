@@ -3,6 +3,7 @@
 use crate::address::Endpoint;
 use crate::decode::{OneOrMany, Spanned};
 use crate::raw::limit::RateLimit;
+use crate::raw::waf::WafMode;
 use crate::scalar::{Duration, Name, Off, Text, WordOr};
 use crate::shapes::{
     AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, Rewrite, StatusCode,
@@ -86,6 +87,8 @@ one_of! {
         Persistence as "persistence": WordOr<Off, Name>;
         /// `off`: the response is not compressed, whatever the virtual server's `compression` says.
         Compression as "compression": NoCompression;
+        /// What the web application firewall does with the request, whatever `mode` of the virtual server's `waf` says; the last one counts. Without `waf` there it does nothing.
+        Waf as "waf": WafMode;
         /// A limit on requests. One beyond it is answered with 429.
         RateLimit as "rate_limit": RateLimit;
         /// A line of TEXT in the event log.

@@ -4,6 +4,7 @@ mod files;
 mod http;
 mod payload;
 mod tls;
+mod variables;
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,7 @@ pub(crate) use http::{
 };
 pub(crate) use payload::{HexBytes, Payload};
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
+pub(crate) use variables::TxTexts;
 
 /// Lowest and highest status code of HTTP.
 const STATUS_MIN: u16 = 100;

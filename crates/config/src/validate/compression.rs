@@ -1,14 +1,56 @@
 //! Compression of virtual servers' responses.
 
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
 use weir_compression::{Coding, Level, MediaTypes, Rules};
 
-use crate::decode::{Context, Spanned};
+use super::names::{by_name, find};
+use crate::decode::{Context, NamedItem, Spanned};
+use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::compression as raw;
 use crate::scalar::{Off, WordOr};
 
+/// The profiles, and which of them some virtual server has.
+pub(super) struct CompressionProfiles<'a> {
+    profiles: &'a [NamedItem<raw::Compression>],
+    by_name: BTreeMap<&'a str, usize>,
+    pub(super) used: HashSet<usize>,
+}
+
+impl<'a> CompressionProfiles<'a> {
+    pub fn new(profiles: &'a [NamedItem<raw::Compression>]) -> Self {
+        Self { profiles, by_name: by_name(profiles), used: HashSet::new() }
+    }
+
+    /// The rules of a virtual server, if they are sound.
+    pub fn of(
+        &mut self,
+        choice: &Spanned<ProfileOr<raw::Compression>>,
+        context: &mut Context,
+    ) -> Option<Arc<Rules>> {
+        match &choice.value {
+            ProfileOr::Inline(raw) => {
+                warn_of_no_effect(raw, context);
+                rules(raw, context).map(Arc::new)
+            }
+            ProfileOr::Name(name) => {
+                let name = Spanned { value: name.clone(), span: choice.span, given: true };
+                let index = find("compression profile", &self.by_name, &name, context)?;
+                let is_first = self.used.insert(index);
+                let raw = self.profiles[index].value.as_ref()?;
+                if is_first {
+                    warn_of_no_effect(raw, context);
+                }
+                rules(raw, context).map(Arc::new)
+            }
+        }
+    }
+}
+
 /// The rules that a section stands for, if it is sound.
-pub(super) fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rules> {
+fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rules> {
     let defaults = Rules::default();
     let offered = offered(raw);
     let types = match &raw.types {
@@ -33,7 +75,7 @@ pub(super) fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rul
 }
 
 /// What is allowed, and does nothing.
-pub(super) fn warn_of_no_effect(raw: &raw::Compression, context: &mut Context) {
+fn warn_of_no_effect(raw: &raw::Compression, context: &mut Context) {
     let Some(highest) = offered(raw).iter().map(|(_, level)| *level).max() else {
         if let Some(gzip) = &raw.gzip {
             let message = "`gzip`, `zstd` and `brotli` are all `off`: nothing is compressed";

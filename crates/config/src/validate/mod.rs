@@ -25,6 +25,7 @@ mod source;
 mod tls;
 mod udp;
 mod unreachable;
+mod waf;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -96,7 +97,8 @@ pub(crate) fn validate(
     let fallbacks =
         followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
     refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
-    let mut servers = profiles.servers(pools, (&models, &members), tls);
+    let waf = waf::WafProfiles::new(profiles.waf, directory);
+    let mut servers = profiles.servers(pools, (&models, &members), tls, waf);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =
@@ -145,6 +147,7 @@ pub(crate) fn validate(
 struct Profiles<'a> {
     http: &'a [NamedItem<raw::HttpProfile>],
     compression: &'a [NamedItem<raw::compression::Compression>],
+    waf: &'a [NamedItem<raw::waf::Waf>],
     tls: &'a [NamedItem<raw::tls::Tls>],
     tcp: &'a [NamedItem<raw::tcp::TcpProfile>],
     udp: &'a [NamedItem<raw::udp::UdpProfile>],
@@ -157,6 +160,7 @@ impl<'a> Profiles<'a> {
         Self {
             http: named(profiles.and_then(|it| it.http.as_ref()).map(|it| &it.value)),
             compression: named(profiles.and_then(|it| it.compression.as_ref()).map(|it| &it.value)),
+            waf: named(profiles.and_then(|it| it.waf.as_ref()).map(|it| &it.value)),
             tls: named(profiles.and_then(|it| it.tls.as_ref()).map(|it| &it.value)),
             tcp: named(profiles.and_then(|it| it.tcp.as_ref()).map(|it| &it.value)),
             udp: named(profiles.and_then(|it| it.udp.as_ref()).map(|it| &it.value)),
@@ -170,19 +174,22 @@ impl<'a> Profiles<'a> {
         pools: &'a [NamedItem<raw::Pool>],
         (models, members): (&'a [Option<Pool>], &'a [Vec<ConfiguredMember>]),
         tls: tls::TlsProfiles<'a>,
+        waf: waf::WafProfiles<'a>,
     ) -> server::Servers<'a> {
         let of_transport = (
             relay::TcpProfiles::new(self.tcp),
             udp::UdpProfiles::new(self.udp),
             packet::servers::PacketServers::new(self.fast_l4),
         );
-        let of_requests = (self.http, self.compression);
+        let compression = compression::CompressionProfiles::new(self.compression);
+        let of_requests = (self.http, compression, waf);
         server::Servers::new(pools, models, members, of_requests, tls, of_transport)
     }
 
     fn warn_of_unused(&self, used: &server::AllUsed, context: &mut Context) {
         warn_of_unused("http profile", self.http, &used.http, context);
         warn_of_unused("compression profile", self.compression, &used.compression, context);
+        warn_of_unused("waf profile", self.waf, &used.waf, context);
         warn_of_unused("TLS profile", self.tls, &used.tls, context);
         warn_of_unused("tcp profile", self.tcp, &used.tcp, context);
         warn_of_unused("udp profile", self.udp, &used.udp, context);
@@ -250,15 +257,18 @@ fn first_probes(file: &raw::File) -> FirstProbesSettings {
 }
 
 fn log(file: &raw::File, directory: &Path, context: &mut Context) -> LogSettings {
-    let access = or_absent(or_absent(file.log.as_ref()).access.as_ref());
+    let section = or_absent(file.log.as_ref());
+    let access = or_absent(section.access.as_ref());
     let access_to = log_target(&access.to, directory, context);
+    let waf = section.waf.as_ref().and_then(|waf| waf.to.as_ref());
+    let waf_to = waf.map(|to| log_target(to, directory, context));
     LogSettings {
         access_format: match access.format.value {
             AccessLogFormat::Json => AccessFormat::Json,
             AccessLogFormat::Combined => AccessFormat::Combined,
             AccessLogFormat::Off => AccessFormat::Off,
         },
-        waf_to: access_to.clone(),
+        waf_to: waf_to.unwrap_or_else(|| access_to.clone()),
         access_to,
     }
 }

@@ -151,6 +151,7 @@ impl Compiler<'_> {
             raw::Action::Compression(choice) => match choice.value {
                 raw::NoCompression::Off => push(Action::LeaveUncompressed),
             },
+            raw::Action::Waf(mode) => push(Action::Inspection(super::waf::mode(mode.value))),
             raw::Action::RateLimit(limit) => {
                 for limit in self.rule_limits(&name, limit, context)? {
                     push(Action::RateLimit(limit as u32));

@@ -147,6 +147,7 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
     keys.extend([
         ("http", there(&raw.http)),
         ("compression", there(&raw.compression)),
+        ("waf", there(&raw.waf)),
         ("hsts", there(&raw.hsts)),
         ("https_redirect", given(&raw.https_redirect)),
         ("policies", there(&raw.policies)),
@@ -195,6 +196,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         udp: _,
         http,
         compression,
+        waf,
         tls: _,
         hsts,
         https_redirect,
@@ -208,6 +210,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
     let mut keys = vec![
         ("http", there(http)),
         ("compression", there(compression)),
+        ("waf", there(waf)),
         ("hsts", there(hsts)),
         ("https_redirect", given(https_redirect)),
         ("policies", there(policies)),

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_compression::Rules;
 use weir_core::expression::AddressSet;
 use weir_core::policy::{Action, Body, Policy};
 
+use super::compression::CompressionProfiles;
 use super::listening::Listeners;
-use super::names::{by_name, find, undefined};
+use super::names::{by_name, undefined};
 use super::packet::servers::PacketServers;
 use super::policies::Policies;
 use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use super::udp::{self, UdpProfiles};
-use super::{compression, datagrams, files, listening, path};
+use super::waf::{self, WafProfiles};
+use super::{datagrams, files, listening, path};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
@@ -38,6 +39,7 @@ pub(super) struct AllUsed {
     pub(super) pools: Used,
     pub(super) http: Used,
     pub(super) compression: Used,
+    pub(super) waf: Used,
     pub(super) tls: Used,
     pub(super) tcp: Used,
     pub(super) udp: Used,
@@ -56,9 +58,8 @@ pub(super) struct Servers<'a> {
     profile_by_name: BTreeMap<&'a str, usize>,
     pools_used: Used,
     profiles_used: Used,
-    compression: &'a [NamedItem<raw::compression::Compression>],
-    compression_by_name: BTreeMap<&'a str, usize>,
-    compression_used: Used,
+    compression: CompressionProfiles<'a>,
+    waf: WafProfiles<'a>,
     tls: TlsProfiles<'a>,
     tcp: TcpProfiles<'a>,
     udp: UdpProfiles<'a>,
@@ -77,9 +78,10 @@ impl<'a> Servers<'a> {
         pools: &'a [NamedItem<raw::Pool>],
         models: &'a [Option<Pool>],
         members: &'a [Vec<ConfiguredMember>],
-        (profiles, compression): (
+        (profiles, compression, waf): (
             &'a [NamedItem<HttpProfile>],
-            &'a [NamedItem<raw::compression::Compression>],
+            CompressionProfiles<'a>,
+            WafProfiles<'a>,
         ),
         tls: TlsProfiles<'a>,
         (tcp, udp, packets): (TcpProfiles<'a>, UdpProfiles<'a>, PacketServers<'a>),
@@ -94,8 +96,7 @@ impl<'a> Servers<'a> {
             pools_used: Used::new(),
             profiles_used: Used::new(),
             compression,
-            compression_by_name: by_name(compression),
-            compression_used: Used::new(),
+            waf,
             tls,
             tcp,
             udp,
@@ -112,7 +113,8 @@ impl<'a> Servers<'a> {
         AllUsed {
             pools: self.pools_used,
             http: self.profiles_used,
-            compression: self.compression_used,
+            compression: self.compression.used,
+            waf: self.waf.used,
             tls: self.tls.used,
             tcp: self.tcp.used,
             udp: self.udp.used,
@@ -210,7 +212,11 @@ impl<'a> Servers<'a> {
         };
         let compression = match &raw.compression {
             None => Some(None),
-            Some(choice) => self.compression(choice, context).map(|rules| Some(Arc::new(rules))),
+            Some(choice) => self.compression.of(choice, context).map(Some),
+        };
+        let waf = match &raw.waf {
+            None => Some(None),
+            Some(choice) => self.waf.of(choice, context).map(Some),
         };
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
         let path_form = http.as_ref().map(|http| http.path).unwrap_or_default();
@@ -230,6 +236,7 @@ impl<'a> Servers<'a> {
         let client_address = client_address(raw, context);
         let error_pages = error_pages(raw, policies.compiler.directory, context);
         warn_of_page_for_421(raw, following, context);
+        waf::warn_of_policies(raw, following, context);
         Some(VirtualServer {
             name: name.into(),
             listen: listen.into_iter().map(|(address, _)| address).collect(),
@@ -239,7 +246,7 @@ impl<'a> Servers<'a> {
             service: service?,
             tls: tls?,
             compression: compression?,
-            waf: None,
+            waf: waf?,
             limits: limits?,
             policies: followed?,
             persistence: persistence?,
@@ -343,30 +350,6 @@ impl<'a> Servers<'a> {
                     warn_of_streams(raw, context);
                 }
                 Some(settings(raw, has_tls))
-            }
-        }
-    }
-
-    fn compression(
-        &mut self,
-        choice: &Spanned<ProfileOr<raw::compression::Compression>>,
-        context: &mut Context,
-    ) -> Option<Rules> {
-        match &choice.value {
-            ProfileOr::Inline(raw) => {
-                compression::warn_of_no_effect(raw, context);
-                compression::rules(raw, context)
-            }
-            ProfileOr::Name(name) => {
-                let name = Spanned { value: name.clone(), span: choice.span, given: true };
-                let known = &self.compression_by_name;
-                let index = find("compression profile", known, &name, context)?;
-                let is_first = self.compression_used.insert(index);
-                let raw = self.compression[index].value.as_ref()?;
-                if is_first {
-                    compression::warn_of_no_effect(raw, context);
-                }
-                compression::rules(raw, context)
             }
         }
     }

@@ -50,10 +50,7 @@ fn keys_and_values_of_later_issues() {
              remove `{what}`: this version of weir cannot do it"
         )
     };
-    {
-        let key = "waf";
-        check_server(&format!("{key}: {{ any: 1 }}"), &[&not_yet("5:5", key)]);
-    }
+    check(&sound("", "    monitors: [ { type: icmp } ]\n"), &[&not_yet("8:25", "icmp")]);
 }
 
 #[test]
@@ -149,18 +146,15 @@ fn files_that_are_no_configuration() {
 /// The language as a whole: what this version cannot do is refused at its place, and nothing else.
 #[test]
 fn the_whole_language() {
-    let later = [(20, 5, "waf")].map(|(line, column, what)| {
-        format!(
-            "error {line}:{column} `{what}` is not supported yet -> \
-             remove `{what}`: this version of weir cannot do it"
-        )
-    });
     let missing = [(36, "shop.crt"), (51, "shop.key")].map(|(column, file)| {
         format!(
             "error 17:{column} cannot open {file}: No such file or directory -> \
              a relative path starts at the configuration's directory"
         )
     });
-    let expected: Vec<String> = missing.into_iter().chain(later).collect();
+    let rules = "error 20:34 cannot open /etc/weir/crs4: No such file or directory -> \
+                 name files of rules, folders of CRS, or `builtin`; \
+                 a relative path starts at the configuration's directory";
+    let expected: Vec<String> = missing.into_iter().chain([rules.to_owned()]).collect();
     assert_eq!(findings(include_str!("../data/language.yaml")), expected);
 }

@@ -29,10 +29,13 @@ weir.yaml:4:11: error: pool `wed` is not defined
  4 |     pool: wed
    |           ^^^
 help: did you mean `web`?
-weir.yaml:5:5: error: `waf` is not supported yet
+weir.yaml:5:10: error: `virtual_servers.shop.waf` lacks `mode`
  5 |     waf: { rules: [] }
-   |     ^^^
-help: remove `waf`: this version of weir cannot do it
+   |          ^^
+help: add `mode:` with `off`, `detect` or `block`
+weir.yaml:5:19: error: `virtual_servers.shop.waf.rules` is empty; it needs at least one item
+ 5 |     waf: { rules: [] }
+   |                   ^
 weir.yaml:8:32: error: `127.0.0.1:9001` is a member of pool `web` twice; the first is in line 8
  8 |     members: [ 127.0.0.1:9001, 127.0.0.1:9001 ]
    |                                ^^^^^^^^^^^^^^

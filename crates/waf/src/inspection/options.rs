@@ -22,7 +22,7 @@ pub enum Mode {
 pub struct Options {
     /// What becomes of what rules find.
     pub mode: Mode,
-    /// How much of arguments and bodies is taken apart.
+    /// How much of arguments and bodies is taken apart; what rule files say of it is in [`crate::plan::FileSettings::limits`].
     pub limits: body::Limits,
     /// Most bytes that are looked at, each counted as often as it is.
     pub work_bytes_max: u64,

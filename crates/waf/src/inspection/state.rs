@@ -71,16 +71,9 @@ impl State {
         for (name, value) in &view.unnamed {
             written.set_named(Variable::Tx, name, Some(value.clone()), &rules.symbols);
         }
-        let mut limits = options.limits;
-        if let Some(count) = rules.settings.arguments_max {
-            limits.arguments_max = u32::try_from(count).unwrap_or(u32::MAX);
-        }
-        if let Some(depth) = rules.settings.json_depth_max {
-            limits.depth_max = u16::try_from(depth).unwrap_or(u16::MAX);
-        }
         Self {
             mode: options.mode,
-            message: Message::new(limits, rules.settings.argument_separator),
+            message: Message::new(options.limits, rules.settings.argument_separator),
             written,
             hits: Vec::new(),
             removals: Removals::none(rules.rules.len()),

@@ -16,8 +16,8 @@ mod symbols;
 mod template;
 mod view;
 
-pub use rule::{CompiledRule, Link, RuleSet};
-pub use sources::Files;
+pub use rule::{CompiledRule, FileSettings, Link, RuleSet};
+pub use sources::{FILES_MAX, Files};
 pub use view::{Settings, View};
 
 pub(crate) use facts::{OperatorIndex, Stage, has as has_operator};

@@ -6,6 +6,7 @@ use super::facts::OperatorIndex;
 use super::operators::CompiledOperator;
 use super::symbols::{Symbol, Symbols};
 use super::template::{CompiledPiece, CompiledTemplate};
+use crate::body::Limits;
 use crate::seclang::{Control, Disruption, Phase, Place, Severity, Target, Variable};
 use crate::transformation::{Steps, Transformation};
 
@@ -169,6 +170,20 @@ impl Default for FileSettings {
     }
 }
 
+impl FileSettings {
+    /// How much of arguments and bodies is taken apart, where nobody else says so.
+    pub fn limits(&self) -> Limits {
+        let mut limits = Limits::DEFAULT;
+        if let Some(count) = self.arguments_max {
+            limits.arguments_max = u32::try_from(count).unwrap_or(u32::MAX);
+        }
+        if let Some(depth) = self.json_depth_max {
+            limits.depth_max = u16::try_from(depth).unwrap_or(u16::MAX);
+        }
+        limits
+    }
+}
+
 /// Rules in their order, and what they share.
 #[derive(Debug)]
 pub struct RuleSet {
@@ -191,5 +206,15 @@ impl RuleSet {
     /// The rule of a number.
     pub fn rule(&self, id: u64) -> Option<&CompiledRule> {
         self.by_id.get(&id).and_then(|index| self.rules.get(*index))
+    }
+
+    /// Whether a rule has a variable of this name in it. Case does not matter.
+    pub fn has_variable(&self, name: &str) -> bool {
+        self.symbols.get(name.as_bytes()).is_some()
+    }
+
+    /// Names of variables that rules have in them, in lower case.
+    pub fn variables(&self) -> impl Iterator<Item = &str> + Clone {
+        self.symbols.names().filter_map(|name| str::from_utf8(name).ok())
     }
 }

@@ -6,6 +6,8 @@ use crate::seclang::{self, Directive, DirectiveKind, Place, Problem};
 
 /// Deepest chain of files that include files.
 const INCLUDE_DEPTH_MAX: usize = 16;
+/// Most files of rules, each counted as often as it is included.
+pub const FILES_MAX: usize = 1_000;
 
 /// What reads files for rules: this crate reads none itself.
 pub trait Files {
@@ -18,7 +20,7 @@ pub trait Files {
 /// The directives of these files, and of those that they include, in their order.
 pub fn directives(paths: &[String], files: &mut dyn Files) -> Result<Vec<Directive>, Vec<Problem>> {
     let mut reading =
-        Reading { files, open: BTreeSet::new(), found: Vec::new(), problems: Vec::new() };
+        Reading { files, open: BTreeSet::new(), read: 0, found: Vec::new(), problems: Vec::new() };
     for path in paths {
         let place = Place { file: path.as_str().into(), line: 1 };
         reading.file(path, &place);
@@ -30,6 +32,8 @@ struct Reading<'a> {
     files: &'a mut dyn Files,
     /// Files that are being read.
     open: BTreeSet<String>,
+    /// How many files were read, up to one too many.
+    read: usize,
     found: Vec<Directive>,
     problems: Vec<Problem>,
 }
@@ -40,8 +44,21 @@ impl Reading<'_> {
         self.problems.push(Problem { place: place.clone(), message, help });
     }
 
+    /// Whether one more file may be read; the first that may not is told of.
+    fn has_room(&mut self, path: &str, named_at: &Place) -> bool {
+        if self.read == FILES_MAX {
+            let message = format!("`{path}` is one file of rules too many: {FILES_MAX} are read");
+            self.problem(named_at, message, Some("join files, or name fewer"));
+        }
+        self.read = (self.read + 1).min(FILES_MAX + 1);
+        self.read <= FILES_MAX
+    }
+
     /// Reads a file that something at this place names.
     fn file(&mut self, path: &str, named_at: &Place) {
+        if !self.has_room(path, named_at) {
+            return;
+        }
         if self.open.len() >= INCLUDE_DEPTH_MAX || !self.open.insert(path.to_owned()) {
             let message = format!("`{path}` includes itself, or files go too deep");
             return self.problem(named_at, message, Some("include each file once"));
@@ -64,6 +81,9 @@ impl Reading<'_> {
                 self.found.push(directive);
                 continue;
             };
+            if self.read > FILES_MAX {
+                return;
+            }
             let named = self.files.find(path, pattern);
             if named.is_empty() && !is_optional {
                 let help = Some("correct the path, or use IncludeOptional");

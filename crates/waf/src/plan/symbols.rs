@@ -40,6 +40,11 @@ impl Symbols {
         self.names.get(symbol.0 as usize).map_or(&[], |name| name)
     }
 
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.names.iter().map(|name| &**name)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.names.len()

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use weir_config::rule_files::{self, BUILTIN};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 use super::files;
@@ -40,8 +41,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn list() -> Result<String, String> {
-    let found = files::found();
-    let mut text = format!("{}\n{}", files::BUILTIN, one(&[files::BUILTIN.into()])?);
+    let found = rule_files::found();
+    let mut text = format!("{}\n{}", BUILTIN, one(&[BUILTIN.into()])?);
     if found.is_empty() {
         text += "\nNo rule set of OWASP CRS was found on this host.\n\
                  CRS 3: apt install modsecurity-crs\n\

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
+use weir_config::rule_files::BUILTIN;
 use weir_waf::inspection::{Inspection, Limit, Match, Mode, Options, Request, Verdict};
 use weir_waf::plan::{Settings, View};
 
@@ -46,7 +47,7 @@ pub struct Arguments {
     data: Option<String>,
 
     /// Files of rules, folders of CRS, or `builtin`, in the order in which they are read
-    #[arg(long, value_name = "PATH", default_value = files::BUILTIN)]
+    #[arg(long, value_name = "PATH", default_value = BUILTIN)]
     rules: Vec<PathBuf>,
 
     /// Paranoia level, 1 to 4
@@ -146,7 +147,9 @@ fn inspect(view: &Arc<View>, trial: &Trial, client: IpAddr) -> (Inspection, Opti
         headers: &headers,
         unique_id: b"weir-waf-test",
     };
-    let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Detect), &request);
+    let limits = view.rules().settings.limits();
+    let options = Options { limits, ..Options::new(Mode::Detect) };
+    let mut inspection = Inspection::begin(Arc::clone(view), &options, &request);
     let of_head = inspection.request_headers();
     inspection.body(&trial.body);
     inspection.end_body();

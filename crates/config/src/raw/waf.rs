@@ -1,0 +1,77 @@
+//! `waf`: by which rules requests are inspected, and what becomes of what these find.
+
+use crate::decode::{OneOrMany, Spanned};
+use crate::scalar::{GIB, KIB, MIB, Size, Whole};
+use crate::shapes::{FilePath, TxTexts};
+
+/// Most bytes of a body that is held for an inspection.
+const BODY_BYTES_MAX: u64 = 64 * MIB;
+/// Most bytes that one request may cost.
+const WORK_BYTES_MAX: u64 = 64 * GIB;
+
+/// A paranoia level.
+pub(crate) type Level = Whole<u8, 1, 4>;
+
+section! {
+    /// By which rules requests are inspected, and what becomes of those that are taken for attacks. Rules are those of ModSecurity's language, OWASP CRS among them ([waf.md](waf.md)). What is not given here stays as the rules have it.
+    Waf at "virtual_servers.NAME.waf" {
+        /// What becomes of a request that rules would deny. A policy can say otherwise for some requests (`waf`). `off`: none is inspected, but those for which a policy says so.
+        required mode: WafMode;
+        /// The rules, in the order in which they are read: files of rules, folders of CRS (with `crs-setup.conf`, `rules` and `plugins`), or the word `builtin` for the rules that come with weir ([waf-rules.md](waf-rules.md)). Default: `builtin`.
+        optional rules: OneOrMany<Spanned<FilePath>>;
+        /// The paranoia level up to which rules score: the more, the stricter, and the more false positives. Sets `blocking_paranoia_level` of CRS 4 and `paranoia_level` of CRS 3.
+        optional paranoia: Level;
+        /// The paranoia level up to which rules are evaluated and logged; not below `paranoia`. Sets `detection_paranoia_level` of CRS 4 and `executing_paranoia_level` of CRS 3. Default with `paranoia`: the same.
+        optional detection_paranoia: Level;
+        /// The score from which a request is denied. Sets `inbound_anomaly_score_threshold`.
+        optional threshold: Whole<u32, 1, 1_000_000>;
+        /// Whether a request that its head alone condemns is denied before its body is read. Sets `early_blocking` of CRS 4.
+        optional early_blocking: bool;
+        /// Further variables of `TX`, by name: what else `crs-setup.conf` sets. They hold against what rules set.
+        optional variables: TxTexts;
+        /// Largest body that is inspected; a request with a larger one is not judged. Bodies are held until they are judged.
+        default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
+        /// Most arguments of a request. Default: what the rules say (`SecArgumentsLimit`), else 1000.
+        optional arguments_max: Whole<u32, 1, 1_000_000>;
+        /// How deep JSON and XML may nest. Default: what the rules say (`SecRequestBodyJsonDepthLimit`), else 512.
+        optional depth_max: Whole<u16, 1, 10_000>;
+        /// Most bytes that rules may look at for one request, each counted as often as it is looked at.
+        default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
+        /// What becomes of a request that cannot be judged: its body cannot be read, or is beyond a limit. `block`: with mode `block` its member does not get it. `pass`: it goes on.
+        default unjudged: Unjudged = Unjudged::Block;
+    }
+    later []
+}
+
+choice! {
+    /// What becomes of a request that rules would deny.
+    WafMode {
+        /// It is not inspected.
+        Off = "off",
+        /// It goes on, and is logged.
+        Detect = "detect",
+        /// Its member does not get it.
+        Block = "block",
+    }
+    later [] maps []
+}
+
+choice! {
+    /// What becomes of a request that cannot be judged.
+    Unjudged {
+        /// Its member does not get it.
+        Block = "block",
+        /// It goes on.
+        Pass = "pass",
+    }
+    later [] maps []
+}
+
+section! {
+    /// The log of the web application firewall: one line for each request that it blocks, would block, or cannot judge.
+    WafLog at "log.waf" {
+        /// `stdout`, or a file that lines are appended to; it is opened anew on reload. Without this section: where the access log goes.
+        required to: crate::shapes::LogPath;
+    }
+    later []
+}

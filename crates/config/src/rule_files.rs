@@ -1,0 +1,167 @@
+//! Files of the web application firewall's rules on this host: which there are, what a path stands for, and their bytes.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weir_waf::builtin;
+use weir_waf::plan::{FILES_MAX, Files};
+
+use crate::file::{self, ReadError};
+
+/// In place of a path: the rules that come with the program.
+pub const BUILTIN: &str = "builtin";
+
+/// Largest file of rules, or of words that rules name.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Where packages and people put OWASP CRS.
+const PLACES: [&str; 6] = [
+    "/usr/share/modsecurity-crs",
+    "/usr/share/coreruleset",
+    "/etc/coreruleset",
+    "/opt/coreruleset",
+    "/usr/local/share/coreruleset",
+    "./coreruleset",
+];
+
+/// Where Debian has its package of CRS, and keeps the set-up of it.
+const DEBIAN: &str = "/usr/share/modsecurity-crs";
+const DEBIAN_SETUP: &str = "/etc/modsecurity/crs/crs-setup.conf";
+
+/// Folders of this host that have rules of CRS.
+pub fn found() -> Vec<PathBuf> {
+    PLACES.iter().map(PathBuf::from).filter(|place| place.join("rules").is_dir()).collect()
+}
+
+/// The files that a path stands for, in the order in which they are read: a file, a folder of CRS, or [`BUILTIN`].
+pub fn of_path(path: &Path) -> Result<Vec<String>, String> {
+    if path == Path::new(BUILTIN) {
+        return Ok(builtin::paths());
+    }
+    match fs::metadata(path) {
+        Err(error) => {
+            Err(format!("cannot open {}: {}", path.display(), crate::without_number(&error)))
+        }
+        Ok(metadata) if metadata.is_dir() => of_folder(path),
+        Ok(_) => Ok(vec![text(path)]),
+    }
+}
+
+/// Set-up, plugins and rules of CRS, or files that somebody put into a folder.
+fn of_folder(path: &Path) -> Result<Vec<String>, String> {
+    let rules = if path.join("rules").is_dir() { path.join("rules") } else { path.to_owned() };
+    let mut own = named(&rules, "", ".conf")?;
+    if own.is_empty() {
+        return Err(format!("{} has no file *.conf", rules.display()));
+    }
+    let setup = setup(path).map(|setup| text(&setup));
+    own.retain(|file| Some(file) != setup.as_ref());
+    let mut files: Vec<String> = setup.into_iter().collect();
+    // Plugins stand before and behind the rules (CRS 4).
+    let plugins = path.join("plugins");
+    let of_plugins = |end| match plugins.is_dir() {
+        true => named(&plugins, "", end),
+        false => Ok(Vec::new()),
+    };
+    files.extend(of_plugins("-config.conf")?);
+    files.extend(of_plugins("-before.conf")?);
+    files.extend(own);
+    files.extend(of_plugins("-after.conf")?);
+    Ok(files)
+}
+
+/// The file with the settings of a folder of CRS.
+fn setup(path: &Path) -> Option<PathBuf> {
+    let of_debian = path.starts_with(DEBIAN).then(|| PathBuf::from(DEBIAN_SETUP));
+    let own = path.join("crs-setup.conf");
+    let setups = [Some(own), of_debian, Some(path.join("crs-setup.conf.example"))];
+    setups.into_iter().flatten().find(|setup| setup.is_file())
+}
+
+/// The files of a folder whose names begin and end so, in the order of their names; of too many, one too many.
+fn named(folder: &Path, before: &str, behind: &str) -> Result<Vec<String>, String> {
+    list(folder, before, behind).map_err(|error| {
+        format!("cannot read the folder {}: {}", folder.display(), crate::without_number(&error))
+    })
+}
+
+fn list(folder: &Path, before: &str, behind: &str) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    // An empty path is the folder of this process.
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    for entry in fs::read_dir(here)? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let is_meant = name.len() >= before.len() + behind.len()
+            && name.starts_with(before)
+            && name.ends_with(behind);
+        let path = folder.join(&*name);
+        // One that leads nowhere is not left out in silence.
+        if is_meant && !path.is_dir() {
+            found.push(text(&path));
+        }
+        if found.len() > FILES_MAX {
+            break;
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Reads files of this host within bounds of size and time, and those that come with the program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disk {
+    /// A file was not read in time. Further ones are not tried.
+    pub is_late: bool,
+}
+
+impl Files for Disk {
+    fn find(&mut self, beside: &str, pattern: &str) -> Vec<String> {
+        let own = builtin::files().find(beside, pattern);
+        if !own.is_empty() {
+            return own;
+        }
+        let folder = Path::new(beside).parent().unwrap_or(Path::new(""));
+        let path = folder.join(pattern);
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let Some((before, behind)) = name.as_deref().and_then(|name| name.split_once('*')) else {
+            // A star in a folder's name is not understood either.
+            let is_there = path.is_file() || pattern.contains('*');
+            return if is_there { vec![text(&path)] } else { Vec::new() };
+        };
+        // One `*` in the name is what is understood; reading what this names says that there is no such file.
+        let is_other = pattern.contains(['?', '[']) || pattern.matches('*').count() > 1;
+        if is_other {
+            return vec![text(&path)];
+        }
+        let parent = path.parent().unwrap_or(folder);
+        match list(parent, before, behind) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            // Reading the folder says why.
+            Err(_) => vec![text(parent)],
+        }
+    }
+
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        if let Ok(bytes) = builtin::files().read(path) {
+            return Ok(bytes);
+        }
+        if self.is_late {
+            return Err("another file was not read in time".into());
+        }
+        file::read(Path::new(path), FILE_BYTES_MAX).map_err(|error| {
+            self.is_late = matches!(error, ReadError::Late);
+            match error {
+                ReadError::Open(error) | ReadError::Read(error) => crate::without_number(&error),
+                ReadError::TooLarge => format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20),
+                other => other.to_string(),
+            }
+        })
+    }
+}

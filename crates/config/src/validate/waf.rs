@@ -1,0 +1,277 @@
+//! Inspection by the web application firewall: rules are compiled once, and who says the same shares it.
+
+mod settings;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_core::policy::{Action, Policy, WafMode};
+use weir_waf::body::Limits;
+use weir_waf::plan::{RuleSet, Settings, View};
+use weir_waf::seclang::Problem;
+
+use super::names::{by_name, find};
+use crate::decode::{Context, NamedItem, Spanned};
+use crate::diagnostic::Severity;
+use crate::profile::ProfileOr;
+use crate::quote::clip;
+use crate::raw::{self as all, waf as raw};
+use crate::rule_files::{self, BUILTIN, Disk};
+use crate::snapshot::{Unjudged, Waf};
+use crate::tree::Span;
+
+/// Problems of rules that are shown at one place.
+const PROBLEMS_SHOWN_MAX: usize = 10;
+
+/// Paths as the file has them, behind the configuration's directory.
+type Paths = Vec<PathBuf>;
+/// Names and values, in the order of the names.
+type Variables = Vec<(String, String)>;
+
+/// The profiles, and what was made so far; `None` for what is unsound, which was reported.
+pub(super) struct WafProfiles<'a> {
+    profiles: &'a [NamedItem<raw::Waf>],
+    by_name: BTreeMap<&'a str, usize>,
+    directory: &'a Path,
+    pub(super) used: HashSet<usize>,
+    of_profile: HashMap<usize, Option<Arc<Waf>>>,
+    rules: HashMap<Paths, Option<Arc<RuleSet>>>,
+    views: HashMap<(Paths, Variables), Option<Arc<View>>>,
+    made: HashMap<Wanted, Arc<Waf>>,
+}
+
+/// All that a section says.
+#[derive(PartialEq, Eq, Hash)]
+struct Wanted {
+    paths: Paths,
+    variables: Variables,
+    mode: raw::WafMode,
+    arguments_max: Option<u32>,
+    depth_max: Option<u16>,
+    body_bytes_max: u64,
+    work_bytes_max: u64,
+    unjudged: raw::Unjudged,
+}
+
+impl<'a> WafProfiles<'a> {
+    pub fn new(profiles: &'a [NamedItem<raw::Waf>], directory: &'a Path) -> Self {
+        Self {
+            profiles,
+            by_name: by_name(profiles),
+            directory,
+            used: HashSet::new(),
+            of_profile: HashMap::new(),
+            rules: HashMap::new(),
+            views: HashMap::new(),
+            made: HashMap::new(),
+        }
+    }
+
+    /// How a virtual server inspects, if that is sound.
+    pub fn of(
+        &mut self,
+        choice: &Spanned<ProfileOr<raw::Waf>>,
+        context: &mut Context,
+    ) -> Option<Arc<Waf>> {
+        let name = match &choice.value {
+            ProfileOr::Inline(raw) => return self.waf(raw, context),
+            ProfileOr::Name(name) => name,
+        };
+        let name = Spanned { value: name.clone(), span: choice.span, given: true };
+        let index = find("waf profile", &self.by_name, &name, context)?;
+        if self.used.insert(index) {
+            let raw = self.profiles[index].value.as_ref();
+            let made = raw.and_then(|raw| self.waf(raw, context));
+            self.of_profile.insert(index, made);
+        }
+        self.of_profile.get(&index).cloned().flatten()
+    }
+
+    fn waf(&mut self, raw: &raw::Waf, context: &mut Context) -> Option<Arc<Waf>> {
+        let variables = settings::variables(raw, context);
+        let wanted = Wanted {
+            paths: self.paths(raw),
+            variables: variables?,
+            mode: raw.mode.as_ref()?.value,
+            arguments_max: raw.arguments_max.as_ref().map(|count| count.value.0),
+            depth_max: raw.depth_max.as_ref().map(|depth| depth.value.0),
+            body_bytes_max: raw.body_size_max.value.0,
+            work_bytes_max: raw.work_max.value.0,
+            unjudged: raw.unjudged.value,
+        };
+        if let Some(made) = self.made.get(&wanted) {
+            return Some(Arc::clone(made));
+        }
+        let view = self.view(raw, &wanted, context)?;
+        let made = Arc::new(wanted.with(view));
+        self.made.insert(wanted, Arc::clone(&made));
+        Some(made)
+    }
+
+    fn paths(&self, raw: &raw::Waf) -> Paths {
+        let Some(rules) = &raw.rules else {
+            return vec![BUILTIN.into()];
+        };
+        let rules = rules.value.0.iter().map(|path| &path.value.0);
+        rules.map(|path| resolved(path, self.directory)).collect()
+    }
+
+    /// The rules with the settings of a section.
+    fn view(
+        &mut self,
+        raw: &raw::Waf,
+        wanted: &Wanted,
+        context: &mut Context,
+    ) -> Option<Arc<View>> {
+        let key = (wanted.paths.clone(), wanted.variables.clone());
+        if let Some(view) = self.views.get(&key) {
+            return view.clone();
+        }
+        let span = place(raw);
+        let view = self.rules(raw, &wanted.paths, context).and_then(|rules| {
+            settings::warn_of_no_effect(raw, &rules, context);
+            let settings = Settings { variables: wanted.variables.clone() };
+            match View::new(rules, &settings) {
+                Ok(view) => {
+                    report(&view.warnings, Severity::Warning, span, context);
+                    Some(Arc::new(view))
+                }
+                Err(problems) => {
+                    report(&problems, Severity::Error, span, context);
+                    None
+                }
+            }
+        });
+        self.views.insert(key, view.clone());
+        view
+    }
+
+    fn rules(
+        &mut self,
+        raw: &raw::Waf,
+        paths: &Paths,
+        context: &mut Context,
+    ) -> Option<Arc<RuleSet>> {
+        if let Some(rules) = self.rules.get(paths) {
+            return rules.clone();
+        }
+        let rules = compile(raw, self.directory, context).map(Arc::new);
+        self.rules.insert(paths.clone(), rules.clone());
+        rules
+    }
+}
+
+impl Wanted {
+    fn with(&self, view: Arc<View>) -> Waf {
+        let of_rules = view.rules().settings.limits();
+        let limits = Limits {
+            arguments_max: self.arguments_max.unwrap_or(of_rules.arguments_max),
+            depth_max: self.depth_max.unwrap_or(of_rules.depth_max),
+            ..of_rules
+        };
+        Waf {
+            mode: mode(self.mode),
+            view,
+            limits,
+            body_bytes_max: self.body_bytes_max,
+            work_bytes_max: self.work_bytes_max,
+            unjudged: match self.unjudged {
+                raw::Unjudged::Block => Unjudged::Block,
+                raw::Unjudged::Pass => Unjudged::Pass,
+            },
+        }
+    }
+}
+
+/// Reads and compiles the rules of a section; what is wrong with them is reported where it names them.
+fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<RuleSet> {
+    // One file that was late is an error already; others shall not add their time to it.
+    if context.is_late {
+        return None;
+    }
+    let mut files = Vec::new();
+    let mut is_sound = true;
+    match &raw.rules {
+        None => files = weir_waf::builtin::paths(),
+        Some(rules) => {
+            for path in &rules.value.0 {
+                match rule_files::of_path(&resolved(&path.value.0, directory)) {
+                    Ok(found) => files.extend(found),
+                    Err(message) => {
+                        let help = "name files of rules, folders of CRS, or `builtin`; \
+                                    a relative path starts at the configuration's directory";
+                        context.error_help(path.span, message, help);
+                        is_sound = false;
+                    }
+                }
+            }
+        }
+    }
+    if !is_sound {
+        return None;
+    }
+    let mut disk = Disk::default();
+    let compiled = RuleSet::compile(&files, &mut disk);
+    context.is_late = disk.is_late;
+    compiled.map_err(|problems| report(&problems, Severity::Error, place(raw), context)).ok()
+}
+
+/// A path behind the configuration's directory; the word for the built-in rules stays what it is.
+fn resolved(path: &Path, directory: &Path) -> PathBuf {
+    if path == Path::new(BUILTIN) { path.to_owned() } else { directory.join(path) }
+}
+
+/// Where problems of the rules are reported.
+fn place(raw: &raw::Waf) -> Span {
+    let of_mode = || raw.mode.as_ref().map_or(Span::at(1, 1), |mode| mode.span);
+    raw.rules.as_ref().map_or_else(of_mode, |rules| rules.span)
+}
+
+/// Tells of problems of rules, each with its file and line.
+fn report(problems: &[Problem], severity: Severity, span: Span, context: &mut Context) {
+    for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) {
+        let message = format!("{}: {}", problem.place, problem.message);
+        context.report(severity, span, message, problem.help.clone());
+    }
+    let more = problems.len().saturating_sub(PROBLEMS_SHOWN_MAX);
+    if more > 0 {
+        context.report(severity, span, format!("… and {more} more"), None);
+    }
+}
+
+/// What the core calls a mode.
+pub(super) fn mode(raw: raw::WafMode) -> WafMode {
+    match raw {
+        raw::WafMode::Off => WafMode::Off,
+        raw::WafMode::Detect => WafMode::Detect,
+        raw::WafMode::Block => WafMode::Block,
+    }
+}
+
+/// A policy cannot switch on what is not there.
+pub(super) fn warn_of_policies(
+    raw: &all::VirtualServer,
+    followed: &[Arc<Policy>],
+    context: &mut Context,
+) {
+    if raw.waf.is_some() {
+        return;
+    }
+    let inspects = |policy: &Policy| {
+        let mut actions = policy.request.all().iter().flat_map(|rule| &rule.actions);
+        actions.any(|action| matches!(action, Action::Inspection(_)))
+    };
+    let inspecting: HashSet<&str> =
+        followed.iter().filter(|policy| inspects(policy)).map(|policy| &*policy.name).collect();
+    for name in raw.policies.iter().flat_map(|policies| policies.iter()) {
+        if inspecting.contains(name.value.0.as_str()) {
+            let message = format!(
+                "`waf` of the policy `{}` does nothing here: this virtual server has no `waf`",
+                clip(&name.value.0)
+            );
+            let help = "add `waf` with the mode for all other requests, such as `off`";
+            context.warning_help(name.span, message, help);
+        }
+    }
+}
