@@ -7,6 +7,8 @@ mod departed_listeners;
 mod endpoint;
 pub mod error_text;
 pub mod handle;
+mod json;
+mod log_batch;
 mod owners;
 pub mod reports;
 #[cfg(feature = "simulation")]

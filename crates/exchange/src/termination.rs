@@ -45,6 +45,8 @@ pub enum Termination {
     Policy,
     /// A policy made something of it that cannot be sent.
     PolicyFailed,
+    /// The web application firewall answered it, or ended its connection.
+    Waf,
     /// Its response could not be compressed to the end.
     EncodingFailed,
     /// The tunnel was idle for too long.
@@ -85,6 +87,7 @@ impl Termination {
             Self::RateLimit => "rate_limit",
             Self::Policy => "policy",
             Self::PolicyFailed => "policy_failed",
+            Self::Waf => "waf",
             Self::EncodingFailed => "encoding_failed",
             Self::TunnelTimeout => "tunnel_timeout",
             Self::IdleTimeout => "idle_timeout",
