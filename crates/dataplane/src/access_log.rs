@@ -15,7 +15,7 @@ use weir_http::message::{RequestHead, Version};
 
 use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number, put_text_key};
 use crate::log_batch::Batcher;
-use crate::reports::LogBatch;
+use crate::reports::{Log, LogBatch};
 
 /// What a line says besides the request itself.
 pub struct Entry<'a> {
@@ -70,7 +70,7 @@ impl AccessLog {
     pub fn new(sender: SyncSender<LogBatch>, request_id: u128) -> Self {
         Self {
             format: AccessFormat::Off,
-            batch: Batcher::new(sender),
+            batch: Batcher::new(Log::Access, sender),
             request_id,
             wall: WallClock::default(),
         }

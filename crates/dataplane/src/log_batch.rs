@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use weir_exchange::shared::counters::Counter;
 
-use crate::reports::LogBatch;
+use crate::reports::{Log, LogBatch};
 
 /// A batch of this size is handed over at once.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -21,9 +21,9 @@ pub struct Batcher {
 }
 
 impl Batcher {
-    /// Hands batches to `sender`.
-    pub fn new(sender: SyncSender<LogBatch>) -> Self {
-        Self { batch: LogBatch { bytes: Vec::new(), lines: 0 }, since_ms: 0, sender }
+    /// Hands batches of this log to `sender`.
+    pub fn new(log: Log, sender: SyncSender<LogBatch>) -> Self {
+        Self { batch: LogBatch { log, bytes: Vec::new(), lines: 0 }, since_ms: 0, sender }
     }
 
     /// Where a further line is appended to; [`Self::end_line`] follows.
@@ -61,7 +61,8 @@ impl Batcher {
         if self.batch.lines == 0 {
             return;
         }
-        let empty = LogBatch { bytes: Vec::with_capacity(BATCH_BYTES + 1024), lines: 0 };
+        let bytes = Vec::with_capacity(BATCH_BYTES + 1024);
+        let empty = LogBatch { log: self.batch.log, bytes, lines: 0 };
         let batch = std::mem::replace(&mut self.batch, empty);
         match self.sender.try_send(batch) {
             Ok(()) => {}
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn a_batch_is_handed_over_when_the_first_of_its_lines_is_old_enough() {
         let (sender, receiver) = sync_channel(8);
-        let (mut batcher, dropped) = (Batcher::new(sender), Counter::default());
+        let (mut batcher, dropped) = (Batcher::new(Log::Access, sender), Counter::default());
         assert_eq!(batcher.flush_if_due(0, &dropped), None);
         write(&mut batcher, "one\n", 10, &dropped);
         write(&mut batcher, "two\n", 60, &dropped);
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn a_large_batch_is_handed_over_at_once() {
         let (sender, receiver) = sync_channel(8);
-        let (mut batcher, dropped) = (Batcher::new(sender), Counter::default());
+        let (mut batcher, dropped) = (Batcher::new(Log::Access, sender), Counter::default());
         write(&mut batcher, &"x".repeat(BATCH_BYTES), 0, &dropped);
         assert_eq!(received(&receiver).len(), 1);
         assert_eq!(batcher.flush_if_due(u64::MAX, &dropped), None);
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn what_the_log_does_not_take_is_dropped_and_counted() {
         let (sender, receiver) = sync_channel(1);
-        let (mut batcher, dropped) = (Batcher::new(sender), Counter::default());
+        let (mut batcher, dropped) = (Batcher::new(Log::Access, sender), Counter::default());
         for line in ["one\n", "two\n", "three\n"] {
             write(&mut batcher, line, 0, &dropped);
             batcher.flush(&dropped);
