@@ -173,3 +173,22 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
     assert!(batch.bytes.starts_with(b"{\"type\":\"waf\"") && batch.bytes.ends_with(b"}\n"));
     assert_eq!(counters.waf_log_lines_dropped.get(), 1);
 }
+
+/// `docs/observability.md` has every key of these lines.
+#[test]
+fn all_keys_are_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+    let docs = std::fs::read_to_string(path).unwrap();
+    let docs = docs.split("## WAF log").nth(1).unwrap().split("\n## ").next().unwrap();
+    let inspection = inspected(RULES, "/?id=evil", &[]);
+    let unjudged = Outcome::Unjudged { limit: Limit::Body, is_blocked: true };
+    for (outcome, status) in [(Outcome::Blocked { rule: 2 }, 403), (unjudged, 0)] {
+        let line = String::from_utf8(line(&inspection, outcome, status)).unwrap();
+        let before_colons = line.split("\":").filter_map(|part| part.rsplit('"').next());
+        let keys = before_colons
+            .filter(|key| key.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()));
+        for key in keys.filter(|key| !["variable", "value"].contains(key)) {
+            assert!(docs.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+}
