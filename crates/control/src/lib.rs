@@ -2,8 +2,8 @@
 //!
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members
 //! ([`monitors`]), keeps the addresses of host names fresh ([`names`]) and OCSP responses ([`ocsp`]), answers on the admin listener
-//! ([`admin`]), and puts new configurations in force. A thread of its own writes the access log
-//! ([`log_writer`]) and one weir's own events ([`events`]), because a write to a full pipe blocks.
+//! ([`admin`]), and puts new configurations in force. Threads of their own write the logs of requests
+//! ([`logs`]) and weir's own events ([`events`]), because a write to a full pipe blocks.
 //!
 //! **Architecture invariant:** the data path never waits for anything here. It is reached through its
 //! handle and its live table only; what comes from it comes over bounded channels that it drops into.
@@ -13,6 +13,7 @@ pub mod admin;
 pub mod events;
 mod key_log;
 pub mod log_writer;
+pub mod logs;
 pub mod member_state;
 pub mod metrics;
 pub mod monitors;

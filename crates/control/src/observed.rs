@@ -7,7 +7,7 @@ use weir_config::snapshot::Snapshot;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
-use crate::log_writer::LogCounters;
+use crate::log_writer::AllLogCounters;
 use crate::monitors::Board;
 use crate::time::unix_ms;
 
@@ -17,8 +17,8 @@ pub struct Observed {
     table: RwLock<Arc<LiveTable>>,
     /// What the worker threads did.
     pub workers: Arc<PerWorker<WorkerCounters>>,
-    /// What the access log's writer did.
-    pub log: Arc<LogCounters>,
+    /// What the writers of logs did.
+    pub logs: Arc<AllLogCounters>,
     /// What the monitors say.
     pub monitors: Board,
     /// What the packet path does.
@@ -98,7 +98,7 @@ impl Observed {
     pub fn new(
         table: Arc<LiveTable>,
         workers: Arc<PerWorker<WorkerCounters>>,
-        log: Arc<LogCounters>,
+        logs: Arc<AllLogCounters>,
         monitors: Board,
         ocsp: Arc<crate::ocsp::Counters>,
         packets: crate::packets::Board,
@@ -110,7 +110,7 @@ impl Observed {
         Self {
             table: RwLock::new(table),
             workers,
-            log,
+            logs,
             monitors,
             packets,
             flows: RwLock::new(None),

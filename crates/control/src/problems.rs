@@ -35,6 +35,10 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     if lost > 0 {
         problems.push(format!("{} lost", Counted(lost, "access log line")));
     }
+    let lost = waf_lines_lost(observed, &totals);
+    if lost > 0 {
+        problems.push(format!("{} lost", Counted(lost, "WAF log line")));
+    }
     problems
 }
 
@@ -80,7 +84,11 @@ fn panics(count: u64, last: Option<WorkerPanic>) -> String {
 }
 
 fn lines_lost(observed: &Observed, totals: &WorkerTotals) -> u64 {
-    totals.log_lines_dropped + observed.log.lines_lost.load(Relaxed)
+    totals.log_lines_dropped + observed.logs.access.lines_lost.load(Relaxed)
+}
+
+fn waf_lines_lost(observed: &Observed, totals: &WorkerTotals) -> u64 {
+    totals.waf_log_lines_dropped + observed.logs.waf.lines_lost.load(Relaxed)
 }
 
 /// `1 panic`, `2 panics`.
@@ -110,7 +118,7 @@ mod tests {
         assert!(problems(&observed).is_empty());
         observed.draining.store(true, Relaxed);
         observed.reloads.fail();
-        observed.log.lines_lost.fetch_add(2, Relaxed);
+        observed.logs.access.lines_lost.fetch_add(2, Relaxed);
         observed.workers.of(1).panics.add(1);
         assert_eq!(
             problems(&observed),

@@ -84,6 +84,10 @@ struct LogStatus {
     lines: u64,
     lines_dropped: u64,
     lines_not_written: u64,
+    /// The same of the web application firewall's log.
+    waf_lines: u64,
+    waf_lines_dropped: u64,
+    waf_lines_not_written: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,10 +112,23 @@ struct VirtualServerStatus {
     tunnels: u64,
     /// How relayed connections ended; `null` of type http.
     relayed: Option<Relayed>,
+    /// What the web application firewall made of requests; `null` without.
+    waf: Option<WafStatus>,
     responses: Classes,
     #[serde(flatten)]
     traffic: Traffic,
     request_duration: Latency,
+}
+
+/// What the web application firewall made of requests.
+#[derive(Debug, Serialize)]
+struct WafStatus {
+    /// What becomes of what rules find, unless a policy says otherwise: `off`, `detect` or `block`.
+    mode: &'static str,
+    inspected: u64,
+    blocked: u64,
+    detected: u64,
+    unjudged: u64,
 }
 
 /// What passed a virtual server.
@@ -256,9 +273,12 @@ impl Status {
                 waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
             },
             log: LogStatus {
-                lines: observed.log.lines_written.load(Relaxed),
+                lines: observed.logs.access.lines_written.load(Relaxed),
                 lines_dropped: workers.log_lines_dropped,
-                lines_not_written: observed.log.lines_lost.load(Relaxed),
+                lines_not_written: observed.logs.access.lines_lost.load(Relaxed),
+                waf_lines: observed.logs.waf.lines_written.load(Relaxed),
+                waf_lines_dropped: workers.waf_log_lines_dropped,
+                waf_lines_not_written: observed.logs.waf.lines_lost.load(Relaxed),
             },
             socket_failures: workers.socket_failures,
             admin_connections_turned_away: observed.admin_turned_away.load(Relaxed),
@@ -321,6 +341,13 @@ fn virtual_server(
         unknown_server_name: totals.relays_unknown_server_name,
         stopped: totals.relays_stopped,
     });
+    let waf = configured.waf.as_ref().map(|waf| WafStatus {
+        mode: waf.mode.name(),
+        inspected: totals.waf_inspected,
+        blocked: totals.waf_blocked,
+        detected: totals.waf_detected,
+        unjudged: totals.waf_unjudged,
+    });
     let mut pools: Vec<usize> = Vec::new();
     for pool in configured.pools() {
         if !pools.contains(&pool) {
@@ -350,6 +377,7 @@ fn virtual_server(
         client_aborts: totals.client_aborts,
         tunnels: totals.tunnels,
         relayed,
+        waf,
         responses: Classes {
             informational: totals.responses_1xx,
             successful: totals.responses_2xx,
@@ -511,7 +539,7 @@ mod tests {
     use weir_config::snapshot::Address;
 
     use super::*;
-    use crate::testing::observed_with;
+    use crate::testing::{observed_with, observed_with_waf};
 
     #[test]
     fn quantiles() {
@@ -558,6 +586,20 @@ mod tests {
             status["pools"][0]["members"][0]["response_duration"]["p99_ms"],
             serde_json::Value::Null
         );
+    }
+
+    #[test]
+    fn what_the_firewall_did() {
+        let observed = observed_with_waf("SecAction \"id:1,phase:1,pass\"");
+        observed.table().virtual_servers[0].counters.of(0).waf_detected.add(2);
+        let status = serde_json::to_value(Status::of(&observed)).unwrap();
+        let expected = serde_json::json!({
+            "mode": "block", "inspected": 0, "blocked": 0, "detected": 2, "unjudged": 0,
+        });
+        assert_eq!(status["virtual_servers"][0]["waf"], expected);
+        let without = Status::of(&observed_with(&[], 1));
+        let without = serde_json::to_value(without).unwrap();
+        assert!(without["virtual_servers"][0]["waf"].is_null());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::{fmt, io};
 use next::Next;
 use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use weir_config::snapshot::{Address, LogTarget, Member, Snapshot};
+use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Severity};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
@@ -27,7 +27,7 @@ use weir_exchange::shared::live::LiveTable;
 use crate::admin::Admin;
 use crate::events::Events;
 use crate::key_log::KeyLog;
-use crate::log_writer::{LogWriter, OpenError};
+use crate::logs::{LogError, Logs};
 use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
 use crate::observed::Observed;
@@ -72,8 +72,8 @@ pub enum Error {
     },
     /// The key of persistence cookies cannot be had.
     OwnKeys(OwnKeysError),
-    /// The access log cannot be opened.
-    Log(OpenError),
+    /// A log cannot be opened.
+    Log(LogError),
     /// The file for the secrets of TLS sessions cannot be opened.
     KeyLog(PathBuf, io::Error),
     /// The admin address cannot be bound.
@@ -94,7 +94,7 @@ impl fmt::Display for Error {
                 write!(formatter, "{text}{}: the configuration cannot be used", file.display())
             }
             Self::OwnKeys(error) => error.fmt(formatter),
-            Self::Log(error) => write!(formatter, "access log: {error}"),
+            Self::Log(error) => error.fmt(formatter),
             Self::KeyLog(path, error) => {
                 let (path, error) = (path.display(), io_error_text(error));
                 write!(formatter, "TLS key log: cannot open {path}: {error}")
@@ -189,7 +189,7 @@ pub struct Supervisor {
     names: Names,
     ocsp: Ocsp,
     packets: PacketPlane,
-    log: LogWriter,
+    logs: Logs,
     observed: Arc<Observed>,
     key_log: Option<KeyLog>,
     /// By what the file asked for: port 0 stays port 0 there.
@@ -235,13 +235,12 @@ impl Supervisor {
         packets.settle(&mut snapshot);
         packets.accept();
         let workers = workers_of(&snapshot);
-        let log_target = snapshot.log.access_to.clone();
-        let log = LogWriter::start(&log_target, events.clone()).map_err(Error::Log)?;
+        let logs = Logs::start(&snapshot.log, events.clone()).map_err(Error::Log)?;
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        let log_sender = log.sender();
-        let options = Options { workers, log: log_sender, events: to_events, policy_lines };
+        let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
+        let options = Options { workers, log, waf_log, events: to_events, policy_lines };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -253,7 +252,7 @@ impl Supervisor {
         let observed = Arc::new(Observed::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
-            log.counters(),
+            logs.counters(),
             monitors.board(),
             ocsp.counters(),
             packets.board(),
@@ -271,7 +270,7 @@ impl Supervisor {
             names,
             ocsp,
             packets,
-            log,
+            logs,
             observed,
             key_log,
             admins,
@@ -312,7 +311,7 @@ impl Supervisor {
                 () = self.drained() => break,
                 _ = signals.reload.recv() => {
                     // The log may have been rotated; the configuration does not matter any more.
-                    self.log.reopen(&self.table.snapshot.log.access_to);
+                    self.logs.reopen(&self.table.snapshot.log);
                     self.events.warning("configuration", "is not reloaded: weir drains");
                 }
                 () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
@@ -411,14 +410,12 @@ impl Supervisor {
 
     /// Writes what waits to be logged.
     pub fn finish(self) {
-        let Self { data_plane, log, events, packets, .. } = self;
+        let Self { data_plane, logs, events, packets, .. } = self;
         drop(packets);
         if data_plane.is_finished() {
             data_plane.join();
         }
-        if !log.finish(LOG_TIMEOUT) {
-            events.warning("access log", "is not written to its end: its reader is too slow");
-        }
+        logs.finish(LOG_TIMEOUT);
         events.info("weir", "has ended");
     }
 
@@ -449,10 +446,6 @@ impl Supervisor {
             self.events.error(format_args!("worker {worker}"), what);
         }
         if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }
-    }
-
-    fn check_log(&self, target: &LogTarget) -> Result<(), OpenError> {
-        if *target == self.table.snapshot.log.access_to { Ok(()) } else { LogWriter::check(target) }
     }
 
     /// Moves the admin listeners to where the configuration in force wants them. Where one cannot be, none is

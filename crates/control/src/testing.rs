@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_config::snapshot::{Address, Member, Monitor, Pool, Snapshot};
+use weir_config::snapshot::{Address, Member, Monitor, Pool, Snapshot, Unjudged, Waf};
+use weir_core::policy::WafMode;
 use weir_dataplane::outside;
 use weir_exchange::shared::counters::PerWorker;
 use weir_exchange::shared::live::LiveTable;
+use weir_waf::body::Limits;
+use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 use crate::monitors::Board;
 use crate::observed::Observed;
@@ -46,13 +49,45 @@ fn minimal() -> Snapshot {
 
 /// A view of a process with one pool `web` of these members, without monitors.
 pub fn observed_with(members: &[Address], workers: usize) -> Observed {
-    let table =
-        LiveTable::build(snapshot(vec![pool("web", members, &[])]), None, workers, &outside());
+    observed_of(snapshot(vec![pool("web", members, &[])]), workers)
+}
+
+/// The same with a web application firewall of these rules, that blocks.
+pub fn observed_with_waf(rules: &'static str) -> Observed {
+    let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules(rules)).expect("good rules");
+    let view = View::new(Arc::new(rules), &Settings::default()).expect("a good view");
+    let mut snapshot = minimal();
+    snapshot.virtual_servers[0].waf = Some(Arc::new(Waf {
+        mode: WafMode::Block,
+        view: Arc::new(view),
+        limits: Limits::DEFAULT,
+        body_bytes_max: 1 << 20,
+        work_bytes_max: 1 << 20,
+        unjudged: Unjudged::Block,
+    }));
+    observed_of(Arc::new(snapshot), 1)
+}
+
+/// One file of rules.
+struct Rules(&'static str);
+
+impl Files for Rules {
+    fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(self.0.as_bytes().to_vec())
+    }
+}
+
+fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
+    let table = LiveTable::build(snapshot, None, workers, &outside());
     let counters = Arc::new(PerWorker::new(workers));
-    let log = Arc::default();
+    let logs = Arc::default();
     let board = Board::default();
     let packets = crate::packets::Board::default();
-    let observed = Observed::new(Arc::new(table), counters, log, board, Arc::default(), packets);
+    let observed = Observed::new(Arc::new(table), counters, logs, board, Arc::default(), packets);
     observed.starting.store(false, Relaxed);
     observed
 }

@@ -2,9 +2,8 @@
 //!
 //! The data path never waits for the log: a batch that the log cannot take is dropped and counted.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
@@ -14,19 +13,16 @@ use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 use weir_http::message::{RequestHead, Version};
 
-use crate::reports::LogBatch;
-
-/// A batch of this size is handed over at once.
-const BATCH_BYTES: usize = 32 * 1024;
-/// A line waits at most this long for its batch.
-const BATCH_MS: u64 = 100;
-/// Bytes of one request field (target, host, …) that a line shows.
-const SHOWN_BYTES_MAX: usize = 2048;
+use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number, put_text_key};
+use crate::log_batch::Batcher;
+use crate::reports::{Log, LogBatch};
 
 /// What a line says besides the request itself.
 pub struct Entry<'a> {
     /// The form that was in force when the request came; `request` has it already.
     pub format: AccessFormat,
+    /// What tells the request from all others; 0: the log gives it a number.
+    pub request_id: u128,
     /// What [`AccessLog::request_part`] made of the request head; empty if there was none.
     pub request: &'a [u8],
     /// The client.
@@ -64,9 +60,7 @@ pub struct Entry<'a> {
 /// The access log of one worker.
 pub struct AccessLog {
     format: AccessFormat,
-    batch: LogBatch,
-    batch_since_ms: u64,
-    sender: SyncSender<LogBatch>,
+    batch: Batcher,
     request_id: u128,
     wall: WallClock,
 }
@@ -76,9 +70,7 @@ impl AccessLog {
     pub fn new(sender: SyncSender<LogBatch>, request_id: u128) -> Self {
         Self {
             format: AccessFormat::Off,
-            batch: LogBatch { bytes: Vec::new(), lines: 0 },
-            batch_since_ms: 0,
-            sender,
+            batch: Batcher::new(Log::Access, sender),
             request_id,
             wall: WallClock::default(),
         }
@@ -174,51 +166,30 @@ impl AccessLog {
         if entry.format == AccessFormat::Off {
             return;
         }
-        if self.batch.lines == 0 {
-            self.batch_since_ms = clock.now_ms();
-        }
         let (date, millisecond) = self.wall.at(clock);
-        let out = &mut self.batch.bytes;
+        let out = self.batch.line(clock.now_ms());
         if entry.format == AccessFormat::Json {
-            self.request_id = self.request_id.wrapping_add(1);
-            put_json(out, entry, date, millisecond, self.request_id);
+            let mut id = entry.request_id;
+            if id == 0 {
+                self.request_id = self.request_id.wrapping_add(1);
+                id = self.request_id;
+            }
+            put_json(out, entry, date, millisecond, id);
         } else {
             put_combined(out, entry, date);
         }
-        self.batch.lines += 1;
-        if self.batch.bytes.len() >= BATCH_BYTES {
-            self.flush(counters);
-        }
+        self.batch.end_line(&counters.log_lines_dropped);
     }
 
     /// Hands the batch over when it is old enough. Returns when to call again.
+    #[inline]
     pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
-        if self.batch.lines == 0 {
-            return None;
-        }
-        let due_ms = self.batch_since_ms + BATCH_MS;
-        if now_ms < due_ms {
-            return Some(due_ms);
-        }
-        self.flush(counters);
-        None
+        self.batch.flush_if_due(now_ms, &counters.log_lines_dropped)
     }
 
     /// Hands the batch over, or drops and counts it.
     pub fn flush(&mut self, counters: &WorkerCounters) {
-        let empty = LogBatch { bytes: Vec::with_capacity(BATCH_BYTES + 1024), lines: 0 };
-        let batch = std::mem::replace(&mut self.batch, empty);
-        if batch.lines == 0 {
-            return;
-        }
-        match self.sender.try_send(batch) {
-            Ok(()) => {}
-            Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) => {
-                counters.log_lines_dropped.add(u64::from(batch.lines));
-                self.batch.bytes = batch.bytes;
-                self.batch.bytes.clear();
-            }
-        }
+        self.batch.flush(&counters.log_lines_dropped);
     }
 }
 
@@ -287,52 +258,6 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
     out.push(b'\n');
 }
 
-/// Writing to a `Vec` cannot fail.
-fn put(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
-    let _ = out.write_fmt(arguments);
-}
-
-fn put_text_key(out: &mut Vec<u8>, key: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(key.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
-}
-
-/// A JSON string of bytes that need not be UTF-8: each byte above ASCII is shown as the code point
-/// of its value, so that no byte is lost and every line is valid.
-fn put_json_string(out: &mut Vec<u8>, value: &[u8]) {
-    out.push(b'"');
-    let shown = &value[..value.len().min(SHOWN_BYTES_MAX)];
-    let mut plain_from = 0;
-    for (index, &byte) in shown.iter().enumerate() {
-        if matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&shown[plain_from..index]);
-        plain_from = index + 1;
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            _ => put(out, format_args!("\\u{byte:04x}")),
-        }
-    }
-    out.extend_from_slice(&shown[plain_from..]);
-    out.push(b'"');
-}
-
 /// The escapes of nginx and Apache: `\xhh`.
 fn put_quoted(out: &mut Vec<u8>, value: &[u8]) {
     for &byte in &value[..value.len().min(SHOWN_BYTES_MAX)] {
@@ -340,34 +265,6 @@ fn put_quoted(out: &mut Vec<u8>, value: &[u8]) {
             out.push(byte);
         } else {
             put(out, format_args!("\\x{byte:02X}"));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strings_stay_valid_json() {
-        for (value, json) in [
-            (&b"plain"[..], r#""plain""#),
-            (b"a\"b\\c", r#""a\"b\\c""#),
-            (b"\x00\xff\n", r#""\u0000\u00ff\u000a""#),
-            (b"", r#""""#),
-        ] {
-            let mut out = Vec::new();
-            put_json_string(&mut out, value);
-            assert_eq!(out, json.as_bytes());
-        }
-    }
-
-    #[test]
-    fn numbers() {
-        for number in [0, 7, 10, 1_234_567, u64::MAX] {
-            let mut out = Vec::new();
-            put_number(&mut out, number);
-            assert_eq!(out, number.to_string().as_bytes());
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
+use crate::waf_log::WafLog;
 use crate::worker::{Command, Setup};
 
 /// What the data path is started with.
@@ -27,6 +28,8 @@ pub struct Options {
     pub workers: usize,
     /// Where access log batches go; never waited for.
     pub log: SyncSender<LogBatch>,
+    /// Where those of the web application firewall's log go; never waited for.
+    pub waf_log: SyncSender<LogBatch>,
     /// Where events go; never waited for.
     pub events: SyncSender<Event>,
     /// Where the lines of policies go, which may come with every request: they must not displace events.
@@ -83,7 +86,7 @@ impl DataPlane {
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
-        let Options { workers, log, events, policy_lines } = options;
+        let Options { workers, log, waf_log, events, policy_lines } = options;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
@@ -101,6 +104,7 @@ impl DataPlane {
                 table: Arc::clone(&table),
                 counters: Arc::clone(&counters),
                 log: AccessLog::new(log.clone(), random_id()),
+                waf_log: WafLog::new(waf_log.clone()),
                 events: events.clone(),
                 policy_lines: policy_lines.clone(),
                 commands,
@@ -314,7 +318,8 @@ mod tests {
             let (log, _) = sync_channel(1);
             let (events, receiver) = sync_channel(8);
             let policy_lines = events.clone();
-            let options = Options { workers, log, events, policy_lines };
+            let waf_log = log.clone();
+            let options = Options { workers, log, waf_log, events, policy_lines };
             let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
             data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }

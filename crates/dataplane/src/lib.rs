@@ -7,11 +7,15 @@ mod departed_listeners;
 mod endpoint;
 pub mod error_text;
 pub mod handle;
+mod json;
+mod log_batch;
 mod owners;
+mod redaction;
 pub mod reports;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 mod thread;
+mod waf_log;
 mod worker;
 
 use weir_event_loop::{clock, random};

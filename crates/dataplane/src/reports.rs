@@ -2,9 +2,20 @@
 
 use std::sync::Arc;
 
-/// Finished access log lines of one worker.
+/// Which log lines are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Log {
+    /// The access log.
+    Access,
+    /// That of the web application firewall.
+    Waf,
+}
+
+/// Finished lines of one log and one worker.
 #[derive(Debug)]
 pub struct LogBatch {
+    /// The log.
+    pub log: Log,
     /// Whole lines, each ended by a line feed.
     pub bytes: Vec<u8>,
     /// How many.

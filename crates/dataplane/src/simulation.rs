@@ -16,6 +16,7 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 use crate::access_log::AccessLog;
 use crate::outside;
 use crate::reports::{Event, LogBatch};
+use crate::waf_log::WafLog;
 use crate::worker::{Command, Setup, Worker};
 
 /// Batches of log lines, and events, that wait to be looked at.
@@ -30,6 +31,7 @@ pub struct SimulatedWorker {
     table: Arc<LiveTable>,
     counters: Arc<PerWorker<WorkerCounters>>,
     log: Receiver<LogBatch>,
+    waf_log: Receiver<LogBatch>,
     events: Receiver<Event>,
     policy_lines: Receiver<Event>,
     /// A worker whose control plane is gone would stop.
@@ -42,6 +44,7 @@ impl SimulatedWorker {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1, &outside()));
         let counters = Arc::new(PerWorker::new(1));
         let (log_sender, log) = sync_channel(REPORTS_MAX);
+        let (waf_log_sender, waf_log) = sync_channel(REPORTS_MAX);
         let (event_sender, events) = sync_channel(REPORTS_MAX);
         let (line_sender, policy_lines) = sync_channel(REPORTS_MAX);
         let (command_sender, commands) = channel();
@@ -50,6 +53,7 @@ impl SimulatedWorker {
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
             log: AccessLog::new(log_sender, u128::from_ne_bytes(random::bytes())),
+            waf_log: WafLog::new(waf_log_sender),
             events: event_sender,
             policy_lines: line_sender,
             commands,
@@ -62,6 +66,7 @@ impl SimulatedWorker {
             table,
             counters,
             log,
+            waf_log,
             events,
             policy_lines,
             _commands: command_sender,
@@ -170,6 +175,13 @@ impl SimulatedWorker {
         }
         for line in self.policy_lines.try_iter() {
             into.extend_from_slice(format!("{line:?}\n").as_bytes());
+        }
+    }
+
+    /// Lines of the web application firewall's log since this was asked last.
+    pub fn take_waf_log(&mut self, into: &mut Vec<u8>) {
+        for batch in self.waf_log.try_iter() {
+            into.extend_from_slice(&batch.bytes);
         }
     }
 

@@ -22,6 +22,8 @@ pub struct ServerView {
     totals: VirtualServerTotals,
     /// When the first of its certificates expires.
     expiry_unix_s: Option<u64>,
+    /// Its requests are inspected.
+    has_waf: bool,
     is_relay: bool,
     is_of_datagrams: bool,
     /// When the first of its OCSP responses is over; 0: one is not there.
@@ -41,6 +43,7 @@ impl ServerView {
                     name: Arc::clone(&server.name),
                     totals: server.counters.totals(),
                     expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
+                    has_waf: configured.waf.is_some(),
                     is_relay: configured.service.is_relay(),
                     is_of_datagrams: configured.service.sessions().is_some(),
                     ocsp_expiry_unix_s: ocsp.map(|at_s| at_s.max(0) as u64),
@@ -62,6 +65,18 @@ impl RuleView {
         rules
             .map(|(name, counts)| Self { name: name.clone(), followed: counts.totals().followed })
             .collect()
+    }
+}
+
+/// A rule of the web application firewall that has ever found something, and how often.
+pub struct WafRuleView {
+    pub number: u64,
+    found: u64,
+}
+
+impl WafRuleView {
+    pub fn all(table: &LiveTable) -> Vec<Self> {
+        table.waf_rules.found().map(|(number, found)| Self { number, found }).collect()
     }
 }
 
@@ -184,6 +199,14 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         |server, to| {
             to.labelled("side", "in", server.totals.compression_bytes_in);
             to.labelled("side", "out", server.totals.compression_bytes_out);
+        };
+    "weir_virtual_server_waf_requests_total" Counter + ",outcome"
+        "Requests that the web application firewall looked at (outcome inspected), and of these: blocked for what rules found (blocked), that would have been blocked (detected), that could not be judged (unjudged); without waf there is no sample."
+        |server, to| if server.has_waf {
+            to.labelled("outcome", "inspected", server.totals.waf_inspected);
+            to.labelled("outcome", "blocked", server.totals.waf_blocked);
+            to.labelled("outcome", "detected", server.totals.waf_detected);
+            to.labelled("outcome", "unjudged", server.totals.waf_unjudged);
         };
     "weir_virtual_server_tls_handshakes_total" Counter + ",result"
         "TLS handshakes of clients: done in full (result full), gone on with an earlier session (resumed), come to nothing (failed), turned away at tls.handshakes_max (limited)."
@@ -323,6 +346,12 @@ pub(super) const RULES: &[Family<RuleView>] = families! { "policy,rule";
         |rule, to| to.value(rule.followed);
 };
 
+pub(super) const WAF_RULES: &[Family<WafRuleView>] = families! { "rule";
+    "weir_waf_rule_matches_total" Counter
+        "How often a rule of the web application firewall that is logged held, by its number, over all virtual servers; one that never did has no sample."
+        |rule, to| to.value(rule.found);
+};
+
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_members" Gauge + ",state"
         "Members by state, whatever the operator wants of them: up, pending waits for a first probe, down failed its monitors, ejected failed its requests."
@@ -446,7 +475,7 @@ pub(super) const MONITORS: &[Family<MonitorView>] = families! { "pool,member,mon
 pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_log_lines_total" Counter
         "Access log lines written."
-        |observed, to| to.value(observed.log.lines_written.load(Relaxed));
+        |observed, to| to.value(observed.logs.access.lines_written.load(Relaxed));
     "weir_clients_forgotten_total" Counter + "table"
         "Clients that a table of limits, or of the addresses of persistence, forgot before their time or never knew, for want of room: raise entries_max."
         |observed, to| {
@@ -461,7 +490,16 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
         "Access log lines lost because the log took them too slowly (reason full) or could not be written (reason write)."
         |observed, to| {
             to.labelled("reason", "full", observed.workers.totals().log_lines_dropped);
-            to.labelled("reason", "write", observed.log.lines_lost.load(Relaxed));
+            to.labelled("reason", "write", observed.logs.access.lines_lost.load(Relaxed));
+        };
+    "weir_waf_log_lines_total" Counter
+        "Lines of the web application firewall's log written."
+        |observed, to| to.value(observed.logs.waf.lines_written.load(Relaxed));
+    "weir_waf_log_lines_dropped_total" Counter + "reason"
+        "Lines of that log lost because it took them too slowly (reason full) or they could not be written (reason write)."
+        |observed, to| {
+            to.labelled("reason", "full", observed.workers.totals().waf_log_lines_dropped);
+            to.labelled("reason", "write", observed.logs.waf.lines_lost.load(Relaxed));
         };
     "weir_socket_failures_total" Counter
         "Connections that this host could not accept or open, for want of descriptors, ports or memory."

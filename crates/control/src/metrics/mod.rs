@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 use families::{
     MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
-    ServerView, VIRTUAL_SERVERS,
+    ServerView, VIRTUAL_SERVERS, WAF_RULES, WafRuleView,
 };
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
@@ -73,7 +73,14 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     let monitors = MONITORS.iter().map(|family| family.description);
     let process = PROCESS.iter().map(|family| family.description);
     let packets = packets::descriptions();
-    let all = servers.chain(rules).chain(pools).chain(members).chain(monitors).chain(process);
+    let waf_rules = WAF_RULES.iter().map(|family| family.description);
+    let all = servers
+        .chain(rules)
+        .chain(waf_rules)
+        .chain(pools)
+        .chain(members)
+        .chain(monitors)
+        .chain(process);
     all.chain(packets)
 }
 
@@ -92,6 +99,9 @@ pub fn encode(observed: &Observed) -> String {
     write_families(&mut out, RULES, &rules, |rule, labels| {
         labels.add("policy", &rule.name.policy);
         labels.add("rule", &rule.name.rule);
+    });
+    write_families(&mut out, WAF_RULES, &WafRuleView::all(&table), |rule, labels| {
+        labels.add("rule", &rule.number.to_string());
     });
     write_families(&mut out, POOLS, &pools, |pool, labels| labels.add("pool", &pool.name));
     write_families(&mut out, MEMBERS, &members, |member, labels| {

@@ -7,7 +7,7 @@ use weir_core::monitor::Health;
 use weir_exchange::shared::live::LiveTable;
 
 use super::*;
-use crate::testing::observed_with;
+use crate::testing::{observed_with, observed_with_waf};
 
 fn address(port: u16) -> Address {
     Address::Socket(std::net::SocketAddr::from(([127, 0, 0, 1], port)))
@@ -95,6 +95,30 @@ fn histograms_are_cumulative_and_in_seconds() {
     assert_eq!(samples[r#"weir_request_duration_seconds_sum{virtual_server="shop"}"#], 60.0021);
 }
 
+#[test]
+fn what_the_firewall_did_and_its_rules_found() {
+    let rules = "SecAction \"id:1,phase:1,pass,log\"\nSecAction \"id:942100,phase:1,pass,log\"";
+    let observed = observed_with_waf(rules);
+    let table = observed.table();
+    let counters = table.virtual_servers[0].counters.of(0);
+    counters.waf_inspected.add(5);
+    counters.waf_blocked.add(2);
+    table.waf_rules.count(942_100);
+    observed.logs.waf.lines_written.fetch_add(3, std::sync::atomic::Ordering::Relaxed);
+    let samples = parse(&encode(&observed));
+    let of_server = |outcome: &str| {
+        let labels = format!("{{virtual_server=\"shop\",outcome=\"{outcome}\"}}");
+        samples[&format!("weir_virtual_server_waf_requests_total{labels}")]
+    };
+    let outcomes = ["inspected", "blocked", "detected", "unjudged"];
+    assert_eq!(outcomes.map(of_server), [5.0, 2.0, 0.0, 0.0]);
+    assert_eq!(samples["weir_waf_rule_matches_total{rule=\"942100\"}"], 1.0);
+    assert!(!samples.contains_key("weir_waf_rule_matches_total{rule=\"1\"}"));
+    assert_eq!(samples["weir_waf_log_lines_total"], 3.0);
+    let without = encode(&self::observed());
+    assert!(!without.contains("waf_requests_total{") && !without.contains("matches_total{"));
+}
+
 /// What a scraper's parser insists on: each metric once, with help and type, its samples together, no
 /// sample twice.
 #[test]
@@ -134,13 +158,15 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, no rules, no TLS, no packet path, and relays nothing.
+        // The observed process has no monitors, no rules, no TLS, no packet path, no firewall, and relays nothing.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
                 "weir_l4_",
                 "weir_monitor_",
                 "weir_policy_",
                 "weir_virtual_server_certificate_",
+                "weir_virtual_server_waf_",
+                "weir_waf_rule_",
                 "weir_virtual_server_relayed_",
                 "weir_virtual_server_datagrams_",
                 "weir_virtual_server_ocsp_",

@@ -293,7 +293,7 @@ impl Supervisor {
             self.events.info("weir", format_args!("serves {summary}{unusable}"));
         }
         if is_reload {
-            self.log.reopen(&self.table.snapshot.log.access_to);
+            self.logs.reopen(&self.table.snapshot.log);
             self.move_admins().await;
             self.tell_restart_needed();
             self.observed.reloads.succeed();

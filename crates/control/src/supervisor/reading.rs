@@ -5,6 +5,7 @@ use std::pin::Pin;
 use weir_config::{Config, Diagnostic};
 
 use super::{Supervisor, load};
+use crate::logs::Logs;
 use crate::own_keys;
 
 /// How far it is.
@@ -53,7 +54,7 @@ impl Supervisor {
     /// Begins to read the file again.
     pub(super) fn begin_reading(&mut self) {
         // A log file that was rotated is let go even when the configuration is bad.
-        self.log.reopen(&self.table.snapshot.log.access_to);
+        self.logs.reopen(&self.table.snapshot.log);
         let (file, events) = (self.file.clone(), self.events.clone());
         self.reading =
             Some(Reading::File(Box::pin(async move { load(&file, &events).await.map(Box::new) })));
@@ -109,7 +110,7 @@ impl Supervisor {
 
     fn prepare_read(&mut self, config: Config) -> bool {
         let mut snapshot = config.snapshot(&self.names.resolutions());
-        if let Err(error) = self.check_log(&snapshot.log.access_to) {
+        if let Err(error) = Logs::check(&snapshot.log, &self.table.snapshot.log) {
             return self.refuse(error);
         }
         if let Err(error) = own_keys::provide(&mut snapshot) {

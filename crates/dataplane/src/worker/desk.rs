@@ -160,7 +160,7 @@ impl Edge for Desk<'_> {
     }
 
     fn tell(&mut self, notice: Notice<'_>) {
-        self.world.notices.tell(notice, self.io.now_ms());
+        self.world.tell(notice, self.io.clock());
     }
 
     #[inline]

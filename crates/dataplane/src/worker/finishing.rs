@@ -43,6 +43,7 @@ impl World {
         };
         let entry = Entry {
             format: account.log_format,
+            request_id: account.request_id,
             request: &account.log_request,
             peer: self.clients.get(ends.client).and_then(Client::address),
             server: &ends.server.live.name,

@@ -69,6 +69,7 @@ impl Notices {
                 }
                 return;
             }
+            // It has a log of its own.
             Notice::Inspected(_) => return,
             // Every request may be such a one.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,

@@ -8,6 +8,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
 use crate::reports::Event;
+use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 
 /// What a worker is made of.
@@ -20,6 +21,8 @@ pub struct Setup {
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The access log.
     pub log: AccessLog,
+    /// That of the web application firewall.
+    pub waf_log: WafLog,
     /// Where events go.
     pub events: SyncSender<Event>,
     /// Where the lines of policies go.

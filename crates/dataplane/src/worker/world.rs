@@ -17,6 +17,7 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use crate::access_log::AccessLog;
+use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
@@ -81,6 +82,7 @@ pub struct World {
     /// Its own of those.
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
+    pub waf_log: WafLog,
     pub notices: Notices,
     /// When the first client has to go whose virtual server is in no table any more.
     pub leave_by_ms: Option<u64>,
@@ -105,7 +107,7 @@ pub struct StreamOf<'a> {
 impl World {
     /// Nothing is under way. What the control plane wants comes with it.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
-        let Setup { id, table, counters, mut log, events, policy_lines, commands } = setup;
+        let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format());
         let world = Self {
@@ -119,6 +121,7 @@ impl World {
             counted: counters.own(id),
             counters,
             log,
+            waf_log,
             leave_by_ms: None,
             drain_until_ms: None,
             wall: WallClock::default(),

@@ -340,6 +340,8 @@ counters! {
     WorkerCounters => WorkerTotals {
         /// Access log lines dropped because the log could not take them in time.
         log_lines_dropped,
+        /// The same of the web application firewall's log.
+        waf_log_lines_dropped,
         /// Lines of policies that did not reach the event log in time.
         policy_lines_dropped,
         /// Connections that this host could not accept or open: no descriptor, port or memory left.

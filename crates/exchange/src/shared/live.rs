@@ -16,6 +16,7 @@
 //! | `LiveMember::rate` | once per request, with a rate of its own | workers | one word per member |
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
 //! | `LiveVirtualServer::used` | once per request or connection, with a limit on them | workers | three words per virtual server |
+//! | `LiveTable::waf_rules` | when a rule of the web application firewall has found something | workers | one word per rule |
 //! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
 
 mod former;
@@ -41,6 +42,7 @@ use crate::shared::counters::{
 use crate::shared::server_tls::LiveTls;
 use crate::shared::shared_table::{KeyedLimit, SharedLimit};
 use crate::shared::sticky::Stickies;
+use crate::shared::waf_rules::WafRules;
 
 pub use former::Departed;
 
@@ -63,6 +65,8 @@ pub struct LiveTable {
     pub key_hash: KeyedHash,
     /// How often each of `snapshot.rules` was followed.
     pub rules: Vec<RuleCount>,
+    /// How often each rule of the web application firewall has found something.
+    pub waf_rules: WafRules,
     /// What has gone from the configuration, as long as something under way holds it.
     pub departed: Departed,
     /// Counts the tables of this process, from 1.
@@ -396,6 +400,7 @@ impl LiveTable {
             key_limits: key_limits(&snapshot, &former, clock.now_us()),
             key_hash: previous.map_or_else(|| own_hash(outside), |table| table.key_hash),
             rules: rules(&snapshot, previous, workers),
+            waf_rules: WafRules::build(&snapshot, previous.map(|table| &table.waf_rules)),
             departed: Departed::default(),
             generation,
             workers,

@@ -6,3 +6,4 @@ pub mod live;
 pub mod server_tls;
 pub mod shared_table;
 pub mod sticky;
+pub mod waf_rules;

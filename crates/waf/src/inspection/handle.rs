@@ -162,4 +162,28 @@ impl Inspection {
         let value = self.state.written.get_named(Variable::Tx, name.as_bytes(), symbols);
         value.map_or(0, |it| it.number())
     }
+
+    /// The score of what comes in, that CRS and the rules like it count.
+    pub fn score(&self) -> i64 {
+        let names = ["blocking_inbound_anomaly_score", "inbound_anomaly_score", "anomaly_score"];
+        names.iter().map(|name| self.number(name)).max().unwrap_or_default()
+    }
+
+    /// The value of a variable, the first if it has several.
+    pub fn value(&self, variable: Variable) -> Option<&[u8]> {
+        self.entries(variable).next().map(|(_, value)| value)
+    }
+
+    /// The value of a field of the request, the first if it has several; names without regard to case.
+    pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
+        let mut fields = self.entries(Variable::RequestHeaders);
+        fields.find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// Names and values of a variable that is kept as such: of `ARGS_GET`, not of `ARGS`.
+    pub fn entries(&self, variable: Variable) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let texts = &self.state.message.texts;
+        let entries = self.state.message.values.of(variable).iter();
+        entries.map(|entry| (texts.get(entry.name), texts.get(entry.text)))
+    }
 }

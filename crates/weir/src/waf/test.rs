@@ -186,16 +186,10 @@ fn as_json(inspection: &Inspection, verdict: &Verdict) -> serde_json::Value {
         .collect();
     json!({
         "verdict": told(verdict),
-        "score": score(inspection),
+        "score": inspection.score(),
         "threshold": inspection.number("inbound_anomaly_score_threshold"),
         "rules": matches,
     })
-}
-
-/// The score that CRS and the rules like it count.
-fn score(inspection: &Inspection) -> i64 {
-    let names = ["blocking_inbound_anomaly_score", "inbound_anomaly_score", "anomaly_score"];
-    names.iter().map(|name| inspection.number(name)).max().unwrap_or_default()
 }
 
 fn told(verdict: &Verdict) -> String {
@@ -221,7 +215,7 @@ fn as_text(inspection: &Inspection, verdict: &Verdict) -> String {
     let threshold = inspection.number("inbound_anomaly_score_threshold");
     let _ = write!(text, "{}", told(verdict));
     if threshold > 0 {
-        let _ = write!(text, ", score {} of {threshold}", score(inspection));
+        let _ = write!(text, ", score {} of {threshold}", inspection.score());
     }
     if let Some(failure) = inspection.body_failure() {
         let _ = write!(text, "\nThe body: {failure}");

@@ -129,6 +129,7 @@ impl Desk<'_> {
         let Some(client) = self.world.clients.get(key) else { return };
         let entry = Entry {
             format: self.world.log.format(),
+            request_id: 0,
             request: about,
             peer: client.address(),
             server: &client.server.live.name,

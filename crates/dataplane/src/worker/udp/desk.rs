@@ -162,6 +162,7 @@ impl SessionEdge for SessionDesk<'_> {
         let total_us = clock.now_us().saturating_sub(begun_us);
         let entry = Entry {
             format,
+            request_id: 0,
             request: &about,
             peer: Some(session.source.flow.client),
             server: &session.server.live.name,

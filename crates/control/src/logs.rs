@@ -1,0 +1,227 @@
+//! The logs of requests: the access log, and that of the web application firewall.
+//!
+//! Each has a writer of its own, so that one which is not read does not hold up the other. Where both go to the same
+//! target, the access log's writer has it open alone, and gets the lines of the other: whole batches, never parts of them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+use weir_config::snapshot::{LogSettings, LogTarget};
+use weir_dataplane::reports::LogBatch;
+
+use crate::events::Events;
+use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
+
+/// What events call the access log.
+const ACCESS: &str = "access log";
+/// And that of the web application firewall.
+const WAF: &str = "WAF log";
+
+/// The writers of all logs.
+#[derive(Debug)]
+pub struct Logs {
+    access: LogWriter,
+    waf: LogWriter,
+    events: Events,
+}
+
+/// One of the logs could not be opened.
+#[derive(Debug)]
+pub struct LogError {
+    name: &'static str,
+    error: OpenError,
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.name, self.error)
+    }
+}
+
+impl std::error::Error for LogError {}
+
+impl Logs {
+    /// Opens all logs and starts their writers.
+    pub fn start(settings: &LogSettings, events: Events) -> Result<Self, LogError> {
+        let counters: Arc<AllLogCounters> = Arc::default();
+        let start = |name, way: &Way| {
+            LogWriter::start(name, way, Arc::clone(&counters), events.clone())
+                .map_err(|error| LogError { name, error })
+        };
+        let access = start(ACCESS, &Way::To(settings.access_to.clone()))?;
+        let waf = start(WAF, &way_of_waf(settings, &access))?;
+        Ok(Self { access, waf, events })
+    }
+
+    /// Where workers send the lines of the access log.
+    pub fn access_sender(&self) -> SyncSender<LogBatch> {
+        self.access.sender()
+    }
+
+    /// Where they send those of the web application firewall's log, wherever that goes.
+    pub fn waf_sender(&self) -> SyncSender<LogBatch> {
+        self.waf.sender()
+    }
+
+    /// What was written and lost.
+    pub fn counters(&self) -> Arc<AllLogCounters> {
+        self.access.counters()
+    }
+
+    /// Checks that targets other than those of `before` can be opened now, so that a reload can refuse bad ones.
+    pub fn check(settings: &LogSettings, before: &LogSettings) -> Result<(), LogError> {
+        let open_before = [&before.access_to, &before.waf_to];
+        let check = |name, target: &LogTarget| match open_before.contains(&target) {
+            true => Ok(()),
+            false => LogWriter::check(target).map_err(|error| LogError { name, error }),
+        };
+        check(ACCESS, &settings.access_to)?;
+        check(WAF, &settings.waf_to)
+    }
+
+    /// From now on, lines go where the settings say; files are opened anew.
+    pub fn reopen(&self, settings: &LogSettings) {
+        self.access.reopen(Way::To(settings.access_to.clone()));
+        self.waf.reopen(way_of_waf(settings, &self.access));
+    }
+
+    /// Writes what waits and ends, if that takes no longer than `timeout`; call it when the workers have ended.
+    pub fn finish(self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        // The first may yet hand lines to the second.
+        for (name, writer) in [(WAF, self.waf), (ACCESS, self.access)] {
+            if !writer.finish(deadline.saturating_duration_since(Instant::now())) {
+                self.events.warning(name, "is not written to its end: its reader is too slow");
+            }
+        }
+    }
+}
+
+fn way_of_waf(settings: &LogSettings, access: &LogWriter) -> Way {
+    match settings.waf_to == settings.access_to {
+        true => Way::Through(access.sender()),
+        false => Way::To(settings.waf_to.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use weir_config::snapshot::AccessFormat;
+    use weir_dataplane::reports::Log;
+
+    use super::*;
+    use crate::events::testing::Captured;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A directory for files of logs, removed at the end.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn settings(&self, access: &str, waf: &str) -> LogSettings {
+            let target = |name: &str| LogTarget::File(self.0.join(name));
+            let (access_to, waf_to) = (target(access), target(waf));
+            LogSettings { access_format: AccessFormat::Json, access_to, waf_to }
+        }
+
+        fn lines(&self, name: &str) -> Vec<String> {
+            let text = std::fs::read_to_string(self.0.join(name)).unwrap_or_default();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Sends a line to each log, and waits until both are written.
+    fn write(logs: &Logs, number: u64) {
+        for (log, sender) in [(Log::Access, logs.access_sender()), (Log::Waf, logs.waf_sender())] {
+            let bytes = format!("{log:?} {number}\n").into_bytes();
+            sender.send(LogBatch { log, bytes, lines: 1 }).unwrap();
+        }
+        let (counters, begin) = (logs.counters(), Instant::now());
+        let written = || [&counters.access, &counters.waf].map(|it| it.lines_written.load(Relaxed));
+        while written() != [number; 2] {
+            assert!(begin.elapsed() < PATIENCE, "{:?}", written());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn each_goes_its_way_and_both_may_go_the_same() {
+        let directory = Directory::new("logs-ways");
+        let (events, captured) = Captured::new();
+        let logs = Logs::start(&directory.settings("a", "a"), events.clone()).unwrap();
+        write(&logs, 1);
+        logs.reopen(&directory.settings("a", "b"));
+        write(&logs, 2);
+        logs.reopen(&directory.settings("b", "a"));
+        write(&logs, 3);
+        logs.reopen(&directory.settings("c", "c"));
+        write(&logs, 4);
+        let counters = logs.counters();
+        logs.finish(PATIENCE);
+        assert_eq!(directory.lines("a"), ["Access 1", "Access 2", "Waf 1", "Waf 3"]);
+        assert_eq!(directory.lines("b"), ["Access 3", "Waf 2"]);
+        assert_eq!(directory.lines("c"), ["Access 4", "Waf 4"]);
+        assert_eq!(counters.waf.lines_lost.load(Relaxed), 0);
+        assert!(captured.lines(&events).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_let_go_of_by_both() {
+        let directory = Directory::new("logs-rotated");
+        let (events, _) = Captured::new();
+        let settings = directory.settings("a", "a");
+        let logs = Logs::start(&settings, events).unwrap();
+        write(&logs, 1);
+        std::fs::rename(directory.0.join("a"), directory.0.join("a.1")).unwrap();
+        logs.reopen(&settings);
+        write(&logs, 2);
+        logs.finish(PATIENCE);
+        assert_eq!(directory.lines("a.1"), ["Access 1", "Waf 1"]);
+        assert_eq!(directory.lines("a"), ["Access 2", "Waf 2"]);
+    }
+
+    #[test]
+    fn what_waits_at_the_end_is_written() {
+        let directory = Directory::new("logs-end");
+        let (events, _) = Captured::new();
+        let logs = Logs::start(&directory.settings("a", "a"), events).unwrap();
+        for _ in 0..100 {
+            let batch = LogBatch { log: Log::Waf, bytes: b"line\n".to_vec(), lines: 1 };
+            logs.waf_sender().send(batch).unwrap();
+        }
+        logs.finish(PATIENCE);
+        assert_eq!(directory.lines("a").len(), 100);
+    }
+
+    #[test]
+    fn a_target_that_cannot_be_opened_is_refused() {
+        let directory = Directory::new("logs-refused");
+        let (events, _) = Captured::new();
+        let (good, bad) = (directory.settings("a", "a"), directory.settings("a", "missing/b"));
+        let error = Logs::start(&bad, events).unwrap_err().to_string();
+        assert!(error.starts_with("WAF log: cannot open "), "{error}");
+        assert!(error.ends_with("missing/b: no such file"), "{error}");
+        assert!(Logs::check(&bad, &good).is_err());
+        assert!(Logs::check(&good, &good).is_ok());
+        assert!(Logs::check(&bad, &bad).is_ok(), "what is in force is told when it is opened anew");
+    }
+}

@@ -1,0 +1,335 @@
+//! What no log may show: passwords, tokens, cookies.
+//!
+//! | what | is shown as |
+//! |---|---|
+//! | a value whose name is that of a secret | `***` |
+//! | what was found in such a value | `***` |
+//! | `name=value` with such a name inside another value, as in a referrer | `name=***` to its end |
+//! | a secret of the request anywhere else, 4 bytes or more, in any case | `***` |
+//!
+//! Where looking for secrets would take too long, nothing is shown.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use weir_waf::inspection::{Inspection, MatchedValue};
+use weir_waf::seclang::Variable;
+
+/// What stands in place of a secret.
+pub const MASK: &[u8] = b"***";
+
+/// Shorter secrets are not looked for in other texts: they would be found everywhere.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// Bytes that are compared for the secrets of one request.
+const WORK_BYTES_MAX: usize = 4 << 20;
+
+/// Names are decoded so often at most.
+const DECODINGS_MAX: usize = 3;
+
+/// A name with one of these in it, in any case, is that of a secret.
+const SECRET_PARTS: [&[u8]; 12] = [
+    b"password",
+    b"passwd",
+    b"pwd",
+    b"secret",
+    b"token",
+    b"api_key",
+    b"apikey",
+    b"session",
+    b"auth",
+    b"card",
+    b"cvv",
+    b"ssn",
+];
+
+/// The same as a word of its own.
+const SECRET_WORD: &[u8] = b"pin";
+
+/// Fields that are secret, besides those whose names are.
+const SECRET_FIELDS: [&[u8]; 4] =
+    [b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"];
+
+/// Whether the value of an argument of this name is a secret. The name may be percent-encoded.
+pub fn is_secret_name(name: &[u8]) -> bool {
+    let mut name = Cow::Borrowed(name);
+    for _ in 0..DECODINGS_MAX {
+        if has_secret_part(&name) {
+            return true;
+        }
+        match decoded(&name) {
+            Some(once_more) => name = Cow::Owned(once_more),
+            None => return false,
+        }
+    }
+    has_secret_part(&name)
+}
+
+fn has_secret_part(name: &[u8]) -> bool {
+    let folded: Vec<u8> = name.iter().map(|byte| fold(*byte)).collect();
+    let has = |part: &&[u8]| folded.windows(part.len()).any(|window| window == *part);
+    SECRET_PARTS.iter().any(has) || has_word(name, &folded)
+}
+
+/// In lower case; servers take other separators for `_`.
+fn fold(byte: u8) -> u8 {
+    match byte {
+        b'-' | b'.' | b' ' | b'+' => b'_',
+        other => other.to_ascii_lowercase(),
+    }
+}
+
+/// Whether the secret word stands alone, as in `pin`, `card_pin`, `userPin`.
+fn has_word(name: &[u8], folded: &[u8]) -> bool {
+    let is_bound = |left: Option<&u8>, right: Option<&u8>| match (left, right) {
+        (Some(left), Some(right)) => {
+            let is_camel = left.is_ascii_lowercase() && right.is_ascii_uppercase();
+            is_camel || !left.is_ascii_alphabetic() || !right.is_ascii_alphabetic()
+        }
+        _ => true,
+    };
+    let length = SECRET_WORD.len();
+    let mut places = (0..folded.len()).filter(|at| folded[*at..].starts_with(SECRET_WORD));
+    places.any(|at| {
+        let before = at.checked_sub(1).and_then(|before| name.get(before));
+        is_bound(before, name.get(at)) && is_bound(name.get(at + length - 1), name.get(at + length))
+    })
+}
+
+/// Percent-decoded once; `None`: there is nothing to decode.
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    text.contains(&b'%').then_some(())?;
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, behind)) = rest.split_first() {
+        let (byte, behind) = match byte {
+            b'%' => escape(behind).unwrap_or((byte, behind)),
+            byte => (byte, behind),
+        };
+        out.push(byte);
+        rest = behind;
+    }
+    (out.len() < text.len()).then_some(out)
+}
+
+/// The byte of an escape behind its `%`, as `70` or `u0070`, and what follows.
+fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
+    let digits = match text.strip_prefix(b"u00").or_else(|| text.strip_prefix(b"U00")) {
+        Some(digits) => digits,
+        None => text,
+    };
+    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+    Some(((digit(0)? * 16 + digit(1)?) as u8, &digits[2..]))
+}
+
+/// Whether a field's value is a secret.
+fn is_secret_field(name: &[u8]) -> bool {
+    SECRET_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field)) || is_secret_name(name)
+}
+
+/// Whether a variable's value is a secret; it is told with its member's name: `ARGS:password`.
+fn is_secret_variable(variable: &[u8]) -> bool {
+    let Some(colon) = variable.iter().position(|byte| *byte == b':') else { return false };
+    let name = &variable[colon + 1..];
+    match &variable[..colon] {
+        b"REQUEST_COOKIES" => true,
+        b"REQUEST_HEADERS" | b"RESPONSE_HEADERS" => is_secret_field(name),
+        b"ARGS" | b"ARGS_GET" | b"ARGS_POST" | b"FILES" | b"MULTIPART_PART_HEADERS" => {
+            is_secret_name(name)
+        }
+        b"MATCHED_VARS" => is_secret_variable(name),
+        _ => false,
+    }
+}
+
+/// Whether a variable has what another was found to have.
+fn is_derived(variable: &[u8]) -> bool {
+    variable.starts_with(b"TX:") || variable.starts_with(b"MATCHED_VAR")
+}
+
+/// A request target, without the values of parameters that are secrets.
+pub fn target(target: &[u8]) -> Vec<u8> {
+    let query_at = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
+    let (path, query) = target.split_at(query_at);
+    let mut out = Vec::with_capacity(target.len());
+    put_segments(&mut out, path, b'/');
+    if let Some((mark, query)) = query.split_first() {
+        out.push(*mark);
+        put_segments(&mut out, query, b'&');
+    }
+    out
+}
+
+fn put_segments(out: &mut Vec<u8>, text: &[u8], separator: u8) {
+    for (index, segment) in text.split(|byte| *byte == separator).enumerate() {
+        if index > 0 {
+            out.push(separator);
+        }
+        let shown = without_pair(segment, |name| name);
+        out.extend_from_slice(&shown.unwrap_or(Cow::Borrowed(segment)));
+    }
+}
+
+/// A text up to the first `name=value` in it whose name is that of a secret; `None`: it has no such. `name_in` has the
+/// name in what stands before `=`.
+fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static, [u8]>> {
+    let mut start = 0;
+    for piece in text.split(|byte| matches!(byte, b'?' | b'&' | b';')) {
+        if let Some(equals) = piece.iter().position(|byte| *byte == b'=')
+            && is_secret_name(name_in(&piece[..equals]))
+        {
+            return Some(Cow::Owned([&text[..start + equals + 1], MASK].concat()));
+        }
+        start += piece.len() + 1;
+    }
+    None
+}
+
+/// What of a match may be shown.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown<'a> {
+    /// What the rule says of what it found.
+    pub data: Cow<'a, [u8]>,
+    /// The values that it was found in.
+    pub values: Vec<Cow<'a, [u8]>>,
+}
+
+/// The secrets of one request.
+pub struct Secrets<'a> {
+    /// The longest first.
+    values: Vec<&'a [u8]>,
+    /// Bytes, in lower case, that one of them begins with.
+    first: [bool; 256],
+    /// Bytes that may yet be compared.
+    work: Cell<usize>,
+}
+
+impl<'a> Secrets<'a> {
+    /// Those that an inspection has seen.
+    pub fn of(inspection: &'a Inspection) -> Self {
+        let named = |variable, is_secret: fn(&[u8]) -> bool| {
+            let entries = inspection.entries(variable);
+            entries.filter(move |(name, _)| is_secret(name)).map(|(_, value)| value)
+        };
+        let fields = named(Variable::RequestHeaders, is_secret_field)
+            .chain(named(Variable::ResponseHeaders, is_secret_field));
+        let values = named(Variable::ArgsGet, is_secret_name)
+            .chain(named(Variable::ArgsPost, is_secret_name))
+            .chain(named(Variable::RequestCookies, |_| true))
+            .chain(fields.flat_map(with_credentials));
+        Self::from_values(values)
+    }
+
+    fn from_values(values: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut values: Vec<&[u8]> =
+            values.filter(|value| value.len() >= SECRET_BYTES_MIN).collect();
+        values.sort_unstable_by(|one, other| (other.len(), other).cmp(&(one.len(), one)));
+        values.dedup();
+        let mut first = [false; 256];
+        for value in &values {
+            first[usize::from(value[0].to_ascii_lowercase())] = true;
+        }
+        Self { values, first, work: Cell::new(WORK_BYTES_MAX) }
+    }
+
+    /// A text without secrets. One that is cut may end with the beginning of one.
+    pub fn without<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        let (mut out, mut from, mut at) = (Vec::new(), 0, 0);
+        while at < text.len() {
+            let Some(length) = self.length_at(&text[at..]) else {
+                at += 1;
+                continue;
+            };
+            out.extend_from_slice(&text[from..at]);
+            out.extend_from_slice(MASK);
+            at += length;
+            from = at;
+        }
+        if self.work.get() == 0 && !text.is_empty() {
+            return Cow::Borrowed(MASK);
+        }
+        if from == 0 {
+            return Cow::Borrowed(text);
+        }
+        out.extend_from_slice(&text[from..]);
+        Cow::Owned(out)
+    }
+
+    /// The length of the secret that a text begins with.
+    fn length_at(&self, text: &[u8]) -> Option<usize> {
+        if !self.first[usize::from(text[0].to_ascii_lowercase())] {
+            return None;
+        }
+        let lengths = self.values.iter().map(|value| {
+            let bytes = value.iter().zip(text);
+            let same = bytes.take_while(|(one, other)| one.eq_ignore_ascii_case(other)).count();
+            self.work.set(self.work.get().saturating_sub(same + 1));
+            let is_whole = same == value.len();
+            let is_cut = same == text.len() && same >= SECRET_BYTES_MIN;
+            (is_whole || is_cut).then_some(same)
+        });
+        // What takes too long is not shown at all.
+        let mut lengths = lengths.take_while(|_| self.work.get() > 0);
+        lengths.find_map(|length| length)
+    }
+
+    /// What may be shown of a match: of what it says it found, and of the values that it was found in.
+    pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> Shown<'t> {
+        let told: Vec<Option<Cow<'_, [u8]>>> =
+            values.iter().map(|it| masked(&it.variable, &it.value)).collect();
+        let has_secret = told.iter().any(Option::is_some) || names_secret(data);
+        let values = values.iter().zip(told).map(|(it, masked)| match masked {
+            Some(masked) => Cow::Owned(self.without(&masked).into_owned()),
+            None if has_secret && is_derived(&it.variable) => Cow::Borrowed(MASK),
+            None => self.without(&it.value),
+        });
+        let values = values.collect();
+        let data = match has_secret && !data.is_empty() {
+            true => Cow::Borrowed(MASK),
+            false => self.without(data),
+        };
+        Shown { data, values }
+    }
+}
+
+/// A field's value, and what stands behind its scheme: `Bearer abc`.
+fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let behind = value.iter().position(|byte| *byte == b' ').map(|at| &value[at + 1..]);
+    std::iter::once(value).chain(behind)
+}
+
+/// What may be shown of a value that is a secret, or has one in it by a name; `None`: all.
+fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
+    let is_count = variable.starts_with(b"&");
+    if is_count || variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
+        return None;
+    }
+    // JSON, XML and what could not be read have names anywhere.
+    let is_body = variable == b"REQUEST_BODY" && is_secret_name(value);
+    if is_body || is_secret_variable(variable) {
+        return Some(Cow::Borrowed(MASK));
+    }
+    without_pair(value, last_word)
+}
+
+/// A name at the end of a text: behind `select password from users where id` it is `id`.
+fn last_word(text: &[u8]) -> &[u8] {
+    let is_bound = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'(' | b',' | b'"' | b'\'');
+    let start = text.iter().rposition(is_bound).map_or(0, |at| at + 1);
+    &text[start..]
+}
+
+/// Whether a text tells of a variable that is a secret: `found within ARGS:password: x`.
+fn names_secret(text: &[u8]) -> bool {
+    let words = text.split(|byte| matches!(byte, b' ' | b'"' | b'\''));
+    words.map(without_punctuation).any(is_secret_variable)
+}
+
+/// A word without what ends it.
+fn without_punctuation(word: &[u8]) -> &[u8] {
+    let last = word.iter().rposition(|byte| !matches!(byte, b':' | b','));
+    &word[..last.map_or(0, |last| last + 1)]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use weir_waf::inspection::MatchedValue;
+
+use super::*;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn names_of_secrets() {
+    for name in [
+        "password",
+        "user[password]",
+        "PassWd",
+        "new-pwd",
+        "client_secret",
+        "csrfToken",
+        "api_key",
+        "apikey",
+        "X-Api-Key",
+        "api.key",
+        "PHPSESSIONID",
+        "oauth",
+        "cardNumber",
+        "CVV2",
+        "ssn",
+        "pin",
+        "PIN",
+        "card_pin",
+        "userPin",
+        "pin2",
+        "pass%77ord",
+        "%70%61%73%73%77%64",
+        "pass%2577ord",
+        "%u0070wd",
+        "api%20key",
+        "p%69n",
+    ] {
+        assert!(is_secret_name(name.as_bytes()), "{name}");
+    }
+    for name in
+        ["", "id", "user", "pine", "shipping", "pinterest", "spin", "q%", "%7", "pas%zzword"]
+    {
+        assert!(!is_secret_name(name.as_bytes()), "{name}");
+    }
+}
+
+#[test]
+fn targets() {
+    for (whole, shown) in [
+        ("/", "/"),
+        ("/login?user=a&id=1", "/login?user=a&id=1"),
+        ("/login?user=a&password=hunter2&id=1", "/login?user=a&password=***&id=1"),
+        ("/?pass%77ord=hunter2", "/?pass%77ord=***"),
+        ("/?a=1;token=x;y&b=2", "/?a=1;token=***&b=2"),
+        ("/?a=/?secret=x&b=2", "/?a=/?secret=***&b=2"),
+        ("/?a?secret=x&b=2", "/?a?secret=***&b=2"),
+        ("/?password=a?b=c&d=e", "/?password=***&d=e"),
+        ("/a;jsessionid=0123/b?c=d", "/a;jsessionid=***/b?c=d"),
+        ("/password/reset?id=1", "/password/reset?id=1"),
+        ("/?password", "/?password"),
+        ("/?password=", "/?password=***"),
+        ("/?pin=1&&=", "/?pin=***&&="),
+        ("/?a=%3Fpassword", "/?a=%3Fpassword"),
+    ] {
+        assert_eq!(text(&target(whole.as_bytes())), shown, "{whole}");
+    }
+}
+
+fn secrets(values: &[&'static str]) -> Secrets<'static> {
+    let values: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+    Secrets::from_values(values.into_iter())
+}
+
+#[test]
+fn secrets_anywhere_in_a_text() {
+    let secrets = secrets(&["hunter2", "hunter2-and-more", "abc", "0123456789"]);
+    for (whole, shown) in [
+        ("", ""),
+        ("nothing", "nothing"),
+        ("hunter2", "***"),
+        ("xHUNTER2y", "x***y"),
+        ("hunter2-and-more hunter2", "*** ***"),
+        ("abc is too short", "abc is too short"),
+        ("cut 01234", "cut ***"),
+        ("cut 012", "cut 012"),
+        ("0123 56789", "0123 56789"),
+    ] {
+        assert_eq!(text(&secrets.without(whole.as_bytes())), shown, "{whole}");
+    }
+}
+
+#[test]
+fn where_looking_takes_too_long_nothing_is_shown() {
+    let (secret, found) = ("a".repeat(4_096) + "b", "a".repeat(4_096));
+    let secrets = Secrets::from_values([secret.as_bytes()].into_iter());
+    for _ in 0..WORK_BYTES_MAX / 4_096 / 2 {
+        // The text is the beginning of a secret.
+        assert_eq!(text(&secrets.without(found.as_bytes())), "***");
+    }
+    let many = format!("{} ", found).repeat(2);
+    let slow = secrets.without(many.as_bytes());
+    assert!(!text(&slow).contains("aa"));
+    assert_eq!(text(&secrets.without(b"x")), "***");
+}
+
+/// Data and values of a match, as they are shown.
+fn shown(
+    secrets: &Secrets<'_>,
+    data: &'static str,
+    values: &[(&'static str, &'static str)],
+) -> (String, Vec<String>) {
+    let values: Vec<MatchedValue> = values
+        .iter()
+        .map(|(variable, value)| MatchedValue {
+            variable: variable.as_bytes().to_vec(),
+            value: value.as_bytes().to_vec(),
+        })
+        .collect();
+    let shown = secrets.shown(data.as_bytes(), &values);
+    (text(&shown.data), shown.values.iter().map(|value| text(value)).collect())
+}
+
+#[test]
+fn matches() {
+    let secrets = secrets(&["hunter2"]);
+    let check = |data, value, expected: (&str, &str)| {
+        let (data, values) = shown(&secrets, data, &[value]);
+        assert_eq!((data.as_str(), values[0].as_str()), expected, "{value:?}");
+    };
+    check("found x", ("ARGS:id", "x"), ("found x", "x"));
+    check("found hunter2", ("ARGS:id", "a Hunter2"), ("found ***", "a ***"));
+    for variable in [
+        "ARGS:password",
+        "ARGS_GET:user[passwd]",
+        "ARGS_POST:json.token",
+        "ARGS:pass%77ord",
+        "REQUEST_COOKIES:lang",
+        "REQUEST_HEADERS:Authorization",
+        "REQUEST_HEADERS:cookie",
+        "REQUEST_HEADERS:Proxy-Authorization",
+        "REQUEST_HEADERS:X-Api-Key",
+        "RESPONSE_HEADERS:Set-Cookie",
+        "MATCHED_VARS:ARGS:pin",
+    ] {
+        check("found oops", (variable, "oops"), ("***", "***"));
+    }
+    for variable in ["ARGS_NAMES:password", "&ARGS:password", "REQUEST_COOKIES_NAMES:sid"] {
+        check("found x", (variable, "x"), ("found x", "x"));
+    }
+    check("", ("ARGS:password", "oops"), ("", "***"));
+    let referrer = ("REQUEST_HEADERS:Referer", "https://a/?b=c&password=x&d=e");
+    check("found x", referrer, ("***", "https://a/?b=c&password=***"));
+    check("found x", ("REQUEST_BODY", "{\"password\": \"x\"}"), ("***", "***"));
+    check("found x", ("REQUEST_BODY", "{\"name\": \"x\"}"), ("found x", "{\"name\": \"x\"}"));
+    let query = "1 union select password from users where id=1";
+    check(query, ("ARGS:id", query), (query, query));
+    check("x found within ARGS:password: x", ("TX:0", "x"), ("***", "***"));
+}
+
+#[test]
+fn what_was_captured_in_a_secret_is_none_the_less_one() {
+    let secrets = secrets(&[]);
+    let (data, values) =
+        shown(&secrets, "x", &[("ARGS:password", "xyz"), ("TX:1", "y"), ("ARGS:a", "b")]);
+    assert_eq!((data.as_str(), values), ("***", vec!["***".into(), "***".into(), "b".into()]));
+}

@@ -1,0 +1,234 @@
+//! The audit log of the web application firewall: one line of JSON for a request that rules found something in.
+//!
+//! It goes its own way, whatever the access log's form is. Secrets are not shown ([`redaction`]).
+
+use std::net::SocketAddr;
+use std::sync::mpsc::SyncSender;
+
+use weir_core::clock::Clock;
+use weir_event_loop::wall_clock::{Date, WallClock};
+use weir_exchange::parts::inspected::{Inspected, Outcome};
+use weir_exchange::shared::counters::WorkerCounters;
+use weir_waf::inspection::{Inspection, Match, MatchedValue};
+use weir_waf::plan::CompiledRule;
+use weir_waf::seclang::Variable;
+
+use crate::json::{put, put_number, put_text_key, put_whole_string};
+use crate::log_batch::Batcher;
+use crate::redaction::{self, Secrets};
+use crate::reports::{Log, LogBatch};
+
+/// Bytes of a line, its line feed included.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// Of these, what ends a line behind its last rule.
+const END_BYTES_MAX: usize = 64;
+/// Bytes of one text of a line, before it is escaped.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Rules that a line shows.
+const RULES_MAX: usize = 64;
+/// Tags of one rule.
+const TAGS_MAX: usize = 32;
+/// Values that one rule was found in.
+const VALUES_MAX: usize = 16;
+
+/// The WAF log of one worker.
+pub struct WafLog {
+    batch: Batcher,
+    wall: WallClock,
+}
+
+impl WafLog {
+    /// A log that hands batches to `sender`.
+    pub fn new(sender: SyncSender<LogBatch>) -> Self {
+        Self { batch: Batcher::new(Log::Waf, sender), wall: WallClock::default() }
+    }
+
+    /// Writes the line of one request.
+    pub fn write(&mut self, inspected: &Inspected<'_>, clock: Clock, counters: &WorkerCounters) {
+        let (date, millisecond) = self.wall.at(clock);
+        put_line(self.batch.line(clock.now_ms()), inspected, (date, millisecond));
+        self.batch.end_line(&counters.waf_log_lines_dropped);
+    }
+
+    /// Hands the batch over when it is old enough. Returns when to call again.
+    #[inline]
+    pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
+        self.batch.flush_if_due(now_ms, &counters.waf_log_lines_dropped)
+    }
+
+    /// Hands the batch over, or drops and counts it.
+    pub fn flush(&mut self, counters: &WorkerCounters) {
+        self.batch.flush(&counters.waf_log_lines_dropped);
+    }
+}
+
+fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (&Date, u64)) {
+    let start = out.len();
+    out.extend_from_slice(b"{\"type\":\"waf\",\"time\":\"");
+    out.extend_from_slice(date.iso.as_bytes());
+    put(out, format_args!(".{millisecond:03}Z\",\"request_id\":\"{:032x}\"", inspected.request_id));
+    put_client(out, inspected.client);
+    put_text(out, "virtual_server", inspected.server.live.name.as_bytes());
+    let secrets = Secrets::of(inspected.inspection);
+    put_request(out, inspected.inspection);
+    put_outcome(out, inspected);
+    put_rules(out, start, (inspected.inspection, &secrets));
+    out.extend_from_slice(b"}\n");
+}
+
+fn put_client(out: &mut Vec<u8>, client: Option<SocketAddr>) {
+    put_text_key(out, "client");
+    match client {
+        Some(client) => put(out, format_args!("\"{client}\"")),
+        None => out.extend_from_slice(b"\"unix\""),
+    }
+}
+
+fn put_request(out: &mut Vec<u8>, inspection: &Inspection) {
+    let value = |variable| inspection.value(variable).unwrap_or_default();
+    let host = inspection.header(b"host").unwrap_or_else(|| value(Variable::ServerName));
+    let target = redaction::target(value(Variable::RequestUriRaw));
+    put_text(out, "method", value(Variable::RequestMethod));
+    put_text(out, "host", host);
+    put_text(out, "target", &target);
+    put_text(out, "version", value(Variable::RequestProtocol));
+    put_text(out, "user_agent", inspection.header(b"user-agent").unwrap_or_default());
+}
+
+/// What was found, and what came of it.
+fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
+    let Inspected { mode, outcome, status, inspection, .. } = *inspected;
+    put_text(out, "mode", mode.name().as_bytes());
+    put_text(out, "outcome", outcome.name().as_bytes());
+    if status != 0 {
+        put_text_key(out, "status");
+        put_number(out, status.into());
+    }
+    match outcome {
+        Outcome::Detected { rule } | Outcome::Blocked { rule } if rule != 0 => {
+            put_text_key(out, "rule");
+            put_number(out, rule);
+        }
+        Outcome::Unjudged { limit, .. } => put_text(out, "limit", limit.name().as_bytes()),
+        _ => {}
+    }
+    if let Some(reason) = inspection.body_failure() {
+        put_text(out, "reason", reason.as_bytes());
+    }
+    let is_blocked =
+        matches!(outcome, Outcome::Blocked { .. } | Outcome::Unjudged { is_blocked: true, .. });
+    put_text_key(out, "blocked");
+    put(out, format_args!("{is_blocked}"));
+    put_text_key(out, "score");
+    put(out, format_args!("{}", inspection.score()));
+    let threshold = inspection.number("inbound_anomaly_score_threshold");
+    if threshold > 0 {
+        put_text_key(out, "threshold");
+        put(out, format_args!("{threshold}"));
+    }
+}
+
+/// The rules that are logged, as many as a line that begins at `start` has room for.
+fn put_rules(out: &mut Vec<u8>, start: usize, (inspection, secrets): (&Inspection, &Secrets<'_>)) {
+    put_text_key(out, "rules");
+    out.push(b'[');
+    let logged = inspection.matches().iter().filter(|found| found.is_logged);
+    let mut left_out = 0;
+    for (index, found) in logged.enumerate() {
+        if left_out > 0 || index >= RULES_MAX {
+            left_out += 1;
+            continue;
+        }
+        let before = out.len();
+        let is_too_long = |out: &[u8]| out.len() - start > LINE_BYTES_MAX - END_BYTES_MAX;
+        for is_brief in [false, true] {
+            if index > 0 {
+                out.push(b',');
+            }
+            put_rule(out, found, inspection, secrets, is_brief);
+            if !is_too_long(out) {
+                break;
+            }
+            out.truncate(before);
+        }
+        left_out += u64::from(out.len() == before);
+    }
+    out.push(b']');
+    if left_out > 0 {
+        put_text_key(out, "rules_left_out");
+        put_number(out, left_out);
+    }
+}
+
+/// One rule; where there is no room for more, only which one it is.
+fn put_rule(
+    out: &mut Vec<u8>,
+    found: &Match,
+    inspection: &Inspection,
+    secrets: &Secrets<'_>,
+    is_brief: bool,
+) {
+    put(out, format_args!("{{\"id\":{}", found.id));
+    put_text(out, "message", &secrets.without(clipped(&found.message)));
+    if !is_brief {
+        put_details(out, found, inspection.view().rules().rule(found.id), secrets);
+    }
+    out.push(b'}');
+}
+
+fn put_details(
+    out: &mut Vec<u8>,
+    found: &Match,
+    rule: Option<&CompiledRule>,
+    secrets: &Secrets<'_>,
+) {
+    let shown = secrets.shown(clipped(&found.log_data), &found.values);
+    put_text(out, "data", &shown.data);
+    if let Some(rule) = rule {
+        if let Some(severity) = rule.severity {
+            put_text(out, "severity", severity.name().as_bytes());
+        }
+        put_list(out, "tags", rule.tags.iter().take(TAGS_MAX), |out, tag| {
+            put_whole_string(out, clipped(tag.as_bytes()));
+        });
+        put_text(out, "file", rule.place.file.as_bytes());
+        put_text_key(out, "line");
+        put_number(out, rule.place.line.into());
+    }
+    let values = found.values.iter().zip(&shown.values).take(VALUES_MAX);
+    put_list(out, "values", values, |out, (MatchedValue { variable, .. }, value)| {
+        out.extend_from_slice(b"{\"variable\":");
+        put_whole_string(out, clipped(variable));
+        put_text(out, "value", value);
+        out.push(b'}');
+    });
+}
+
+fn put_list<T>(
+    out: &mut Vec<u8>,
+    key: &str,
+    items: impl Iterator<Item = T>,
+    put_item: impl Fn(&mut Vec<u8>, T),
+) {
+    put_text_key(out, key);
+    out.push(b'[');
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        put_item(out, item);
+    }
+    out.push(b']');
+}
+
+fn put_text(out: &mut Vec<u8>, key: &str, text: &[u8]) {
+    put_text_key(out, key);
+    put_whole_string(out, clipped(text));
+}
+
+fn clipped(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(TEXT_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests;

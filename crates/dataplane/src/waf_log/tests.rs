@@ -1,0 +1,194 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_core::policy::WafMode;
+use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::shared::live::LiveTable;
+use weir_waf::inspection::{Limit, Mode, Options, Request};
+use weir_waf::plan::{Files, RuleSet, Settings, View};
+
+use super::*;
+use crate::outside;
+
+struct One(String);
+
+impl Files for One {
+    fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(self.0.clone().into_bytes())
+    }
+}
+
+const RULES: &str = "SecAction \"id:1,phase:1,nolog,pass,setvar:tx.anomaly_score=5,setvar:tx.inbound_anomaly_score_threshold=5\"
+SecRule ARGS|REQUEST_HEADERS \"@contains evil\" \"id:2,phase:1,deny,log,severity:CRITICAL,tag:'attack-x',tag:'level/1',\\
+    msg:'Evil \\\"things\\\"',logdata:'found in %{MATCHED_VAR_NAME}: %{MATCHED_VAR}'\"
+SecRule ARGS \"@contains evil\" \"id:3,phase:1,pass,nolog,auditlog,msg:'not logged'\"";
+
+/// What these rules make of a request.
+fn inspected(rules: &str, target: &str, headers: &[(&str, &str)]) -> Inspection {
+    let rules = RuleSet::compile(&["rules.conf".into()], &mut One(rules.into())).expect("rules");
+    let view = View::new(Arc::new(rules), &Settings::default()).expect("a view");
+    let headers: Vec<(&[u8], &[u8])> =
+        headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    let address = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
+    let request = Request {
+        client: address,
+        server: address,
+        method: b"GET",
+        target: target.as_bytes(),
+        protocol: b"HTTP/1.1",
+        headers: &headers,
+        unique_id: b"1",
+    };
+    let mut inspection = Inspection::begin(Arc::new(view), &Options::new(Mode::Detect), &request);
+    inspection.request_headers();
+    inspection
+}
+
+fn server() -> Rc<LocalServer> {
+    let text = "virtual_servers: { shop: { listen: \"127.0.0.1:0\", pool: p } }\n\
+                pools: { p: { members: [ 127.0.0.1:1 ] } }\n";
+    let config = weir_config::parse("test.yaml", text).config.expect("a good configuration");
+    let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
+    let table = LiveTable::build(snapshot, None, 1, &outside());
+    Rc::clone(LocalTable::new(&table, None, 0).server("shop").expect("the virtual server"))
+}
+
+fn line(inspection: &Inspection, outcome: Outcome, status: u16) -> Vec<u8> {
+    let inspected = Inspected {
+        request_id: 0xabc,
+        server: &server(),
+        client: Some("192.0.2.1:4711".parse().unwrap()),
+        mode: WafMode::Block,
+        outcome,
+        status,
+        inspection,
+    };
+    let mut line = Vec::new();
+    put_line(&mut line, &inspected, (&Date::of(0), 7));
+    line
+}
+
+fn check(line: Vec<u8>, expected: &str) {
+    assert_eq!(String::from_utf8(line).unwrap(), expected.replace('\n', "") + "\n");
+}
+
+#[test]
+fn a_request_that_was_blocked() {
+    let headers = [("Host", "shop.example:8080"), ("User-Agent", "curl/\"8\"")];
+    let inspection = inspected(RULES, "/a?id=evil%ff&token=12345", &headers);
+    check(
+        line(&inspection, Outcome::Blocked { rule: 2 }, 403),
+        r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"00000000000000000000000000000abc",
+"client":"192.0.2.1:4711","virtual_server":"shop","method":"GET","host":"shop.example:8080",
+"target":"/a?id=evil%ff&token=***","version":"HTTP/1.1","user_agent":"curl/\"8\"",
+"mode":"block","outcome":"blocked","status":403,"rule":2,"blocked":true,"score":5,"threshold":5,
+"rules":[{"id":2,"message":"Evil \"things\"","data":"found in ARGS:id: evil\u00ff","severity":"CRITICAL",
+"tags":["attack-x","level/1"],"file":"rules.conf","line":2,"values":[{"variable":"ARGS:id","value":"evil\u00ff"}]}]}"#,
+    );
+}
+
+#[test]
+fn a_request_that_could_not_be_judged() {
+    let inspection = inspected("SecAction \"id:1,phase:1,nolog,pass\"", "/", &[]);
+    let outcome = Outcome::Unjudged { limit: Limit::Work, is_blocked: false };
+    check(
+        line(&inspection, outcome, 0),
+        r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"00000000000000000000000000000abc",
+"client":"192.0.2.1:4711","virtual_server":"shop","method":"GET","host":"",
+"target":"/","version":"HTTP/1.1","user_agent":"","mode":"block","outcome":"unjudged","limit":"work",
+"blocked":false,"score":0,"rules":[]}"#,
+    );
+}
+
+#[test]
+fn no_secret_is_in_a_line() {
+    for (target, headers) in [
+        ("/?password=evil-hunter2", vec![]),
+        ("/?pass%77ord=evil-hunter2", vec![]),
+        ("/?q=evil-hunter2&pin=hunter2", vec![]),
+        ("/?q=evil", vec![("Cookie", "a=evil-hunter2; b=c")]),
+        ("/?q=evil+hunter2", vec![("Cookie", "lang=hunter2")]),
+        ("/?q=evil", vec![("Authorization", "Basic evil-hunter2")]),
+        ("/?q=evil+hunter2", vec![("Authorization", "Bearer HUNTER2")]),
+        ("/", vec![("X-Auth-Token", "evil-hunter2")]),
+        ("/", vec![("Referer", "https://shop.example/?evil&token=hunter2")]),
+    ] {
+        let inspection = inspected(RULES, target, &headers);
+        assert!(!inspection.matches().is_empty(), "{target} {headers:?}");
+        let line = line(&inspection, Outcome::Detected { rule: 2 }, 0);
+        let line = String::from_utf8(line).unwrap();
+        // What stands in the target beside a parameter that is secret is no secret there.
+        let (head, rules) = line.split_once("\"rules\":").unwrap();
+        assert!(!rules.to_ascii_lowercase().contains("hunter2"), "{target} {headers:?}: {rules}");
+        assert!(!head.contains("pin=hunter2") && !head.contains("ord=evil"), "{head}");
+    }
+}
+
+#[test]
+fn a_line_is_cut_rule_by_rule() {
+    let rule = |id: usize| {
+        format!(
+            "SecRule ARGS \"@rx .\" \"id:{id},phase:1,pass,log,msg:'%{{MATCHED_VAR}}',logdata:'%{{MATCHED_VAR}}'\"\n"
+        )
+    };
+    let rules: String = (1..=100).map(rule).collect();
+    for (value, shown_min) in [("a", 20), ("%ff", 4)] {
+        let target = format!("/?a={}", value.repeat(2_000));
+        let inspection = inspected(&rules, &target, &[("User-Agent", &"\u{ff}".repeat(9_000))]);
+        let line = line(&inspection, Outcome::Passed, 0);
+        assert!(line.len() <= LINE_BYTES_MAX && line.ends_with(b"}\n"), "{}", line.len());
+        let text = String::from_utf8(line).unwrap();
+        let shown = text.matches("\"id\":").count();
+        assert!((shown_min..=RULES_MAX).contains(&shown), "{shown}");
+        assert!(text.ends_with(&format!("],\"rules_left_out\":{}}}\n", 100 - shown)));
+    }
+}
+
+#[test]
+fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    let (mut log, counters) = (WafLog::new(sender), WorkerCounters::default());
+    let inspection = inspected(RULES, "/?id=evil", &[]);
+    let server = server();
+    let inspected = Inspected {
+        request_id: 1,
+        server: &server,
+        client: None,
+        mode: WafMode::Detect,
+        outcome: Outcome::Detected { rule: 2 },
+        status: 0,
+        inspection: &inspection,
+    };
+    for _ in 0..2 {
+        log.write(&inspected, outside().clock, &counters);
+        log.flush(&counters);
+    }
+    let batch = receiver.try_recv().unwrap();
+    assert_eq!((batch.log, batch.lines), (Log::Waf, 1));
+    assert!(batch.bytes.starts_with(b"{\"type\":\"waf\"") && batch.bytes.ends_with(b"}\n"));
+    assert_eq!(counters.waf_log_lines_dropped.get(), 1);
+}
+
+/// `docs/observability.md` has every key of these lines.
+#[test]
+fn all_keys_are_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+    let docs = std::fs::read_to_string(path).unwrap();
+    let docs = docs.split("## WAF log").nth(1).unwrap().split("\n## ").next().unwrap();
+    let inspection = inspected(RULES, "/?id=evil", &[]);
+    let unjudged = Outcome::Unjudged { limit: Limit::Body, is_blocked: true };
+    for (outcome, status) in [(Outcome::Blocked { rule: 2 }, 403), (unjudged, 0)] {
+        let line = String::from_utf8(line(&inspection, outcome, status)).unwrap();
+        let before_colons = line.split("\":").filter_map(|part| part.rsplit('"').next());
+        let keys = before_colons
+            .filter(|key| key.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()));
+        for key in keys.filter(|key| !["variable", "value"].contains(key)) {
+            assert!(docs.contains(&format!("`{key}`")), "{key}");
+        }
+    }
+}

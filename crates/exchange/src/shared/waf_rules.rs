@@ -1,0 +1,80 @@
+//! How often each rule of the web application firewall has found something.
+//!
+//! Workers write the same words: they do so for requests that rules found something in, not for others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use weir_config::snapshot::Snapshot;
+
+/// How often each rule has found something, by the rules' numbers.
+#[derive(Debug, Default)]
+pub struct WafRules(Box<[(u64, Arc<AtomicU64>)]>);
+
+impl WafRules {
+    /// The rules of all virtual servers. One that was there before goes on counting.
+    pub fn build(snapshot: &Snapshot, previous: Option<&Self>) -> Self {
+        let mut seen = BTreeSet::new();
+        let mut numbers = BTreeSet::new();
+        for waf in snapshot.virtual_servers.iter().filter_map(|server| server.waf.as_ref()) {
+            let rules = waf.view.rules();
+            if seen.insert(std::ptr::from_ref(rules)) {
+                numbers.extend(rules.rules.iter().map(|rule| rule.id));
+            }
+        }
+        Self::of_numbers(numbers, previous)
+    }
+
+    fn of_numbers(numbers: BTreeSet<u64>, previous: Option<&Self>) -> Self {
+        let count = |number| {
+            let before = previous.and_then(|previous| previous.count_of(number));
+            (number, before.map_or_else(Arc::default, Arc::clone))
+        };
+        Self(numbers.into_iter().map(count).collect())
+    }
+
+    fn count_of(&self, number: u64) -> Option<&Arc<AtomicU64>> {
+        let at = self.0.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// A rule has found something.
+    pub fn count(&self, number: u64) {
+        if let Some(count) = self.count_of(number) {
+            count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Rules that have ever found something, and how often.
+    pub fn found(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.0.iter().map(|(number, count)| (*number, count.load(Relaxed)));
+        counts.filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(rules: &WafRules) -> Vec<(u64, u64)> {
+        rules.found().collect()
+    }
+
+    #[test]
+    fn counts_are_kept_by_number_as_long_as_there_is_such_a_rule() {
+        let first = WafRules::of_numbers(BTreeSet::from([1, 942_100, 920_350]), None);
+        assert_eq!(found(&first), []);
+        for number in [942_100, 920_350, 942_100, 7] {
+            first.count(number);
+        }
+        assert_eq!(found(&first), [(920_350, 1), (942_100, 2)]);
+        let second = WafRules::of_numbers(BTreeSet::from([7, 942_100]), Some(&first));
+        // A worker that has not yet heard of the new table.
+        first.count(942_100);
+        second.count(7);
+        assert_eq!(found(&second), [(7, 1), (942_100, 3)]);
+        let third = WafRules::of_numbers(BTreeSet::from([920_350]), Some(&second));
+        assert_eq!(found(&third), []);
+    }
+}
