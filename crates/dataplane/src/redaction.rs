@@ -292,6 +292,25 @@ impl<'a> Secrets<'a> {
     }
 }
 
+impl Secrets<'_> {
+    /// What may be shown of what a check has found at a place: `parameter id`, `cookie a`, `header Host`, `query`.
+    pub fn of_finding(&self, place: &str, detail: &[u8]) -> Vec<u8> {
+        let (kind, name) = place.split_once(' ').unwrap_or((place, ""));
+        let is_secret = match kind {
+            "cookie" => true,
+            "header" => is_secret_field(name.as_bytes()),
+            "parameter" => is_secret_name(name.as_bytes()),
+            _ => false,
+        };
+        if is_secret {
+            return MASK.to_vec();
+        }
+        let mut shown = Vec::with_capacity(detail.len());
+        put_segments(&mut shown, detail, if kind == "query" { b'&' } else { b'/' });
+        self.without(&shown).into_owned()
+    }
+}
+
 /// A field's value, and what stands behind its scheme: `Bearer abc`.
 fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let behind = value.iter().position(|byte| *byte == b' ').map(|at| &value[at + 1..]);

@@ -7,8 +7,9 @@ use std::sync::mpsc::SyncSender;
 
 use weir_core::clock::Clock;
 use weir_event_loop::wall_clock::{Date, WallClock};
-use weir_exchange::parts::inspected::{Inspected, Outcome};
+use weir_exchange::parts::inspected::{Cause, Inspected, Outcome};
 use weir_exchange::shared::counters::WorkerCounters;
+use weir_waf::checks::Finding;
 use weir_waf::inspection::{Inspection, Match, MatchedValue};
 use weir_waf::plan::CompiledRule;
 use weir_waf::seclang::Variable;
@@ -28,6 +29,8 @@ const TEXT_BYTES_MAX: usize = 1024;
 const RULES_MAX: usize = 64;
 /// Tags of one rule.
 const TAGS_MAX: usize = 32;
+/// Findings of checks that a line shows.
+const FINDINGS_MAX: usize = 32;
 /// Values that one rule was found in.
 const VALUES_MAX: usize = 16;
 
@@ -72,6 +75,7 @@ fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (
     let secrets = Secrets::of(inspected.inspection);
     put_request(out, inspected.inspection);
     put_outcome(out, inspected);
+    put_findings(out, inspected.inspection.findings(), &secrets);
     put_rules(out, start, (inspected.inspection, &secrets));
     out.extend_from_slice(b"}\n");
 }
@@ -105,20 +109,15 @@ fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
         put_number(out, status.into());
     }
     match outcome {
-        Outcome::Detected { rule } | Outcome::Blocked { rule } if rule != 0 => {
-            put_text_key(out, "rule");
-            put_number(out, rule);
-        }
+        Outcome::Detected(cause) | Outcome::Blocked(cause) => put_cause(out, cause),
         Outcome::Unjudged { limit, .. } => put_text(out, "limit", limit.name().as_bytes()),
-        _ => {}
+        Outcome::Passed => {}
     }
     if let Some(reason) = inspection.body_failure() {
         put_text(out, "reason", reason.as_bytes());
     }
-    let is_blocked =
-        matches!(outcome, Outcome::Blocked { .. } | Outcome::Unjudged { is_blocked: true, .. });
     put_text_key(out, "blocked");
-    put(out, format_args!("{is_blocked}"));
+    put(out, format_args!("{}", outcome.is_blocked()));
     put_text_key(out, "score");
     put(out, format_args!("{}", inspection.score()));
     let threshold = inspection.number("inbound_anomaly_score_threshold");
@@ -126,6 +125,32 @@ fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
         put_text_key(out, "threshold");
         put(out, format_args!("{threshold}"));
     }
+}
+
+fn put_cause(out: &mut Vec<u8>, cause: Cause) {
+    match cause {
+        Cause::Rule(0) => {}
+        Cause::Rule(rule) => {
+            put_text_key(out, "rule");
+            put_number(out, rule);
+        }
+        Cause::Check(check) => put_text(out, "check", check.name().as_bytes()),
+    }
+}
+
+/// What checks without rules have found.
+fn put_findings(out: &mut Vec<u8>, findings: &[Finding], secrets: &Secrets<'_>) {
+    if findings.is_empty() {
+        return;
+    }
+    put_list(out, "checks", findings.iter().take(FINDINGS_MAX), |out, finding| {
+        out.extend_from_slice(b"{\"name\":");
+        put_whole_string(out, finding.check.name().as_bytes());
+        put_text(out, "action", finding.action.name().as_bytes());
+        put_text(out, "place", finding.place.as_bytes());
+        put_text(out, "data", &secrets.of_finding(&finding.place, finding.detail.as_bytes()));
+        out.push(b'}');
+    });
 }
 
 /// The rules that are logged, as many as a line that begins at `start` has room for.

@@ -4,6 +4,7 @@
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
 mod balance;
+pub(crate) mod checks;
 pub(crate) mod compression;
 pub(crate) mod limit;
 mod log;

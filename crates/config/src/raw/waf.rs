@@ -1,7 +1,7 @@
 //! `waf`: by which rules requests are inspected, and what becomes of what these find.
 
 use crate::decode::{OneOrMany, Spanned};
-use crate::scalar::{GIB, KIB, MIB, Size, Whole};
+use crate::scalar::{GIB, KIB, MIB, Off, Size, Whole, WordOr};
 use crate::shapes::{FilePath, TxTexts};
 
 /// Most bytes of a body that is held for an inspection.
@@ -29,6 +29,8 @@ section! {
         optional early_blocking: bool;
         /// Further variables of `TX`, by name: what else `crs-setup.conf` sets. They hold against what rules set.
         optional variables: TxTexts;
+        /// What is looked at without rules: settings of checks, or `off`. Default: all checks with their own actions and limits. With mode `detect` none of them blocks.
+        optional checks: WordOr<Off, super::checks::Checks>;
         /// Largest body that is inspected; a request with a larger one is not judged. Bodies are held until they are judged.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
         /// Most arguments of a request. Default: what the rules say (`SecArgumentsLimit`), else 1000.

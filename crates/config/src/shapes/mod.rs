@@ -1,5 +1,6 @@
 //! Values that can be written in more than one way, or have a form of their own.
 
+mod checks;
 mod files;
 mod http;
 mod payload;
@@ -19,6 +20,7 @@ use crate::quote::clip;
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
 
+pub(crate) use checks::CheckActions;
 pub(crate) use files::{FilePath, Items, OcspSource};
 pub(crate) use http::{
     AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode,

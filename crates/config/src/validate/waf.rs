@@ -1,5 +1,7 @@
 //! Inspection by the web application firewall: rules are compiled once, and who says the same shares it.
 
+mod checks;
+mod openapi;
 mod settings;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,9 +10,12 @@ use std::sync::Arc;
 
 use weir_core::policy::{Action, Policy, WafMode};
 use weir_waf::body::Limits;
+use weir_waf::checks::Checks;
+use weir_waf::checks::declared::Interface;
 use weir_waf::plan::{RuleSet, Settings, View};
 use weir_waf::seclang::Problem;
 
+use self::checks::WantedChecks;
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::diagnostic::Severity;
@@ -38,6 +43,7 @@ pub(super) struct WafProfiles<'a> {
     of_profile: HashMap<usize, Option<Arc<Waf>>>,
     rules: HashMap<Paths, Option<Arc<RuleSet>>>,
     views: HashMap<(Paths, Variables), Option<Arc<View>>>,
+    interfaces: HashMap<PathBuf, Option<Interface>>,
     made: HashMap<Wanted, Arc<Waf>>,
 }
 
@@ -46,6 +52,7 @@ pub(super) struct WafProfiles<'a> {
 struct Wanted {
     paths: Paths,
     variables: Variables,
+    checks: WantedChecks,
     mode: raw::WafMode,
     arguments_max: Option<u32>,
     depth_max: Option<u16>,
@@ -64,6 +71,7 @@ impl<'a> WafProfiles<'a> {
             of_profile: HashMap::new(),
             rules: HashMap::new(),
             views: HashMap::new(),
+            interfaces: HashMap::new(),
             made: HashMap::new(),
         }
     }
@@ -90,9 +98,11 @@ impl<'a> WafProfiles<'a> {
 
     fn waf(&mut self, raw: &raw::Waf, context: &mut Context) -> Option<Arc<Waf>> {
         let variables = settings::variables(raw, context);
+        let checks = checks::wanted(raw, self.directory, context);
         let wanted = Wanted {
             paths: self.paths(raw),
             variables: variables?,
+            checks: checks?,
             mode: raw.mode.as_ref()?.value,
             arguments_max: raw.arguments_max.as_ref().map(|count| count.value.0),
             depth_max: raw.depth_max.as_ref().map(|depth| depth.value.0),
@@ -103,10 +113,29 @@ impl<'a> WafProfiles<'a> {
         if let Some(made) = self.made.get(&wanted) {
             return Some(Arc::clone(made));
         }
-        let view = self.view(raw, &wanted, context)?;
-        let made = Arc::new(wanted.with(view));
+        let view = self.view(raw, &wanted, context);
+        let interface = match &wanted.checks {
+            Some((_, Some(path))) => Some(self.interface(raw, path, context)?),
+            _ => None,
+        };
+        let made = Arc::new(wanted.with(view?, interface));
         self.made.insert(wanted, Arc::clone(&made));
         Some(made)
+    }
+
+    /// The description of an application, read once.
+    fn interface(
+        &mut self,
+        raw: &raw::Waf,
+        path: &Path,
+        context: &mut Context,
+    ) -> Option<Interface> {
+        if let Some(known) = self.interfaces.get(path) {
+            return known.clone();
+        }
+        let read = checks::interface(raw, self.directory, context);
+        self.interfaces.insert(path.to_owned(), read.clone());
+        read
     }
 
     fn paths(&self, raw: &raw::Waf) -> Paths {
@@ -163,16 +192,21 @@ impl<'a> WafProfiles<'a> {
 }
 
 impl Wanted {
-    fn with(&self, view: Arc<View>) -> Waf {
+    fn with(&self, view: Arc<View>, interface: Option<Interface>) -> Waf {
         let of_rules = view.rules().settings.limits();
         let limits = Limits {
             arguments_max: self.arguments_max.unwrap_or(of_rules.arguments_max),
             depth_max: self.depth_max.unwrap_or(of_rules.depth_max),
             ..of_rules
         };
+        let checks = self.checks.as_ref().map(|(policy, _)| {
+            let policy = policy.clone();
+            Arc::new(Checks { policy, interface })
+        });
         Waf {
             mode: mode(self.mode),
             view,
+            checks,
             limits,
             body_bytes_max: self.body_bytes_max,
             work_bytes_max: self.work_bytes_max,

@@ -80,6 +80,19 @@ impl WafRuleView {
     }
 }
 
+/// A check of the web application firewall that has ever found something, and how often.
+pub struct WafCheckView {
+    pub name: &'static str,
+    found: u64,
+}
+
+impl WafCheckView {
+    pub fn all(table: &LiveTable) -> Vec<Self> {
+        let found = table.waf_rules.found_by_checks();
+        found.map(|(check, found)| Self { name: check.name(), found }).collect()
+    }
+}
+
 /// A pool and its counters.
 pub struct PoolView {
     pub name: Arc<str>,
@@ -350,6 +363,12 @@ pub(super) const WAF_RULES: &[Family<WafRuleView>] = families! { "rule";
     "weir_waf_rule_matches_total" Counter
         "How often a rule of the web application firewall that is logged held, by its number, over all virtual servers; one that never did has no sample."
         |rule, to| to.value(rule.found);
+};
+
+pub(super) const WAF_CHECKS: &[Family<WafCheckView>] = families! { "check";
+    "weir_waf_check_findings_total" Counter
+        "How often a check of the web application firewall found something, by its name, over all virtual servers; one that never did has no sample."
+        |check, to| to.value(check.found);
 };
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";

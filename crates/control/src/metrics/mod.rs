@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 use families::{
     MEMBERS, MONITORS, MemberView, MonitorView, POOLS, PROCESS, PoolView, RULES, RuleView,
-    ServerView, VIRTUAL_SERVERS, WAF_RULES, WafRuleView,
+    ServerView, VIRTUAL_SERVERS, WAF_CHECKS, WAF_RULES, WafCheckView, WafRuleView,
 };
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
 
@@ -74,9 +74,11 @@ pub fn descriptions() -> impl Iterator<Item = Description> {
     let process = PROCESS.iter().map(|family| family.description);
     let packets = packets::descriptions();
     let waf_rules = WAF_RULES.iter().map(|family| family.description);
+    let waf_checks = WAF_CHECKS.iter().map(|family| family.description);
     let all = servers
         .chain(rules)
         .chain(waf_rules)
+        .chain(waf_checks)
         .chain(pools)
         .chain(members)
         .chain(monitors)
@@ -99,6 +101,9 @@ pub fn encode(observed: &Observed) -> String {
     write_families(&mut out, RULES, &rules, |rule, labels| {
         labels.add("policy", &rule.name.policy);
         labels.add("rule", &rule.name.rule);
+    });
+    write_families(&mut out, WAF_CHECKS, &WafCheckView::all(&table), |check, labels| {
+        labels.add("check", check.name);
     });
     write_families(&mut out, WAF_RULES, &WafRuleView::all(&table), |rule, labels| {
         labels.add("rule", &rule.number.to_string());

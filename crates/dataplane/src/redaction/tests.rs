@@ -165,3 +165,23 @@ fn what_was_captured_in_a_secret_is_none_the_less_one() {
         shown(&secrets, "x", &[("ARGS:password", "xyz"), ("TX:1", "y"), ("ARGS:a", "b")]);
     assert_eq!((data.as_str(), values), ("***", vec!["***".into(), "***".into(), "b".into()]));
 }
+
+#[test]
+fn findings_of_checks_show_no_secret() {
+    let secrets = Secrets::from_values([&b"hunter22"[..]].into_iter());
+    for (place, detail, expected) in [
+        ("path", "/a/..;/b", "/a/..;/b"),
+        ("path", "/reset;token=abc/b", "/reset;token=***/b"),
+        ("query", "q=%u0061&token=%u0062&b=1", "q=%u0061&token=***&b=1"),
+        ("query", "q=hunter22", "q=***"),
+        ("parameter id", "\\x00", "\\x00"),
+        ("parameter password", "\\x00", "***"),
+        ("cookie lang", "de de", "***"),
+        ("header Host", "a b", "a b"),
+        ("header Authorization", "Basic x", "***"),
+        ("body", "depth_limit at byte 5", "depth_limit at byte 5"),
+    ] {
+        let shown = secrets.of_finding(place, detail.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&shown), expected, "{place}");
+    }
+}

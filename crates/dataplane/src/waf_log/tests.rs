@@ -39,6 +39,7 @@ fn inspected(rules: &str, target: &str, headers: &[(&str, &str)]) -> Inspection 
         client: address,
         server: address,
         method: b"GET",
+        received_target: target.as_bytes(),
         target: target.as_bytes(),
         protocol: b"HTTP/1.1",
         headers: &headers,
@@ -82,7 +83,7 @@ fn a_request_that_was_blocked() {
     let headers = [("Host", "shop.example:8080"), ("User-Agent", "curl/\"8\"")];
     let inspection = inspected(RULES, "/a?id=evil%ff&token=12345", &headers);
     check(
-        line(&inspection, Outcome::Blocked { rule: 2 }, 403),
+        line(&inspection, Outcome::Blocked(Cause::Rule(2)), 403),
         r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"00000000000000000000000000000abc",
 "client":"192.0.2.1:4711","virtual_server":"shop","method":"GET","host":"shop.example:8080",
 "target":"/a?id=evil%ff&token=***","version":"HTTP/1.1","user_agent":"curl/\"8\"",
@@ -120,7 +121,7 @@ fn no_secret_is_in_a_line() {
     ] {
         let inspection = inspected(RULES, target, &headers);
         assert!(!inspection.matches().is_empty(), "{target} {headers:?}");
-        let line = line(&inspection, Outcome::Detected { rule: 2 }, 0);
+        let line = line(&inspection, Outcome::Detected(Cause::Rule(2)), 0);
         let line = String::from_utf8(line).unwrap();
         // What stands in the target beside a parameter that is secret is no secret there.
         let (head, rules) = line.split_once("\"rules\":").unwrap();
@@ -160,7 +161,7 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
         server: &server,
         client: None,
         mode: WafMode::Detect,
-        outcome: Outcome::Detected { rule: 2 },
+        outcome: Outcome::Detected(Cause::Rule(2)),
         status: 0,
         inspection: &inspection,
     };
@@ -182,7 +183,7 @@ fn all_keys_are_documented() {
     let docs = docs.split("## WAF log").nth(1).unwrap().split("\n## ").next().unwrap();
     let inspection = inspected(RULES, "/?id=evil", &[]);
     let unjudged = Outcome::Unjudged { limit: Limit::Body, is_blocked: true };
-    for (outcome, status) in [(Outcome::Blocked { rule: 2 }, 403), (unjudged, 0)] {
+    for (outcome, status) in [(Outcome::Blocked(Cause::Rule(2)), 403), (unjudged, 0)] {
         let line = String::from_utf8(line(&inspection, outcome, status)).unwrap();
         let before_colons = line.split("\":").filter_map(|part| part.rsplit('"').next());
         let keys = before_colons

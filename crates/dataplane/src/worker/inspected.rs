@@ -20,6 +20,9 @@ impl World {
         for found in inspected.inspection.matches() {
             self.live.waf_rules.count(found.id);
         }
+        for finding in inspected.inspection.findings() {
+            self.live.waf_rules.count_check(finding.check);
+        }
         self.waf_log.write(inspected, clock, &self.counted);
     }
 

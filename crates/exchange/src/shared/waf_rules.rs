@@ -1,4 +1,4 @@
-//! How often each rule of the web application firewall has found something.
+//! How often each rule and check of the web application firewall has found something.
 //!
 //! Workers write the same words: they do so for requests that rules found something in, not for others.
 
@@ -7,10 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_config::snapshot::Snapshot;
+use weir_waf::checks::Check;
 
-/// How often each rule has found something, by the rules' numbers.
+/// How often each rule has found something, by the rules' numbers, and each check.
 #[derive(Debug, Default)]
-pub struct WafRules(Box<[(u64, Arc<AtomicU64>)]>);
+pub struct WafRules {
+    rules: Box<[(u64, Arc<AtomicU64>)]>,
+    checks: Arc<[AtomicU64]>,
+}
 
 impl WafRules {
     /// The rules of all virtual servers. One that was there before goes on counting.
@@ -31,12 +35,14 @@ impl WafRules {
             let before = previous.and_then(|previous| previous.count_of(number));
             (number, before.map_or_else(Arc::default, Arc::clone))
         };
-        Self(numbers.into_iter().map(count).collect())
+        let none = || Check::ALL.iter().map(|_| AtomicU64::new(0)).collect();
+        let checks = previous.map_or_else(none, |previous| Arc::clone(&previous.checks));
+        Self { rules: numbers.into_iter().map(count).collect(), checks }
     }
 
     fn count_of(&self, number: u64) -> Option<&Arc<AtomicU64>> {
-        let at = self.0.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        Some(&self.0[at].1)
+        let at = self.rules.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        Some(&self.rules[at].1)
     }
 
     /// A rule has found something.
@@ -46,9 +52,23 @@ impl WafRules {
         }
     }
 
+    /// A check has found something.
+    pub fn count_check(&self, check: Check) {
+        if let Some(count) = self.checks.get(check as usize) {
+            count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Checks that have ever found something, and how often.
+    pub fn found_by_checks(&self) -> impl Iterator<Item = (Check, u64)> {
+        let counts = Check::ALL.into_iter().zip(self.checks.iter());
+        let counts = counts.map(|(check, count)| (check, count.load(Relaxed)));
+        counts.filter(|(_, count)| *count > 0)
+    }
+
     /// Rules that have ever found something, and how often.
     pub fn found(&self) -> impl Iterator<Item = (u64, u64)> {
-        let counts = self.0.iter().map(|(number, count)| (*number, count.load(Relaxed)));
+        let counts = self.rules.iter().map(|(number, count)| (*number, count.load(Relaxed)));
         counts.filter(|(_, count)| *count > 0)
     }
 }
@@ -74,6 +94,9 @@ mod tests {
         first.count(942_100);
         second.count(7);
         assert_eq!(found(&second), [(7, 1), (942_100, 3)]);
+        first.count_check(Check::NulByte);
+        let checked: Vec<_> = second.found_by_checks().collect();
+        assert_eq!(checked, [(Check::NulByte, 1)], "kept like those of rules");
         let third = WafRules::of_numbers(BTreeSet::from([920_350]), Some(&second));
         assert_eq!(found(&third), []);
     }

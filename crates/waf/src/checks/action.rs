@@ -1,5 +1,5 @@
 /// What becomes of a request in which a check finds something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The check is not done.
     Off,

@@ -4,7 +4,7 @@ use super::action::Action;
 use super::catalogue::Check;
 
 /// What is allowed of one kind of file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileType {
     /// The extension, in lower case and without the dot; empty for paths without one.
     pub extension: Box<str>,
@@ -17,7 +17,7 @@ pub struct FileType {
 }
 
 /// Which kinds of files may be asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FileTypes {
     /// All but these.
     AllBut(Vec<Box<str>>),
@@ -26,7 +26,7 @@ pub enum FileTypes {
 }
 
 /// How much there may be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Times that a target may be encoded.
     pub decodings_max: u8,
@@ -80,7 +80,7 @@ impl Default for Limits {
 }
 
 /// What checks go by.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
     actions: [Action; Check::ALL.len()],
     /// How much there may be.

@@ -105,21 +105,6 @@ impl Inspection {
         let _ = self.state.phase(Phase::Logging);
     }
 
-    /// The first value of a variable.
-    pub fn value(&self, variable: Variable) -> Option<&[u8]> {
-        let message = &self.state.message;
-        message.values.of(variable).first().map(|entry| message.texts.get(entry.text))
-    }
-
-    /// The first value of a field of the request's head.
-    pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
-        let message = &self.state.message;
-        let mut entries = message.values.of(Variable::RequestHeaders).iter();
-        entries
-            .find(|entry| message.texts.get(entry.name).eq_ignore_ascii_case(name))
-            .map(|entry| message.texts.get(entry.text))
-    }
-
     /// The rules that it goes by.
     pub fn view(&self) -> &View {
         &self.state.view

@@ -1,0 +1,229 @@
+//! Bodies: held until they were judged, whole at the member, and what becomes of those that cannot be judged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use weir_tests::http2::Peer;
+use weir_tests::member::Member;
+use weir_tests::proxy::Proxy;
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+use crate::setup::{Rules, ask, counted, form, guarded, wait_for_lines, with_type};
+
+/// Rules that look at whatever comes.
+const EVERY_BODY: &str = r#"
+SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
+SecRule REQUEST_BODY "@contains attack" "id:2,phase:2,deny,status:403,msg:'in the body'"
+SecRule ARGS "@contains attack" "id:3,phase:2,deny,status:403,msg:'an argument'"
+"#;
+
+/// Longer than sockets take at once.
+const LONG_BYTES: usize = 1_000_000;
+
+#[test]
+fn members_are_not_asked_before_the_body_is_judged() {
+    let member = Member::echo();
+    let rules = Rules::new(EVERY_BODY);
+    let proxy = Proxy::start(&guarded(&member, &rules.key("mode: block")));
+    for (pieces, status) in [(["harm", "less"], 200), (["att", "ack"], 403)] {
+        let before = member.connection_count();
+        let mut client = proxy.client();
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for piece in pieces {
+            client.send(format!("{:x}\r\n{piece}\r\n", piece.len()));
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(member.connection_count(), before, "not before all of it is there");
+        }
+        client.send("0\r\n\r\n");
+        let response = client.response();
+        assert_eq!(response.status, status);
+        assert_eq!(response.text().ends_with("harmless"), status == 200);
+    }
+    assert_eq!(member.request_count(), 1);
+}
+
+#[test]
+fn what_rules_do_not_look_at_passes_as_it_comes() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&seen);
+    let member = Member::streaming(move |exchange| {
+        exchange.read_body(|bytes| {
+            counter.fetch_add(bytes.len(), Ordering::Relaxed);
+        })?;
+        exchange.answer("done")
+    });
+    let rules = Rules::new("SecRule ARGS \"@contains attack\" \"id:3,phase:2,deny,status:403\"");
+    let proxy = Proxy::start(&guarded(&member, &rules.key("mode: block")));
+    let mut client = proxy.client();
+    client.send(
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/octet-stream\r\nContent-Length: 10\r\n\r\nhello",
+    );
+    eventually("the member has the first half", STEP_TIMEOUT, || seen.load(Ordering::Relaxed) == 5);
+    client.send("world");
+    assert_eq!(client.response().text(), "done");
+    // What the query says is judged all the same.
+    let attack = with_type("/?q=attack", "application/octet-stream", "x");
+    assert_eq!(ask(&proxy, attack).status, 403);
+}
+
+#[test]
+fn long_bodies_arrive_whole() {
+    let member = Member::new(|exchange| {
+        let body = &exchange.request.body;
+        let is_right = body.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8);
+        let text = format!("{} {is_right}", body.len());
+        exchange.answer(text)
+    });
+    let rules = Rules::new(EVERY_BODY);
+    let setup = guarded(&member, &rules.key("mode: block, body_size_max: 2MiB"));
+    let proxy = Proxy::start(&setup.http("http2: true"));
+    let body: Vec<u8> = (0..LONG_BYTES).map(|at| (at % 251) as u8).collect();
+    let expected = format!("{LONG_BYTES} true");
+    let mut client = proxy.client();
+    for _ in 0..3 {
+        assert_eq!(client.post("/", &body).text(), expected, "on one connection");
+    }
+    let mut peer = Peer::connect(proxy.address());
+    let stream = peer.request("POST", "/", &[], false);
+    peer.body(stream, &body, true).expect("weir takes it");
+    assert_eq!(peer.response(stream).text(), expected);
+    let mut chunked = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    for piece in body.chunks(10_007) {
+        chunked.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        chunked.extend_from_slice(piece);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    assert_eq!(ask(&proxy, chunked).text(), expected);
+}
+
+#[test]
+fn too_long_bodies_are_not_judged() {
+    let member = Member::new(|exchange| {
+        let length = exchange.request.body.len();
+        exchange.answer(length.to_string())
+    });
+    let rules = Rules::new(EVERY_BODY);
+    let long = "x".repeat(100_000);
+    let chunked = format!(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{long}\r\n0\r\n\r\n",
+        long.len()
+    );
+    for (more, status, outcome) in [
+        ("mode: block", 413, true),
+        ("mode: block, unjudged: pass", 200, false),
+        ("mode: detect", 200, false),
+    ] {
+        let mut proxy =
+            Proxy::start(&guarded(&member, &rules.key(&format!("body_size_max: 10KiB, {more}"))));
+        for request in [form("/", &long), chunked.clone()] {
+            let response = ask(&proxy, request);
+            assert_eq!(response.status, status, "{more}");
+            assert!(status != 200 || response.text() == "100000", "{more}: {}", response.text());
+        }
+        for line in wait_for_lines(&mut proxy, 2) {
+            assert_eq!(
+                (&line["outcome"], &line["limit"]),
+                (&"unjudged".into(), &"body_length".into())
+            );
+            assert_eq!(line["blocked"], outcome, "{line}");
+        }
+        assert_eq!(counted(&proxy, "unjudged"), 2.0);
+        // Padding hides no attack elsewhere.
+        let expected = if more.contains("block") { 403 } else { 200 };
+        assert_eq!(ask(&proxy, form("/?q=attack", &long)).status, expected, "{more}");
+    }
+}
+
+#[test]
+fn malformed_bodies_are_not_judged() {
+    let member = Member::echo();
+    let rules = Rules::new(
+        "SecRule REQUEST_HEADERS:Content-Type \"@beginsWith application/json\" \"id:9,phase:1,nolog,pass,ctl:requestBodyProcessor=JSON\"",
+    );
+    for (more, status) in [("mode: block", 400), ("mode: block, unjudged: pass", 200)] {
+        let mut proxy = Proxy::start(&guarded(&member, &rules.key(more)));
+        let json = |body: &str| with_type("/", "application/json", body);
+        assert_eq!(ask(&proxy, json("{\"a\":")).status, status, "{more}");
+        assert_eq!(ask(&proxy, json("{\"a\":1}")).status, 200, "{more}");
+        let deep = format!("{}{}", "[".repeat(600), "]".repeat(600));
+        assert_eq!(ask(&proxy, json(&deep)).status, status, "{more}");
+        for line in wait_for_lines(&mut proxy, 2) {
+            assert_eq!(line["limit"], "body", "{line}");
+            assert!(line["reason"].as_str().is_some_and(|reason| reason.len() > 10), "{line}");
+        }
+    }
+}
+
+#[test]
+fn clients_that_wait_are_told_to_go_on() {
+    let member = Member::echo();
+    let rules = Rules::new(EVERY_BODY);
+    let proxy = Proxy::start(&guarded(&member, &rules.key("mode: block")));
+    let mut client = proxy.client();
+    for (body, status) in [("harmless", 200), ("attacks!", 403)] {
+        client.send(
+            "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 8\r\n\r\n",
+        );
+        // It says so before any of the body is there.
+        std::thread::sleep(Duration::from_millis(50));
+        client.send(body);
+        let response = client.response();
+        assert_eq!((response.status, response.interim.len()), (status, 1), "{body}");
+        assert!(!response.text().contains("Expect:"), "no member waits for what is here");
+    }
+}
+
+#[test]
+fn clients_that_break_off_are_not_passed_on() {
+    let member = Member::echo();
+    let rules = Rules::new(EVERY_BODY);
+    let setup = guarded(&member, &rules.key("mode: block")).http("body_timeout: 300ms");
+    let proxy = Proxy::start(&setup.http("http2: true"));
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nharm";
+    let mut client = proxy.client();
+    client.send(head).finish();
+    assert_eq!(client.response().status, 400);
+    let mut client = proxy.client();
+    client.send(head);
+    client.reset();
+    let mut client = proxy.client();
+    client.send(head);
+    assert_eq!(client.response().status, 408, "it took too long");
+    let mut peer = Peer::connect(proxy.address());
+    let stream = peer.request("POST", "/", &[], false);
+    peer.data(stream, b"harm", false);
+    assert_eq!(peer.response(stream).status(), 408);
+    proxy.wait_for_open_connections("main", 1.0);
+    assert_eq!(member.connection_count(), 0);
+}
+
+#[test]
+fn requests_wait_for_their_turn_with_what_was_judged() {
+    let (member, gate) = Member::gated("slow");
+    let rules = Rules::new(EVERY_BODY);
+    let setup =
+        guarded(&member, &rules.key("mode: block")).pool("queue: { length_max: 10, timeout: 10s }");
+    let address = member.address();
+    let proxy = Proxy::start(&setup.pool(&format!("retries: 0")).top(""));
+    let _ = address;
+    let mut first = proxy.client();
+    first.send(form("/first", "a=1"));
+    let mut others: Vec<_> = (0..4).map(|_| proxy.client()).collect();
+    for (number, client) in others.iter_mut().enumerate() {
+        client.send(form("/", &format!("n={number}")));
+    }
+    gate.store(true, Ordering::Release);
+    first.response().assert_status(200);
+    for client in &mut others {
+        client.response().assert_status(200);
+    }
+    let mut bodies: Vec<String> = member
+        .requests()
+        .iter()
+        .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+        .collect();
+    bodies.sort();
+    assert_eq!(bodies, ["a=1", "n=0", "n=1", "n=2", "n=3"]);
+}

@@ -1,0 +1,7 @@
+//! The web application firewall, over sockets: what is blocked, what members get, what is told of it.
+
+mod blocking;
+mod bodies;
+mod checks;
+mod sameness;
+mod setup;

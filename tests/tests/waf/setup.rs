@@ -1,0 +1,94 @@
+//! Virtual servers with a firewall, and what the log says of it.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use weir_tests::client::Response;
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+/// Rules of a test in a file of its own.
+pub struct Rules {
+    folder: TempDir,
+}
+
+impl Rules {
+    /// These.
+    pub fn new(text: &str) -> Self {
+        let folder = TempDir::new("rules");
+        folder.write("rules.conf", text);
+        Self { folder }
+    }
+
+    /// `waf` of a virtual server that goes by them, with further keys.
+    pub fn key(&self, more: &str) -> String {
+        let path = self.folder.path().join("rules.conf");
+        format!("waf: {{ rules: \"{}\", checks: off, {more} }}", path.display())
+    }
+}
+
+/// A virtual server with this `waf`.
+pub fn guarded(member: &Member, waf: &str) -> Setup {
+    Setup::new(&[member.address()]).virtual_server(waf)
+}
+
+/// What the log of the firewall says, line by line.
+pub fn lines(proxy: &mut Proxy) -> Vec<Value> {
+    let output = proxy.process().output();
+    let json = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    json.filter(|line| line["type"] == "waf").collect()
+}
+
+/// Waits for so many lines.
+#[track_caller]
+pub fn wait_for_lines(proxy: &mut Proxy, count: usize) -> Vec<Value> {
+    let mut found = Vec::new();
+    eventually("the firewall's log has its lines", STEP_TIMEOUT, || {
+        found = lines(proxy);
+        found.len() >= count
+    });
+    assert_eq!(found.len(), count, "{found:#?}");
+    found
+}
+
+/// How many requests had this outcome.
+pub fn counted(proxy: &Proxy, outcome: &str) -> f64 {
+    let labels = ["\"main\"", &format!("outcome=\"{outcome}\"")];
+    proxy.metric("weir_virtual_server_waf_requests_total", &labels)
+}
+
+/// A form.
+pub fn form(path: &str, body: &str) -> String {
+    with_type(path, "application/x-www-form-urlencoded", body)
+}
+
+/// A request with a body of this type.
+pub fn with_type(path: &str, content_type: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: test\r\nAccept: */*\r\n\
+         Content-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// A request for a path.
+pub fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
+}
+
+/// The response to a request on a connection of its own.
+#[track_caller]
+pub fn ask(proxy: &Proxy, request: impl AsRef<[u8]>) -> Response {
+    let mut client = proxy.client();
+    client.send(request);
+    client.response()
+}
+
+/// OWASP CRS, where it is at hand.
+pub fn crs() -> Option<PathBuf> {
+    let places = [std::env::var_os("WEIR_CRS").map(PathBuf::from)];
+    let debian = Some(PathBuf::from("/usr/share/modsecurity-crs"));
+    places.into_iter().chain([debian]).flatten().find(|place| place.join("rules").is_dir())
+}
