@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_config::snapshot::Snapshot;
+use weir_waf::inspection::Match;
 
 /// How often each rule has found something, by the rules' numbers.
 #[derive(Debug, Default)]
@@ -39,8 +40,13 @@ impl WafRules {
         Some(&self.0[at].1)
     }
 
-    /// A rule has found something.
-    pub fn count(&self, number: u64) {
+    /// Rules have found something in a request.
+    pub fn count(&self, matches: &[Match]) {
+        matches.iter().for_each(|found| self.count_one(found.id));
+    }
+
+    /// One rule has.
+    pub fn count_one(&self, number: u64) {
         if let Some(count) = self.count_of(number) {
             count.fetch_add(1, Relaxed);
         }
@@ -66,13 +72,13 @@ mod tests {
         let first = WafRules::of_numbers(BTreeSet::from([1, 942_100, 920_350]), None);
         assert_eq!(found(&first), []);
         for number in [942_100, 920_350, 942_100, 7] {
-            first.count(number);
+            first.count_one(number);
         }
         assert_eq!(found(&first), [(920_350, 1), (942_100, 2)]);
         let second = WafRules::of_numbers(BTreeSet::from([7, 942_100]), Some(&first));
         // A worker that has not yet heard of the new table.
-        first.count(942_100);
-        second.count(7);
+        first.count_one(942_100);
+        second.count_one(7);
         assert_eq!(found(&second), [(7, 1), (942_100, 3)]);
         let third = WafRules::of_numbers(BTreeSet::from([920_350]), Some(&second));
         assert_eq!(found(&third), []);
