@@ -9,7 +9,7 @@ use weir_tagged::settings::{Addresses, Settings};
 use weir_testing::Random;
 
 /// Virtual servers of a run. What stands behind TLS is left out: handshakes are not the seed's.
-pub const SERVERS: [Server; 9] = [
+pub const SERVERS: [Server; 10] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -19,6 +19,7 @@ pub const SERVERS: [Server; 9] = [
     Server::Kept,
     Server::Sourced,
     Server::Limits,
+    Server::Guarded,
 ];
 
 /// The configuration and its small changes.

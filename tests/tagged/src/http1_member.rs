@@ -159,7 +159,7 @@ impl Member<'_> {
         if deed == Deed::Early {
             return self.early(arrival, &mut body).await;
         }
-        if arrival.plan.expects {
+        if arrival.plan.awaits_member() {
             write_head("HTTP/1.1 100 Continue", &Fields::new(), self.link.out());
         }
         // Who ends without an answer may do so before it has read everything.

@@ -186,6 +186,9 @@ fn request_for_member(key: Key, plan: &Plan) -> Request {
         }
         request.fields.push(field("x-set", query));
     }
+    if plan.is_held() {
+        request.fields.retain(|(name, _)| name != "expect");
+    }
     if plan.tunnel.is_some() {
         request.fields.retain(|(name, _)| name != "sec-websocket-key");
         (request.method, request.protocol) = match plan.place.member {

@@ -44,10 +44,12 @@ pub enum Server {
     Sourced,
     /// Few connections, few requests at a time, and small bodies.
     Limits,
+    /// Bodies are held until rules have looked at them, unless they are long.
+    Guarded,
 }
 
 /// All virtual servers that speak HTTP.
-pub const HTTP_SERVERS: [Server; 7] = [
+pub const HTTP_SERVERS: [Server; 8] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -55,10 +57,11 @@ pub const HTTP_SERVERS: [Server; 7] = [
     Server::Queue,
     Server::Rough,
     Server::Chain,
+    Server::Guarded,
 ];
 
 /// All virtual servers that clients reach.
-pub const SERVERS: [Server; 11] = [
+pub const SERVERS: [Server; 12] = [
     Server::Http1,
     Server::Http2,
     Server::Policies,
@@ -70,6 +73,7 @@ pub const SERVERS: [Server; 11] = [
     Server::Kept,
     Server::Sourced,
     Server::Limits,
+    Server::Guarded,
 ];
 
 /// Where an exchange takes place.

@@ -64,6 +64,9 @@ pub struct Body {
 /// Above this a body is refused where limits are tried.
 pub const SMALL_BODY_BYTES_MAX: usize = 1_024;
 
+/// Longer bodies are not held where rules look at them.
+pub const HELD_BODY_BYTES_MAX: usize = 64 * 1_024;
+
 /// Of clients that send ahead into a tunnel, so many in a hundred send as much as the window lets them.
 const LONG_AHEAD_PERCENT: usize = 10;
 /// Weir tells of its window when half of that has been used, and that is less.
@@ -576,6 +579,23 @@ impl Plan {
             false => At::Received(random.below(2 * self.answer.body.bytes + 300)),
         };
         self.abort = Some((at, pick(random, &[Break::Reset, Break::Close, Break::Half])));
+    }
+
+    /// Whether its body is held until rules have looked at it: then weir tells a client that waits to go on.
+    pub fn is_held(&self) -> bool {
+        let is_announced_long =
+            self.body.framing == Framing::Length && self.body.bytes > HELD_BODY_BYTES_MAX;
+        let has_body = match self.body.framing {
+            Framing::Empty => false,
+            Framing::Length => self.body.bytes > 0,
+            Framing::Chunked | Framing::UntilClose => true,
+        };
+        self.place.server == Server::Guarded && has_body && !is_announced_long
+    }
+
+    /// Whether its member is to tell it to send its body.
+    pub fn awaits_member(&self) -> bool {
+        self.expects && !self.is_held()
     }
 
     /// Whether a member may see the request more than once. What it has said that it did not read is no such time.

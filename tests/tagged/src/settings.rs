@@ -7,6 +7,13 @@ use crate::keeping::SPARE;
 use crate::member::Role;
 use crate::place::Server;
 
+/// Rules that read every body. Short limits on bodies, so that some are longer.
+const GUARD: &str = concat!(
+    "waf: { mode: block, rules: \"",
+    env!("CARGO_MANIFEST_DIR"),
+    "/rules.conf\", checks: off, body_size_max: 64KiB, unjudged: pass }"
+);
+
 /// Where everything listens.
 #[derive(Debug, Clone)]
 pub struct Addresses {
@@ -203,6 +210,9 @@ impl Settings<'_> {
                     let small = http.replace("16MiB", "1KiB");
                     let rest = format!("pool: limits1, policies: [ limits2 ], {LIMITS}, {small}");
                     ("limits", rest)
+                }
+                Server::Guarded => {
+                    ("guarded", format!("pool: members, policies: [ http2 ], {GUARD}, {http}"))
                 }
                 Server::Sourced => {
                     let persistence =

@@ -589,3 +589,16 @@ fn names_are_one_each() {
         assert!(check.sentence().ends_with('.'));
     }
 }
+
+/// The table of docs/waf.md has each check as it is.
+#[test]
+fn all_checks_are_documented() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/waf.md");
+    let text = std::fs::read_to_string(path).expect("docs/waf.md");
+    let rows = Check::ALL.map(|check| {
+        let action = check.default_action().name();
+        format!("| `{}` | {action} | {} |", check.name(), check.sentence())
+    });
+    let missing: Vec<_> = rows.iter().filter(|row| !text.contains(*row)).collect();
+    assert!(missing.is_empty(), "missing in docs/waf.md: {missing:#?}");
+}
