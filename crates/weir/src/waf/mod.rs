@@ -1,9 +1,12 @@
 //! `weir waf`: rules of the web application firewall, and what they say of a request.
 
 mod files;
+mod judge;
 mod request;
+mod response;
 mod rules;
 mod test;
+mod wire;
 
 use std::process::ExitCode;
 
