@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_config::snapshot::VirtualServer;
+use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_config::{Colour, Resolutions};
 use weir_http::h1::HeadLimits;
 use weir_waf::checks::Checks;
@@ -49,26 +49,24 @@ impl Judge {
 
     /// By what a virtual server of a configuration says; without a name by the only one that says something.
     pub fn of_config(file: &Path, name: Option<&str>, has_checks: bool) -> Result<Self, String> {
-        let loaded = weir_config::load(file);
-        let Some(config) = loaded.config else {
-            let told = weir_config::render_text(&loaded.diagnostics, Colour::Never);
-            return Err(format!("{} cannot be used\n{}", file.display(), told.trim_end()));
-        };
-        let snapshot = config.snapshot(&Resolutions::default());
+        let snapshot = load(file)?;
         let server = find(&snapshot.virtual_servers, name)
             .map_err(|reason| format!("{}: {reason}", file.display()))?;
-        let Some(waf) = &server.waf else {
-            return Err(format!("{}: `{}` has no `waf`", file.display(), server.name));
-        };
+        Self::of_server(server, has_checks)
+            .ok_or_else(|| format!("{}: `{}` has no `waf`", file.display(), server.name))
+    }
+
+    /// By what a virtual server says; `None`: it inspects nothing.
+    pub fn of_server(server: &VirtualServer, has_checks: bool) -> Option<Self> {
+        let (waf, http) = (server.waf.as_ref()?, &server.http);
         let options = Options {
             limits: waf.limits,
             work_bytes_max: waf.work_bytes_max,
             checks: waf.checks.clone().filter(|_| has_checks),
             ..Options::new(Mode::Detect)
         };
-        let http = &server.http;
         let head = HeadLimits { head_size_max: http.head_size_max, headers_max: http.headers_max };
-        Ok(Self {
+        Some(Self {
             view: Arc::clone(&waf.view),
             options,
             body_bytes_max: waf.body_bytes_max,
@@ -128,6 +126,16 @@ fn of_answer(inspection: &mut Inspection, answer: &Answer) -> [Verdict; 2] {
 
 fn borrowed(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     fields.iter().map(|(name, value)| (&name[..], &value[..])).collect()
+}
+
+/// What a configuration says, whatever addresses its names have.
+pub fn load(file: &Path) -> Result<Snapshot, String> {
+    let loaded = weir_config::load(file);
+    let Some(config) = loaded.config else {
+        let told = weir_config::render_text(&loaded.diagnostics, Colour::Never);
+        return Err(format!("{} cannot be used\n{}", file.display(), told.trim_end()));
+    };
+    Ok(config.snapshot(&Resolutions::default()))
 }
 
 /// The virtual server that is meant.

@@ -1,7 +1,10 @@
 //! `weir waf`: rules of the web application firewall, and what they say of a request.
 
+mod diff;
 mod files;
 mod judge;
+mod log;
+mod recorded;
 mod request;
 mod response;
 mod rules;
@@ -29,6 +32,7 @@ pub struct Arguments {
 enum Action {
     Rules(rules::Arguments),
     Test(Box<test::Arguments>),
+    Diff(diff::Arguments),
 }
 
 /// Runs the subcommand.
@@ -36,5 +40,6 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match &arguments.action {
         Action::Rules(arguments) => rules::run(arguments),
         Action::Test(arguments) => test::run(arguments),
+        Action::Diff(arguments) => diff::run(arguments),
     }
 }
