@@ -284,3 +284,93 @@ fn answers_are_tried_too() {
     assert!(told.contains("21  An error"), "{told}");
     assert_eq!(output.status.code(), Some(1));
 }
+
+/// A log with one line for each of these clients' requests, recorded if it says so.
+fn log(targets: &[(&str, bool)]) -> String {
+    let line = |(index, (target, is_recorded)): (usize, &(&str, bool))| {
+        let mut line = serde_json::json!({
+            "type": "waf", "request_id": format!("{index:032x}"), "method": "GET", "target": target,
+            "client": format!("192.0.2.{index}:1"), "virtual_server": "shop", "outcome": "detected",
+            "rule": 13, "score": 5, "threshold": 5,
+            "rules": [{
+                "id": 10, "message": "UNION", "severity": "CRITICAL",
+                "values": [{ "variable": "ARGS:q", "value": "union select" }],
+            }],
+        });
+        if *is_recorded {
+            let head =
+                format!("GET {target} HTTP/1.1\r\nHost: h\r\nUser-Agent: x\r\nAccept: */*\r\n\r\n");
+            line["request"] = serde_json::json!({ "head": head, "body": "" });
+        }
+        line.to_string() + "\n"
+    };
+    targets.iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn rules_are_tuned_and_compared() {
+    let folder = Folder::new("tuned", RULES);
+    let (rules, tuned, waf_log) =
+        (folder.file("own.conf"), folder.file("tuned.conf"), folder.file("waf.log"));
+    let (found, fine) = ("/search?q=union+select", "/search?q=shoes");
+    let lines = log(&[(found, true), (found, true), (found, true), (fine, true), (found, false)]);
+    std::fs::write(&waf_log, lines + "other\n").expect("a file");
+    let output = weir(&["tune", "--min", "3", &waf_log]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("5 of 5 requests would no longer be blocked"));
+    std::fs::write(&tuned, &output.stdout).expect("a file");
+
+    let both = format!("{tuned},{rules}");
+    let output = weir(&["diff", &rules, &both, &waf_log]);
+    let told = text(&output.stdout);
+    let first = "00000000000000000000000000000000 GET /search?q=union+select\n  \
+                 old: blocked with 403 by rule 13, score 5\n  new: passes, score 0\n  gone: 10\n\n";
+    assert!(told.starts_with(first), "{told}");
+    assert!(
+        told.ends_with(
+            "4 requests judged, 3 decided differently: 3 pass now, 0 are blocked now, 0 otherwise\n\
+         1 lines had no recorded request; 1 other line was skipped\n"
+        ),
+        "{told}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let output = weir(&["diff", &both, &rules, &waf_log]);
+    assert!(text(&output.stdout).contains("  added: 10\n"), "{}", text(&output.stdout));
+    let output = weir(&["diff", &rules, &rules, &waf_log]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    for arguments in [
+        &["diff", &rules, &rules][..],
+        &["diff", &rules, "/nonexistent", &waf_log],
+        &["tune", "/nonexistent"],
+        &["tune"],
+    ] {
+        assert_eq!(weir(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn configurations_are_compared() {
+    let folder = Folder::new("compared", RULES);
+    let (old, new, waf_log) =
+        (folder.file("old.yaml"), folder.file("new.yaml"), folder.file("waf.log"));
+    for (file, paranoia) in [(&old, 1), (&new, 2)] {
+        let waf = format!("{{ mode: block, rules: own.conf, paranoia: {paranoia}, checks: off }}");
+        let yaml = format!(
+            "virtual_servers:\n  shop: {{ listen: \"127.0.0.1:0\", pool: p, waf: {waf} }}\n\
+             pools: {{ p: {{ members: [ 127.0.0.1:1 ] }} }}\n"
+        );
+        std::fs::write(file, yaml).expect("a file");
+    }
+    std::fs::write(&waf_log, log(&[("/?q=it's", true), ("/?q=its", true)])).expect("a file");
+    let asked = ["diff", "--config-old", &old, "--config-new", &new, &waf_log];
+    let output = weir(&asked);
+    let told = text(&output.stdout);
+    assert!(
+        told.contains("2 requests judged, 1 decided differently: 0 pass now, 1 are blocked now"),
+        "{told}"
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let output = weir(&[&asked[..], &["--virtual-server", "other"]].concat());
+    assert!(text(&output.stdout).starts_with("0 requests judged"));
+    assert_eq!(output.status.code(), Some(0));
+}
