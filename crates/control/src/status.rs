@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use packets::PacketPathStatus;
 use serde::Serialize;
-use weir_config::snapshot::{Balance, Snapshot, ranges};
+use weir_config::snapshot::{Balance, Snapshot, Waf, ranges};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
-use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US};
+use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US, VirtualServerTotals};
 use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
 
 use crate::member_state::{MemberState, administrative_state, is_in_service};
@@ -112,8 +112,6 @@ struct VirtualServerStatus {
     tunnels: u64,
     /// How relayed connections ended; `null` of type http.
     relayed: Option<Relayed>,
-    /// What the web application firewall made of requests; `null` without.
-    waf: Option<WafStatus>,
     responses: Classes,
     #[serde(flatten)]
     traffic: Traffic,
@@ -138,6 +136,8 @@ struct Traffic {
     bytes_sent: u64,
     /// `null` but of type udp.
     datagrams: Option<Datagrams>,
+    /// What the web application firewall made of requests; `null` without.
+    waf: Option<WafStatus>,
 }
 
 /// A pool and its members.
@@ -322,12 +322,6 @@ fn virtual_server(
 ) -> VirtualServerStatus {
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
-    let datagrams = configured.service.sessions().map(|_| Datagrams {
-        received: totals.datagrams_received,
-        sent: totals.datagrams_sent,
-        refused: totals.datagrams_refused,
-        answers_dropped: totals.answers_dropped,
-    });
     let relayed = configured.service.is_relay().then_some(Relayed {
         complete: totals.relays_complete,
         client_abort: totals.relays_client_abort,
@@ -340,13 +334,6 @@ fn virtual_server(
         client_malformed: totals.relays_client_malformed,
         unknown_server_name: totals.relays_unknown_server_name,
         stopped: totals.relays_stopped,
-    });
-    let waf = configured.waf.as_ref().map(|waf| WafStatus {
-        mode: waf.mode.name(),
-        inspected: totals.waf_inspected,
-        blocked: totals.waf_blocked,
-        detected: totals.waf_detected,
-        unjudged: totals.waf_unjudged,
     });
     let mut pools: Vec<usize> = Vec::new();
     for pool in configured.pools() {
@@ -377,7 +364,6 @@ fn virtual_server(
         client_aborts: totals.client_aborts,
         tunnels: totals.tunnels,
         relayed,
-        waf,
         responses: Classes {
             informational: totals.responses_1xx,
             successful: totals.responses_2xx,
@@ -388,9 +374,33 @@ fn virtual_server(
         traffic: Traffic {
             bytes_received: totals.bytes_received,
             bytes_sent: totals.bytes_sent,
-            datagrams,
+            datagrams: configured.service.sessions().map(|_| Datagrams::of(&totals)),
+            waf: configured.waf.as_ref().map(|waf| WafStatus::of(waf, &totals)),
         },
         request_duration: Latency::of(&totals.request_duration),
+    }
+}
+
+impl Datagrams {
+    fn of(totals: &VirtualServerTotals) -> Self {
+        Self {
+            received: totals.datagrams_received,
+            sent: totals.datagrams_sent,
+            refused: totals.datagrams_refused,
+            answers_dropped: totals.answers_dropped,
+        }
+    }
+}
+
+impl WafStatus {
+    fn of(waf: &Waf, totals: &VirtualServerTotals) -> Self {
+        Self {
+            mode: waf.mode.name(),
+            inspected: totals.waf_inspected,
+            blocked: totals.waf_blocked,
+            detected: totals.waf_detected,
+            unjudged: totals.waf_unjudged,
+        }
     }
 }
 

@@ -59,6 +59,7 @@ pub fn observed_with_waf(rules: &'static str) -> Observed {
     let mut snapshot = minimal();
     snapshot.virtual_servers[0].waf = Some(Arc::new(Waf {
         mode: WafMode::Block,
+        checks: None,
         view: Arc::new(view),
         limits: Limits::DEFAULT,
         body_bytes_max: 1 << 20,

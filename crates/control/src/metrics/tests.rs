@@ -103,7 +103,7 @@ fn what_the_firewall_did_and_its_rules_found() {
     let counters = table.virtual_servers[0].counters.of(0);
     counters.waf_inspected.add(5);
     counters.waf_blocked.add(2);
-    table.waf_rules.count(942_100);
+    table.waf_rules.count_one(942_100);
     observed.logs.waf.lines_written.fetch_add(3, std::sync::atomic::Ordering::Relaxed);
     let samples = parse(&encode(&observed));
     let of_server = |outcome: &str| {
@@ -166,7 +166,7 @@ fn labels_are_as_described() {
                 "weir_policy_",
                 "weir_virtual_server_certificate_",
                 "weir_virtual_server_waf_",
-                "weir_waf_rule_",
+                "weir_waf_",
                 "weir_virtual_server_relayed_",
                 "weir_virtual_server_datagrams_",
                 "weir_virtual_server_ocsp_",

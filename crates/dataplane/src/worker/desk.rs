@@ -160,7 +160,14 @@ impl Edge for Desk<'_> {
     }
 
     fn tell(&mut self, notice: Notice<'_>) {
-        self.world.tell(notice, self.io.clock());
+        let (world, clock) = (&mut *self.world, self.io.clock());
+        match notice {
+            Notice::Inspected(inspected) => {
+                world.live.waf_rules.count(inspected.inspection);
+                world.waf_log.write(inspected, clock, &world.counted);
+            }
+            notice => world.notices.tell(notice, clock.now_ms()),
+        }
     }
 
     #[inline]

@@ -41,9 +41,13 @@ impl World {
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
+        let request_id = match account.request_number {
+            0 => 0,
+            number => self.tools.request_ids.id(number),
+        };
         let entry = Entry {
             format: account.log_format,
-            request_id: account.request_id,
+            request_id,
             request: &account.log_request,
             peer: self.clients.get(ends.client).and_then(Client::address),
             server: &ends.server.live.name,

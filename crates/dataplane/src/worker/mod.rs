@@ -12,7 +12,6 @@ mod commands;
 mod compression_load;
 mod desk;
 mod finishing;
-mod inspected;
 mod joined;
 mod leaving;
 mod member;

@@ -22,8 +22,8 @@ fn nothing_is_larger_than_today() {
     check::<MemberConnection>(200);
     check::<MemberHttp2>(1_104);
     check::<MemberStream>(136);
-    check::<Transaction>(464);
-    check::<Exchange>(464);
+    check::<Transaction>(480);
+    check::<Exchange>(480);
     check::<Remembered>(664);
 }
 

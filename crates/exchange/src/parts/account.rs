@@ -12,8 +12,8 @@ pub struct Account {
     pub log_format: AccessFormat,
     /// The request's part of that line.
     pub log_request: Vec<u8>,
-    /// What the log calls it; 0: the log gives it a number.
-    pub request_id: u128,
+    /// The number that logs call it by ([`super::request_ids`]); 0: the access log gives it a name.
+    pub request_number: u64,
     /// Status sent to the client; 0: none yet.
     pub status: u16,
     /// How often it was tried again.
@@ -38,7 +38,7 @@ impl Account {
         Self {
             log_format,
             log_request,
-            request_id: 0,
+            request_number: 0,
             status: 0,
             retries: 0,
             last_member: None,

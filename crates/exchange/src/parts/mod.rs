@@ -17,6 +17,7 @@ pub mod parked;
 pub mod pieces;
 pub mod remembered;
 pub mod request;
+pub mod request_ids;
 pub mod scratch;
 pub mod stream_end;
 pub mod tools;

@@ -12,7 +12,7 @@ use crate::parts::tools::Tools;
 use crate::parts::websocket::{self, Handshake};
 
 /// A longer piece of a body is not kept for another try.
-pub const KEPT_PIECE_BYTES_MAX: u64 = 4096;
+pub const KEPT_PIECE_BYTES_MAX: usize = 4096;
 
 /// What a transaction needs of a member's connection.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +75,8 @@ pub struct Request {
     pub framing: Framing,
     /// All of it has come from the client.
     pub is_whole: bool,
-    /// Bytes of its body that were held, and are not handed to a member yet.
-    pub waiting_bytes: u64,
+    /// Its body was held, is not handed to a member yet, and is too long to be kept for another try.
+    pub has_long_body_ahead: bool,
     /// Its client has ended it short, since it knew the answer.
     pub is_cut: bool,
 }
@@ -124,7 +124,7 @@ impl Request {
             trailers: None,
             framing: head.framing,
             is_whole: head.framing.is_empty(),
-            waiting_bytes: 0,
+            has_long_body_ahead: false,
             is_cut: false,
         }
     }
@@ -157,10 +157,11 @@ impl Request {
 
     /// What it needs of a member's connection.
     pub fn need(&self) -> Need {
-        let is_kept = self.waiting_bytes <= KEPT_PIECE_BYTES_MAX;
         Need {
             is_fresh: false,
-            is_repeatable: self.method.is_idempotent() && self.is_whole && is_kept,
+            is_repeatable: self.method.is_idempotent()
+                && self.is_whole
+                && !self.has_long_body_ahead,
             is_tunnel: self.websocket.is_some(),
             has_body: !self.framing.is_empty(),
             is_whole: self.is_whole,

@@ -9,6 +9,7 @@ use crate::local::traffic::LimitPlace;
 use crate::parts::encoding::Encoding;
 use crate::parts::inspecting::HeldRoom;
 use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
+use crate::parts::request_ids::RequestIds;
 use crate::parts::scratch::Scratch;
 
 /// What transactions use one after another. What is an `Option` leaves while it is used.
@@ -29,8 +30,8 @@ pub struct Tools {
     spare_remembered: Vec<Box<Remembered>>,
     /// Room for bodies that the web application firewall has yet to judge.
     pub held_room: HeldRoom,
-    /// What the last request with a number is called; 0: there was none.
-    request_id: u128,
+    /// What requests are called in logs.
+    pub request_ids: RequestIds,
     /// What compresses.
     pub encoders: Pool,
     /// How hard it tries.
@@ -52,24 +53,13 @@ impl Tools {
             own_head: None,
             limit_places: Vec::new(),
             held_room: HeldRoom::default(),
-            request_id: 0,
+            request_ids: RequestIds::default(),
             spare_remembered: Vec::new(),
             encoders: Pool::default(),
             budget: Budget::new(time_us()),
             time_us,
             fill_randomly,
         }
-    }
-
-    /// What a request is called in logs. Numbers go on from one that nobody can tell in advance.
-    pub fn next_request_id(&mut self) -> u128 {
-        if self.request_id == 0 {
-            let mut random = [0; 16];
-            (self.fill_randomly)(&mut random);
-            self.request_id = u128::from_le_bytes(random);
-        }
-        self.request_id = self.request_id.wrapping_add(1).max(1);
-        self.request_id
     }
 
     /// Room to remember something of a request.

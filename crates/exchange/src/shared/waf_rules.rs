@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_config::snapshot::Snapshot;
 use weir_waf::checks::Check;
+use weir_waf::inspection::Inspection;
 
 /// How often each rule has found something, by the rules' numbers, and each check.
 #[derive(Debug, Default)]
@@ -45,14 +46,20 @@ impl WafRules {
         Some(&self.rules[at].1)
     }
 
-    /// A rule has found something.
-    pub fn count(&self, number: u64) {
+    /// Rules and checks have found something in a request.
+    pub fn count(&self, inspection: &Inspection) {
+        inspection.matches().iter().for_each(|found| self.count_one(found.id));
+        inspection.findings().iter().for_each(|found| self.count_check(found.check));
+    }
+
+    /// One rule has.
+    pub fn count_one(&self, number: u64) {
         if let Some(count) = self.count_of(number) {
             count.fetch_add(1, Relaxed);
         }
     }
 
-    /// A check has found something.
+    /// One check has.
     pub fn count_check(&self, check: Check) {
         if let Some(count) = self.checks.get(check as usize) {
             count.fetch_add(1, Relaxed);
@@ -86,13 +93,13 @@ mod tests {
         let first = WafRules::of_numbers(BTreeSet::from([1, 942_100, 920_350]), None);
         assert_eq!(found(&first), []);
         for number in [942_100, 920_350, 942_100, 7] {
-            first.count(number);
+            first.count_one(number);
         }
         assert_eq!(found(&first), [(920_350, 1), (942_100, 2)]);
         let second = WafRules::of_numbers(BTreeSet::from([7, 942_100]), Some(&first));
         // A worker that has not yet heard of the new table.
-        first.count(942_100);
-        second.count(7);
+        first.count_one(942_100);
+        second.count_one(7);
         assert_eq!(found(&second), [(7, 1), (942_100, 3)]);
         first.count_check(Check::NulByte);
         let checked: Vec<_> = second.found_by_checks().collect();

@@ -20,6 +20,7 @@ use crate::parts::inspecting::{Block, Reading, Scrutiny, Terms};
 use crate::parts::messages::{HeadKind, OutHead};
 use crate::parts::notice::Notice;
 use crate::parts::pieces::Pieces;
+use crate::parts::request::KEPT_PIECE_BYTES_MAX;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
@@ -36,7 +37,7 @@ pub fn inspect_head(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
-) -> Option<(u128, Option<Box<Scrutiny>>)> {
+) -> Option<(u64, Option<Box<Scrutiny>>)> {
     let waf = arrival.server.waf.as_ref()?;
     let mode = decision.inspection.unwrap_or(waf.mode);
     let engine_mode = match mode {
@@ -45,7 +46,9 @@ pub fn inspect_head(
         WafMode::Block => inspection::Mode::Block,
     };
     let Arrival { head, input, server, .. } = *arrival;
-    let request_id = at.tools().next_request_id();
+    let fill_randomly = at.tools().fill_randomly;
+    let number = at.tools().request_ids.next(fill_randomly);
+    let request_id = at.tools().request_ids.id(number);
     let client = client_of(&server.settings().client_address, arrival.peer(), head, input);
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
@@ -59,7 +62,7 @@ pub fn inspect_head(
         decision.request.fields.remove(b"Expect");
         let (body, is_awaited) = (at.tools().held_room.body(), head.expect_continue);
         let reading = Reading { inspection, terms, body, is_awaited };
-        return Some((request_id, Some(Box::new(Scrutiny::Reading(Box::new(reading))))));
+        return Some((number, Some(Box::new(Scrutiny::Reading(Box::new(reading))))));
     }
     if !head.framing.is_empty() {
         inspection.leave_body_out();
@@ -70,7 +73,7 @@ pub fn inspect_head(
         verdict => verdict,
     };
     let block = conclude(at, server, &terms, inspection, verdict);
-    Some((request_id, block.map(|block| Box::new(Scrutiny::Blocked(block)))))
+    Some((number, block.map(|block| Box::new(Scrutiny::Blocked(block)))))
 }
 
 /// Hands a request over to the rules.
@@ -236,7 +239,7 @@ impl Exchange {
         if let Some(block) = conclude(at, &self.ends.server, &terms, inspection, verdict) {
             return self.answer_blocked(at, &block);
         }
-        self.request.waiting_bytes = body.bytes().len() as u64;
+        self.request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
         self.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end))));
         if self.dispatch(at) {
             self.pass_judged_body(at);
@@ -248,7 +251,7 @@ impl Exchange {
         let is_passed = matches!(self.scrutiny.as_deref(), Some(Scrutiny::Passed(..)));
         let Some(scrutiny) = self.scrutiny.take_if(|_| is_passed) else { return false };
         let Scrutiny::Passed(body, end) = *scrutiny else { return false };
-        self.request.waiting_bytes = 0;
+        self.request.has_long_body_ahead = false;
         let bytes = body.bytes();
         self.hand_on(at, (bytes, &Pieces::whole(bytes.len())), end.get());
         if !self.request.is_whole && !self.is_over() {
@@ -273,7 +276,8 @@ impl Exchange {
                 self.respond_adding(at, *status, Termination::Waf, fields);
             }
             Block::Answer(status) => {
-                let id = format!("{:032x}", self.ends.account.request_id);
+                let number = self.ends.account.request_number;
+                let id = format!("{:032x}", at.tools().request_ids.id(number));
                 let mut fields = FieldEdits::default();
                 let body = match self.error_page(*status) {
                     Some(Page { content_type, body }) => {

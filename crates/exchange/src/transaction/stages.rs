@@ -70,12 +70,12 @@ impl Exchange {
         early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
         trailers::announce(server, head, &mut decision.request);
         let mut scrutiny = None;
-        let mut request_id = 0;
+        let mut request_number = 0;
         if route.ending.is_none()
             && server.waf.is_some()
-            && let Some((id, found)) = inspect_head(at, arrival, &mut decision)
+            && let Some((number, found)) = inspect_head(at, arrival, &mut decision)
         {
-            (request_id, scrutiny) = (id, found);
+            (request_number, scrutiny) = (number, found);
             if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
                 route.ending = Some(Ending::Blocked);
             }
@@ -92,7 +92,7 @@ impl Exchange {
         let Registration { key, client, stream, log_format, log_request } = registration;
         let pace = Pace::of_request(head, input);
         let mut account = Account::begin(turn.now_us(), log_format, log_request);
-        account.request_id = request_id;
+        account.request_number = request_number;
         let tries = Tries::new(route.pool, route.preference);
         let server = Rc::clone(server);
         let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);

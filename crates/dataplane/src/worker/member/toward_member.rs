@@ -75,7 +75,7 @@ impl Desk<'_> {
             trailers = self.world.tools.scratch.take();
         }
         let tail = end_of_chunks(framing, end, &mut trailers);
-        let small = pieces.data_bytes as u64 <= KEPT_PIECE_BYTES_MAX
+        let small = pieces.data_bytes <= KEPT_PIECE_BYTES_MAX
             && request.is_replayable()
             && request.bytes.len() < REPLAY_BYTES_MAX;
         let first = request.send();

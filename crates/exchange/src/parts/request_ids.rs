@@ -1,0 +1,41 @@
+//! What requests are called that logs tell of: a word that is the worker's own, and a number.
+
+/// The names of one worker's requests.
+#[derive(Debug, Default)]
+pub struct RequestIds {
+    /// Nobody can tell it in advance; 0: it was not needed yet.
+    word: u64,
+    last: u64,
+}
+
+impl RequestIds {
+    /// A number that no request of this worker has had; never 0.
+    pub fn next(&mut self, fill_randomly: fn(&mut [u8])) -> u64 {
+        if self.word == 0 {
+            let mut random = [0; 8];
+            fill_randomly(&mut random);
+            self.word = u64::from_le_bytes(random).max(1);
+        }
+        self.last += 1;
+        self.last
+    }
+
+    /// The whole name of the request with this number.
+    pub fn id(&self, number: u64) -> u128 {
+        u128::from(self.word) << 64 | u128::from(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RequestIds;
+
+    #[test]
+    fn each_has_a_name_of_its_own() {
+        let mut ids = RequestIds::default();
+        let fill = |bytes: &mut [u8]| bytes.fill(7);
+        let numbers = [ids.next(fill), ids.next(fill)];
+        assert_eq!(numbers, [1, 2]);
+        assert_eq!(format!("{:032x}", ids.id(numbers[1])), "07070707070707070000000000000002");
+    }
+}
