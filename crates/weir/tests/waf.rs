@@ -209,7 +209,7 @@ fn checks_are_done_and_can_be_left_out() {
     assert_eq!(output.status.code(), Some(1));
     let output = weir(&[&asked[..], &["--json"]].concat());
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&told["checks"][0]["name"]).as_str(), Some("file_type"));
+    assert_eq!(told["checks"][0]["name"].as_str(), Some("file_type"));
     let output = weir(&[&asked[..], &["--no-checks"]].concat());
     assert_eq!(text(&output.stdout), "passes, score 0 of 5\n");
     assert_eq!(output.status.code(), Some(0));
