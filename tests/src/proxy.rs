@@ -31,6 +31,7 @@ pub struct Setup {
     further_servers: Vec<String>,
     further_pools: Vec<String>,
     access_log: Option<&'static str>,
+    record: Option<&'static str>,
     name: Option<&'static str>,
     descriptors: Option<usize>,
     started_by: Vec<String>,
@@ -115,6 +116,13 @@ impl Setup {
         self
     }
 
+    /// Writes the firewall's log to the process's output, and records these requests in it.
+    #[must_use]
+    pub fn record(mut self, which: &'static str) -> Self {
+        self.record = Some(which);
+        self
+    }
+
     /// Calls the virtual server this instead of `main`.
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
@@ -189,6 +197,9 @@ impl Setup {
         let format = self.access_log.unwrap_or("off");
         let mut text = format!("admin:\n  listen: \"{admin}\"\n");
         let _ = writeln!(text, "log:\n  access: {{ to: stdout, format: \"{format}\" }}");
+        if let Some(which) = self.record {
+            let _ = writeln!(text, "  waf: {{ to: stdout, record: {which} }}");
+        }
         for line in &self.top {
             let _ = writeln!(text, "{line}");
         }

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 
 use waf_support::{Folder, check, findings, server, servers, virtual_server};
-use weir_config::snapshot::{LogTarget, Unjudged};
+use weir_config::snapshot::{LogTarget, Record, Unjudged};
 use weir_config::{Resolutions, parse};
 use weir_core::policy::{Action, WafMode};
 use weir_waf::body::Limits;
@@ -375,4 +375,22 @@ fn a_folder_of_crs() {
     assert_eq!(signatures(), [&["example"][..], &rest].concat());
     folder.add("crs", &[("crs-setup.conf", &file("own"))]);
     assert_eq!(signatures(), [&["own"][..], &rest].concat());
+}
+
+#[test]
+fn what_is_recorded() {
+    let folder = Folder::new(&[]);
+    for (more, expected) in [
+        ("", Record::Off),
+        (", record: off", Record::Off),
+        (", record: told", Record::Told),
+        (", record: all", Record::All),
+    ] {
+        let log = format!("log: {{ waf: {{ to: stdout{more} }} }}\n");
+        let loaded = folder.load("waf: { mode: detect }", &log);
+        assert!(loaded.config.is_some(), "{:?}", loaded.diagnostics);
+        let snapshot = loaded.config.expect("a configuration").snapshot(&Resolutions::new());
+        let waf = snapshot.virtual_servers[0].waf.as_ref().expect("an inspection");
+        assert_eq!(waf.record, expected, "{more}");
+    }
 }

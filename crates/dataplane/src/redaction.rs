@@ -9,6 +9,8 @@
 //!
 //! Where looking for secrets would take too long, nothing is shown.
 
+pub mod message;
+
 use std::borrow::Cow;
 use std::cell::Cell;
 
@@ -46,6 +48,9 @@ const SECRET_PARTS: [&[u8]; 12] = [
 /// The same as a word of its own.
 const SECRET_WORD: &[u8] = b"pin";
 
+/// Texts up to this length are searched byte by byte: that needs no preparation.
+const SHORT_BYTES_MAX: usize = 256;
+
 /// Fields that are secret, besides those whose names are.
 const SECRET_FIELDS: [&[u8]; 4] =
     [b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"];
@@ -65,9 +70,17 @@ pub fn is_secret_name(name: &[u8]) -> bool {
     has_secret_part(&name)
 }
 
+/// Whether a text has a part.
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    if text.len() <= SHORT_BYTES_MAX {
+        return text.windows(part.len()).any(|window| window == part);
+    }
+    memchr::memmem::find(text, part).is_some()
+}
+
 fn has_secret_part(name: &[u8]) -> bool {
     let folded: Vec<u8> = name.iter().map(|byte| fold(*byte)).collect();
-    let has = |part: &&[u8]| folded.windows(part.len()).any(|window| window == *part);
+    let has = |part: &&[u8]| contains(&folded, part);
     SECRET_PARTS.iter().any(has) || has_word(name, &folded)
 }
 

@@ -2,6 +2,8 @@
 //!
 //! It goes its own way, whatever the access log's form is. Secrets are not shown ([`redaction`]).
 
+mod recorded;
+
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 
@@ -19,7 +21,7 @@ use crate::log_batch::Batcher;
 use crate::redaction::{self, Secrets};
 use crate::reports::{Log, LogBatch};
 
-/// Bytes of a line, its line feed included.
+/// Bytes of a line, its line feed included and a recorded request not.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Of these, what ends a line behind its last rule.
 const END_BYTES_MAX: usize = 64;
@@ -77,6 +79,7 @@ fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (
     put_outcome(out, inspected);
     put_findings(out, inspected.inspection.findings(), &secrets);
     put_rules(out, start, (inspected.inspection, &secrets));
+    recorded::put_recorded(out, inspected.inspection, &secrets);
     out.extend_from_slice(b"}\n");
 }
 

@@ -3,5 +3,6 @@
 mod blocking;
 mod bodies;
 mod checks;
+mod recording;
 mod sameness;
 mod setup;

@@ -74,6 +74,21 @@ section! {
     WafLog at "log.waf" {
         /// `stdout`, or a file that lines are appended to; it is opened anew on reload. Without this section: where the access log goes.
         required to: crate::shapes::LogPath;
+        /// Which requests are recorded whole, so that they can be judged again by other rules (`weir waf diff`). Values that are secrets by their names are masked; a body that is longer than 64 KiB, or that may have a secret which cannot be masked, is left out.
+        default record: Record = Record::Off;
     }
     later []
+}
+
+choice! {
+    /// Which requests the log of the web application firewall records whole.
+    Record {
+        /// None.
+        Off = "off",
+        /// Those that a line tells of.
+        Told = "told",
+        /// All that are inspected: those in which nothing is found get a line too.
+        All = "all",
+    }
+    later [] maps []
 }

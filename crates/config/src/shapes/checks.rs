@@ -38,7 +38,7 @@ impl Decode for CheckActions {
             let Some(check) = Check::named(&entry.key) else {
                 let names = Check::ALL.map(Check::name);
                 let message = format!("there is no check `{}`", clip(&entry.key));
-                let help = match nearest(&entry.key, names.into_iter()) {
+                let help = match nearest(&entry.key, names) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "docs/waf.md has a table of all checks".to_owned(),
                 };

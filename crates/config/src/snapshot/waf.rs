@@ -24,6 +24,8 @@ pub struct Waf {
     pub work_bytes_max: u64,
     /// What becomes of requests that cannot be judged.
     pub unjudged: Unjudged,
+    /// Which requests the log records whole.
+    pub record: Record,
 }
 
 /// What becomes of requests that cannot be judged: a limit is reached, or a body cannot be read.
@@ -33,4 +35,16 @@ pub enum Unjudged {
     Block,
     /// They go on.
     Pass,
+}
+
+/// Which requests the log of the web application firewall records, so that they can be judged again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Record {
+    /// None.
+    #[default]
+    Off,
+    /// Those that it tells of.
+    Told,
+    /// All that are inspected; the log tells of all of them then.
+    All,
 }

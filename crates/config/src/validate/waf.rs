@@ -23,7 +23,7 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::{self as all, waf as raw};
 use crate::rule_files::{self, BUILTIN, Disk};
-use crate::snapshot::{Unjudged, Waf};
+use crate::snapshot::{Record, Unjudged, Waf};
 use crate::tree::Span;
 
 /// Problems of rules that are shown at one place.
@@ -39,6 +39,7 @@ pub(super) struct WafProfiles<'a> {
     profiles: &'a [NamedItem<raw::Waf>],
     by_name: BTreeMap<&'a str, usize>,
     directory: &'a Path,
+    record: Record,
     pub(super) used: HashSet<usize>,
     of_profile: HashMap<usize, Option<Arc<Waf>>>,
     rules: HashMap<Paths, Option<Arc<RuleSet>>>,
@@ -62,11 +63,16 @@ struct Wanted {
 }
 
 impl<'a> WafProfiles<'a> {
-    pub fn new(profiles: &'a [NamedItem<raw::Waf>], directory: &'a Path) -> Self {
+    pub fn new(
+        profiles: &'a [NamedItem<raw::Waf>],
+        directory: &'a Path,
+        log: Option<&raw::WafLog>,
+    ) -> Self {
         Self {
             profiles,
             by_name: by_name(profiles),
             directory,
+            record: log.map(|log| record(log.record.value)).unwrap_or_default(),
             used: HashSet::new(),
             of_profile: HashMap::new(),
             rules: HashMap::new(),
@@ -118,7 +124,7 @@ impl<'a> WafProfiles<'a> {
             Some((_, Some(path))) => Some(self.interface(raw, path, context)?),
             _ => None,
         };
-        let made = Arc::new(wanted.with(view?, interface));
+        let made = Arc::new(Waf { record: self.record, ..wanted.with(view?, interface) });
         self.made.insert(wanted, Arc::clone(&made));
         Some(made)
     }
@@ -214,6 +220,7 @@ impl Wanted {
                 raw::Unjudged::Block => Unjudged::Block,
                 raw::Unjudged::Pass => Unjudged::Pass,
             },
+            record: Record::Off,
         }
     }
 }
@@ -271,6 +278,14 @@ fn report(problems: &[Problem], severity: Severity, span: Span, context: &mut Co
     let more = problems.len().saturating_sub(PROBLEMS_SHOWN_MAX);
     if more > 0 {
         context.report(severity, span, format!("… and {more} more"), None);
+    }
+}
+
+fn record(raw: raw::Record) -> Record {
+    match raw {
+        raw::Record::Off => Record::Off,
+        raw::Record::Told => Record::Told,
+        raw::Record::All => Record::All,
     }
 }
 

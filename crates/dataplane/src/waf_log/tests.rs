@@ -30,6 +30,15 @@ SecRule ARGS \"@contains evil\" \"id:3,phase:1,pass,nolog,auditlog,msg:'not logg
 
 /// What these rules make of a request.
 fn inspected(rules: &str, target: &str, headers: &[(&str, &str)]) -> Inspection {
+    inspected_by(&Options::new(Mode::Detect), rules, target, headers)
+}
+
+fn inspected_by(
+    options: &Options,
+    rules: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> Inspection {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut One(rules.into())).expect("rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a view");
     let headers: Vec<(&[u8], &[u8])> =
@@ -45,7 +54,7 @@ fn inspected(rules: &str, target: &str, headers: &[(&str, &str)]) -> Inspection 
         headers: &headers,
         unique_id: b"1",
     };
-    let mut inspection = Inspection::begin(Arc::new(view), &Options::new(Mode::Detect), &request);
+    let mut inspection = Inspection::begin(Arc::new(view), options, &request);
     inspection.request_headers();
     inspection
 }
@@ -181,7 +190,8 @@ fn all_keys_are_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
     let docs = std::fs::read_to_string(path).unwrap();
     let docs = docs.split("## WAF log").nth(1).unwrap().split("\n## ").next().unwrap();
-    let inspection = inspected(RULES, "/?id=evil", &[]);
+    let options = Options { keeps_body: true, ..Options::new(Mode::Detect) };
+    let inspection = inspected_by(&options, RULES, "/?id=evil", &[]);
     let unjudged = Outcome::Unjudged { limit: Limit::Body, is_blocked: true };
     for (outcome, status) in [(Outcome::Blocked(Cause::Rule(2)), 403), (unjudged, 0)] {
         let line = String::from_utf8(line(&inspection, outcome, status)).unwrap();
@@ -192,4 +202,35 @@ fn all_keys_are_documented() {
             assert!(docs.contains(&format!("`{key}`")), "{key}");
         }
     }
+}
+
+#[test]
+fn a_request_that_is_recorded() {
+    let options = Options { keeps_body: true, ..Options::new(Mode::Detect) };
+    let form = "application/x-www-form-urlencoded";
+    let headers = [("Host", "h"), ("Cookie", "a=b"), ("Content-Type", form), ("X", "\u{e9}")];
+    let rules = "SecAction \"id:1,phase:1,nolog,pass\"";
+    for (body, expected) in [
+        (&b"q=1&password=hunter2"[..], r#""body":"cT0xJnBhc3N3b3JkPSoqKg==""#),
+        (b"", r#""body":"""#),
+        (b"password", r#""body_left_out":true"#),
+        (&[b'x'; 65_537], r#""body_left_out":true"#),
+    ] {
+        let mut inspection = inspected_by(&options, rules, "/?token=hunter2", &headers);
+        inspection.body(body);
+        let line = String::from_utf8(line(&inspection, Outcome::Passed, 0)).unwrap();
+        let head = format!(
+            r#""request":{{"head":"GET /?token=*** HTTP/1.1\u000d\u000aHost: h\u000d\u000aCookie: a=***\u000d\u000aContent-Type: {form}\u000d\u000aX: \u00c3\u00a9\u000d\u000a\u000d\u000a","#
+        );
+        assert!(line.ends_with(&format!("{head}{expected}}}}}\n")), "{line}");
+        assert!(!line.contains("hunter2"), "{line}");
+    }
+    let mut inspection = inspected_by(&options, rules, "/", &[]);
+    inspection.leave_body_out();
+    let told = String::from_utf8(line(&inspection, Outcome::Passed, 0)).unwrap();
+    assert!(told.ends_with("\"body_left_out\":true}}\n"), "{told}");
+    let long = "x".repeat(200_000);
+    let inspection = inspected_by(&options, rules, "/", &[("X", &long)]);
+    let told = line(&inspection, Outcome::Passed, 0);
+    assert!(told.len() < LINE_BYTES_MAX, "a head that is too long is left out");
 }

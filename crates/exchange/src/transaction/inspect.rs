@@ -3,7 +3,7 @@
 //! A head is judged when it comes. A body that rules look at is held until it is whole and was judged; then it goes to the
 //! member behind the head, as it came. What rules do not look at passes as it comes.
 
-use weir_config::snapshot::Page;
+use weir_config::snapshot::{Page, Record};
 use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::h1::{Persistence, ResponseForward};
@@ -52,7 +52,8 @@ pub fn inspect_head(
     let client = client_of(&server.settings().client_address, arrival.peer(), head, input);
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
-    let options = Options { mode: engine_mode, limits, work_bytes_max, checks };
+    let keeps_body = waf.record != Record::Off;
+    let options = Options { mode: engine_mode, limits, work_bytes_max, checks, keeps_body };
     let mut inspection = begin(&terms, &options, arrival, &decision.request);
     let verdict = inspection.request_headers();
     let is_read = verdict == Verdict::Pass && !head.framing.is_empty() && inspection.needs_body();
@@ -62,6 +63,9 @@ pub fn inspect_head(
         let (body, is_awaited) = (at.tools().held_room.body(), head.expect_continue);
         let reading = Reading { inspection, terms, body, is_awaited };
         return Some((number, Some(Box::new(Scrutiny::Reading(Box::new(reading))))));
+    }
+    if !head.framing.is_empty() {
+        inspection.leave_body_out();
     }
     let verdict = match verdict {
         Verdict::Pass if is_read => of_part(&mut inspection, Limit::BodyLength),
@@ -123,6 +127,7 @@ fn fields<'a>(head: &'a RequestHead, input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8]
 
 /// Judges what there is of a request whose body cannot be judged to its end.
 fn of_part(inspection: &mut Inspection, limit: Limit) -> Verdict {
+    inspection.leave_body_out();
     match inspection.request_body() {
         Verdict::Pass => Verdict::Exceeded(limit),
         verdict => verdict,
@@ -150,7 +155,8 @@ fn conclude(
     }
     let is_logged = inspection.matches().iter().any(|found| found.is_logged);
     let has_findings = !inspection.findings().is_empty();
-    if outcome != Outcome::Passed || is_logged || has_findings {
+    let is_told = outcome != Outcome::Passed || is_logged || has_findings;
+    if is_told || terms.waf.record == Record::All {
         inspection.logging();
         let Terms { mode, request_id, client, .. } = *terms;
         let status = block.as_ref().map_or(0, Block::status);

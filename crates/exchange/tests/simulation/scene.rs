@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{Snapshot, Unjudged, Waf};
+use weir_config::snapshot::{Record, Snapshot, Unjudged, Waf};
 use weir_core::clock::Clock;
 use weir_core::policy::WafMode;
 use weir_exchange::local::pool::LocalPool;
@@ -135,6 +135,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         body_bytes_max: JUDGED_BYTES_MAX as u64,
         work_bytes_max: 1 << 20,
         unjudged: Unjudged::Block,
+        record: Record::Off,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::options::Options;
+use super::recorded::RecordedBody;
 use super::report::{Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State};
@@ -49,6 +50,9 @@ impl Inspection {
 
     /// Takes bytes of the request's body, behind [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
+        if let Some(recording) = &mut self.state.recording {
+            recording.push(bytes);
+        }
         if self.reads_body() {
             self.state.message.feed(bytes);
         }
@@ -72,6 +76,18 @@ impl Inspection {
             }
             verdict => verdict,
         }
+    }
+
+    /// The request has a body that is not shown, or not all of it.
+    pub fn leave_body_out(&mut self) {
+        if let Some(recording) = &mut self.state.recording {
+            recording.leave_out();
+        }
+    }
+
+    /// The request's body as it came.
+    pub fn recorded_body(&self) -> RecordedBody<'_> {
+        self.state.recording.as_ref().map_or(RecordedBody::Off, |recording| recording.body())
     }
 
     /// Why the request's body could not be read to its end.

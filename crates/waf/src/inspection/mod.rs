@@ -14,6 +14,7 @@ mod hit;
 mod lookup;
 mod message;
 mod options;
+mod recorded;
 mod removals;
 mod report;
 mod request;
@@ -24,6 +25,7 @@ mod written;
 
 pub use handle::Inspection;
 pub use options::{Mode, Options};
+pub use recorded::RecordedBody;
 pub use report::{Counts, Limit, Match, MatchedValue, Verdict};
 pub use request::{Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};

@@ -28,12 +28,14 @@ pub struct Options {
     pub work_bytes_max: u64,
     /// What is looked at without rules; `None`: nothing.
     pub checks: Option<Arc<Checks>>,
+    /// Whether the body is kept as it came, to be recorded.
+    pub keeps_body: bool,
 }
 
 impl Options {
     /// Those of a virtual server that says nothing of them.
     pub fn new(mode: Mode) -> Self {
         let limits = body::Limits::DEFAULT;
-        Self { mode, limits, work_bytes_max: WORK_BYTES_MAX, checks: None }
+        Self { mode, limits, work_bytes_max: WORK_BYTES_MAX, checks: None, keeps_body: false }
     }
 }

@@ -6,6 +6,7 @@ use super::groups::Groups;
 use super::hit::Hit;
 use super::message::Message;
 use super::options::{Mode, Options};
+use super::recorded::Recording;
 use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
 use super::written::Written;
@@ -58,6 +59,8 @@ pub(super) struct State {
     pub findings: Vec<Finding>,
     /// What a rule would have done, if nothing is blocked.
     pub would_be: Option<Verdict>,
+    /// The body as it came, if it is kept.
+    pub recording: Option<Recording>,
 }
 
 impl State {
@@ -93,6 +96,7 @@ impl State {
             checks: options.checks.clone(),
             findings: Vec::new(),
             would_be: None,
+            recording: options.keeps_body.then(Recording::default),
             view,
         }
     }

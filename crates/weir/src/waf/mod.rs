@@ -1,22 +1,31 @@
 //! `weir waf`: rules of the web application firewall, and what they say of a request.
 
+mod diff;
 mod files;
+mod judge;
+mod log;
+mod recorded;
 mod request;
+mod response;
 mod rules;
 mod test;
+mod tune;
+mod wire;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Look at rules of the web application firewall, and try them on a request
+/// Look at rules of the web application firewall, try them on requests, and tune them
 ///
-/// Exit status: 0 done, and the request passes; 1 it is blocked, or the rules that are described have problems; 2 wrong usage.
+/// Exit status: 0 done, and the request passes; 1 it is blocked, requests are decided differently, or the rules that are described have problems; 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf rules                       which rule sets there are\n  \
                         weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
-                        weir waf test --rules ./coreruleset --paranoia 2 --request upload.http")]
+                        weir waf test --rules ./coreruleset --paranoia 2 --request upload.http\n  \
+                        weir waf tune waf.log > tuned.conf   exclusions for false positives\n  \
+                        weir waf diff builtin tuned.conf,builtin waf.log")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -26,6 +35,8 @@ pub struct Arguments {
 enum Action {
     Rules(rules::Arguments),
     Test(Box<test::Arguments>),
+    Tune(tune::Arguments),
+    Diff(diff::Arguments),
 }
 
 /// Runs the subcommand.
@@ -33,5 +44,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match &arguments.action {
         Action::Rules(arguments) => rules::run(arguments),
         Action::Test(arguments) => test::run(arguments),
+        Action::Tune(arguments) => tune::run(arguments),
+        Action::Diff(arguments) => diff::run(arguments),
     }
 }

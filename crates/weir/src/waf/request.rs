@@ -1,15 +1,49 @@
-//! A request to try rules on.
+//! A request to try rules on, read as the data path reads it.
 
 use std::path::Path;
+
+use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::message::{RequestHead, Version};
+use weir_http::path::PathForm;
+
+use super::wire;
+
+/// How heads are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// How large they may be.
+    pub head: HeadLimits,
+    /// What becomes of paths.
+    pub path: PathForm,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        let head = HeadLimits { head_size_max: 64 * 1024, headers_max: 256 };
+        Self { head, path: PathForm::default() }
+    }
+}
 
 /// A request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trial {
-    pub method: String,
-    pub target: String,
-    pub protocol: String,
-    pub headers: Vec<(String, String)>,
+    pub method: Vec<u8>,
+    /// The target as it is received.
+    pub received_target: Vec<u8>,
+    /// The one that the member gets.
+    pub target: Vec<u8>,
+    pub protocol: Vec<u8>,
+    pub headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
+}
+
+/// What a command line says of a request.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Asked<'a> {
+    pub url: &'a str,
+    pub method: Option<&'a str>,
+    pub headers: &'a [String],
+    pub data: Option<&'a str>,
 }
 
 /// What browsers send with every request.
@@ -21,85 +55,119 @@ const USUAL_HEADERS: [(&str, &str); 3] = [
 
 impl Trial {
     /// One for a URL, as a browser would send it.
-    pub fn of_url(
-        url: &str,
-        method: Option<&str>,
-        headers: &[String],
-        data: Option<&str>,
-    ) -> Result<Self, String> {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (host, target) = rest.split_at(end);
-        if host.is_empty() {
-            return Err(format!("`{url}` names no host: as in https://shop.example/cart?id=1"));
-        }
-        let target = match target {
-            "" => "/".to_owned(),
-            query if query.starts_with('?') => format!("/{query}"),
-            path => path.to_owned(),
-        };
-        if target.contains(|char: char| char.is_ascii_whitespace() || char.is_control()) {
-            return Err(format!("`{url}` has a blank in it: write it as %20 or +"));
-        }
-        let target = target.split('#').next().unwrap_or_default().to_owned();
+    pub fn of_url(asked: Asked<'_>, reading: Reading) -> Result<Self, String> {
+        let Asked { url, method, headers, data } = asked;
+        let (host, target) = parts(url)?;
         let mut all = vec![("Host".to_owned(), host.to_owned())];
+        if let Some(data) = data {
+            all.push(("Content-Length".into(), data.len().to_string()));
+        }
+        // What is said by name holds instead of what would be sent.
+        let mut own = Vec::new();
         for line in headers {
             let (name, value) = line
                 .split_once(':')
                 .ok_or_else(|| format!("`{line}` is no header: as in 'Cookie: a=b'"))?;
-            all.push((name.trim().to_owned(), value.trim().to_owned()));
+            own.push((name.trim().to_owned(), value.trim().to_owned()));
         }
-        let usual = USUAL_HEADERS.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        for (name, value) in usual {
-            if !has(&all, &name) {
-                all.push((name, value));
+        all.retain(|(name, _)| !has(&own, name));
+        all.append(&mut own);
+        let form = ("Content-Type", "application/x-www-form-urlencoded");
+        for (name, value) in USUAL_HEADERS.into_iter().chain(data.map(|_| form)) {
+            if !has(&all, name) {
+                all.push((name.to_owned(), value.to_owned()));
             }
-        }
-        let body = data.unwrap_or_default().as_bytes().to_vec();
-        if data.is_some() {
-            if !has(&all, "content-type") {
-                all.push(("Content-Type".into(), "application/x-www-form-urlencoded".into()));
-            }
-            all.push(("Content-Length".into(), body.len().to_string()));
         }
         let method = method.unwrap_or(if data.is_some() { "POST" } else { "GET" });
-        Ok(Self { method: method.into(), target, protocol: "HTTP/1.1".into(), headers: all, body })
+        let mut text = format!("{method} {target} HTTP/1.1\r\n");
+        for (name, value) in all {
+            text += &format!("{name}: {value}\r\n");
+        }
+        text += "\r\n";
+        text += data.unwrap_or_default();
+        Self::of_bytes(text.as_bytes(), reading)
     }
 
-    /// One from a file: a request as HTTP/1 sends it, with line ends of either kind.
-    pub fn of_file(path: &Path) -> Result<Self, String> {
+    /// One from a file: a request as HTTP/1 sends it, with line ends of either kind in its head.
+    pub fn of_file(path: &Path, reading: Reading) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Self::of_bytes(&bytes).map_err(|reason| format!("{}: {reason}", path.display()))
+        Self::of_bytes(&bytes, reading).map_err(|reason| format!("{}: {reason}", path.display()))
     }
 
-    fn of_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let find = |wanted: &[u8]| bytes.windows(wanted.len()).position(|it| it == wanted);
-        let (end, gap) = match (find(b"\r\n\r\n"), find(b"\n\n")) {
-            (Some(long), Some(short)) if short < long => (short, 2),
-            (Some(long), _) => (long, 4),
-            (None, Some(short)) => (short, 2),
-            (None, None) => (bytes.len(), 0),
-        };
-        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        let mut lines = head.lines();
-        let first = lines.next().unwrap_or_default();
-        let words: Vec<&str> = first.split(' ').collect();
-        let [method, target, protocol] = words.as_slice() else {
-            return Err(format!("`{first}` is no request line: as in GET /cart HTTP/1.1"));
-        };
-        let mut headers = Vec::new();
-        for line in lines.filter(|line| !line.is_empty()) {
-            let (name, value) =
-                line.split_once(':').ok_or_else(|| format!("`{line}` is no header line"))?;
-            headers.push((name.to_owned(), value.trim().to_owned()));
+    fn of_bytes(bytes: &[u8], reading: Reading) -> Result<Self, String> {
+        let (input, body) = wire::normalised(bytes);
+        let mut head = RequestHead::new();
+        match parse_request(&input, &reading.head, reading.path, &mut head) {
+            Ok(Parsed::Complete { length }) if length == input.len() => {}
+            // An empty line stands before the request line, or there is no line at all.
+            Ok(_) => return Err("it does not begin with a request line".into()),
+            Err(error) => {
+                return Err(format!(
+                    "weir answers it with {} before any rule sees it: {error}",
+                    error.status()
+                ));
+            }
+        }
+        let body = wire::body(body, head.framing, "request")?;
+        let mut target = head.member_path(&input).to_vec();
+        if let Some(query) = head.query(&input) {
+            target.push(b'?');
+            target.extend_from_slice(query);
         }
         Ok(Self {
-            method: (*method).to_owned(),
-            target: (*target).to_owned(),
-            protocol: (*protocol).to_owned(),
-            headers,
-            body: bytes.get(end + gap..).unwrap_or_default().to_vec(),
+            method: head.method_text.of(&input).to_vec(),
+            received_target: head.target.of(&input).to_vec(),
+            target,
+            protocol: protocol(head.version).to_vec(),
+            headers: fields(&head, &input),
+            body,
         })
+    }
+}
+
+/// Host and target of a URL.
+fn parts(url: &str) -> Result<(&str, String), String> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split('#').next().unwrap_or_default();
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, target) = rest.split_at(end);
+    if host.is_empty() {
+        return Err(format!("`{url}` names no host: as in https://shop.example/cart?id=1"));
+    }
+    let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+    if target.contains(|char: char| char.is_ascii_whitespace() || char.is_control()) {
+        return Err(format!("`{url}` has a blank in it: write it as %20 or +"));
+    }
+    Ok((host, encoded(&target)))
+}
+
+/// With escapes for what browsers never send as it is.
+fn encoded(target: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'<' | b'>' | 0x80.. => format!("%{byte:02X}"),
+        byte => char::from(byte).to_string(),
+    };
+    target.bytes().map(escaped).collect()
+}
+
+/// The fields of a head, with a Host of those that name it elsewhere.
+fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let received = head.fields.iter().map(|field| (field.name.of(input), field.value.of(input)));
+    let mut fields: Vec<_> =
+        received.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+    let has_host = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"host"));
+    if !has_host && !head.authority(input).is_empty() {
+        fields.insert(0, (b"Host".to_vec(), head.authority(input).to_vec()));
+    }
+    fields
+}
+
+/// A version as rules see it.
+pub fn protocol(version: Version) -> &'static [u8] {
+    match version {
+        Version::Http10 => b"HTTP/1.0",
+        Version::Http11 => b"HTTP/1.1",
+        Version::Http2 => b"HTTP/2.0",
     }
 }
 
@@ -111,46 +179,78 @@ fn has(headers: &[(String, String)], wanted: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn of_url(url: &str, headers: &[&str], data: Option<&str>) -> Result<Trial, String> {
+        let headers: Vec<String> = headers.iter().map(|&header| header.into()).collect();
+        Trial::of_url(Asked { url, method: None, headers: &headers, data }, Reading::default())
+    }
+
+    fn of_bytes(text: &[u8]) -> Result<Trial, String> {
+        Trial::of_bytes(text, Reading::default())
+    }
+
+    fn header<'a>(trial: &'a Trial, wanted: &str) -> Vec<&'a str> {
+        let named = trial.headers.iter().filter(|(name, _)| name == wanted.as_bytes());
+        named.map(|(_, value)| std::str::from_utf8(value).expect("text")).collect()
+    }
+
     #[test]
     fn urls_become_requests() {
         for (url, host, target) in [
-            ("https://a.example/x?y=1#z", "a.example", "/x?y=1"),
+            ("https://a.example/x?y=1#z?/", "a.example", "/x?y=1"),
+            ("https://a.example#z", "a.example", "/"),
             ("a.example", "a.example", "/"),
             ("http://a.example:8080?q", "a.example:8080", "/?q"),
+            ("a.example/?q=<script>'\"", "a.example", "/?q=%3Cscript%3E'%22"),
+            ("a.example/?q=\u{e9}", "a.example", "/?q=%C3%A9"),
         ] {
-            let trial = Trial::of_url(url, None, &[], None).expect(url);
-            assert_eq!((trial.headers[0].1.as_str(), trial.target.as_str()), (host, target));
-            assert_eq!(trial.method, "GET");
+            let trial = of_url(url, &[], None).expect(url);
+            assert_eq!(header(&trial, "Host"), [host]);
+            assert_eq!(trial.received_target, target.as_bytes(), "{url}");
+            assert_eq!(trial.method, b"GET");
         }
-        let form = Trial::of_url("a/b", None, &["X: y ".into()], Some("c=d")).expect("a form");
-        assert_eq!((form.method.as_str(), form.body.as_slice()), ("POST", &b"c=d"[..]));
-        assert!(form.headers.contains(&("X".into(), "y".into())));
-        assert!(form.headers.contains(&("Content-Length".into(), "3".into())));
+        let form = of_url("a/b", &["X: y "], Some("c=d")).expect("a form");
+        assert_eq!((&form.method[..], &form.body[..]), (&b"POST"[..], &b"c=d"[..]));
+        assert_eq!((header(&form, "X"), header(&form, "Content-Length")), (vec!["y"], vec!["3"]));
+        let own = of_url("a/b", &["Host: c", "Accept: d"], None).expect("own headers");
+        assert_eq!((header(&own, "Host"), header(&own, "Accept")), (vec!["c"], vec!["d"]));
         for (url, header) in [("/only", ""), ("https:///x", ""), ("a/b c", ""), ("a/b", "nothing")]
         {
-            let headers = [header.to_owned()];
+            let headers = [header];
             let headers = if header.is_empty() { &headers[..0] } else { &headers[..] };
-            assert!(Trial::of_url(url, None, headers, None).is_err(), "{url} {header}");
+            assert!(of_url(url, headers, None).is_err(), "{url} {header}");
         }
+        let error = of_url("a/b", &["content-length: 9"], Some("c=d")).expect_err("too long");
+        assert!(error.contains("3 of 9 bytes"), "{error}");
     }
 
     #[test]
     fn files_are_requests() {
         let expected = Trial {
-            method: "POST".into(),
-            target: "/a".into(),
-            protocol: "HTTP/1.1".into(),
-            headers: vec![("Host".into(), "h".into()), ("X".into(), "y:z".into())],
+            method: b"POST".to_vec(),
+            received_target: b"/x/../%61?%61".to_vec(),
+            target: b"/a?%61".to_vec(),
+            protocol: b"HTTP/1.1".to_vec(),
+            headers: [("Host", "h"), ("X", "y:z"), ("Content-Length", "4")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .to_vec(),
             body: b"b\n\nc".to_vec(),
         };
-        for text in [
-            "POST /a HTTP/1.1\r\nHost: h\r\nX: y:z\r\n\r\nb\n\nc",
-            "POST /a HTTP/1.1\nHost: h\nX: y:z\n\nb\n\nc",
-        ] {
-            assert_eq!(Trial::of_bytes(text.as_bytes()).expect(text), expected);
+        for end in ["\r\n", "\n"] {
+            let lines = ["POST /x/../%61?%61 HTTP/1.1", "Host: h", "X: y:z", "Content-Length: 4"];
+            let text = format!("{}{end}{end}b\n\nc", lines.join(end));
+            assert_eq!(of_bytes(text.as_bytes()).expect(&text), expected);
         }
-        for text in ["", "GET /", "GET / HTTP/1.1\nno header"] {
-            assert!(Trial::of_bytes(text.as_bytes()).is_err(), "{text}");
+        let raw = of_bytes(b"GET / HTTP/1.1\nHost: h\nX: \xe9\xff").expect("bytes");
+        assert_eq!(raw.headers[1].1, b"\xe9\xff");
+        for (text, expected) in [
+            ("", "does not begin with a request line"),
+            ("GET /", "request line without version"),
+            ("GET / HTTP/1.1\nno header", "whitespace before the colon of a field"),
+            ("GET / HTTP/1.1\n\n", "Host missing"),
+            ("GET /%zz HTTP/1.1\nHost: h\n\n", "weir answers it with 400"),
+        ] {
+            let error = of_bytes(text.as_bytes()).expect_err(text);
+            assert!(error.contains(expected), "{text:?}: {error}");
         }
     }
 }

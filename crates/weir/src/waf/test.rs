@@ -1,44 +1,50 @@
 //! `weir waf test`.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
 use weir_config::rule_files::BUILTIN;
-use weir_waf::inspection::{Inspection, Limit, Match, Mode, Options, Request, Verdict};
-use weir_waf::plan::{Settings, View};
+use weir_waf::inspection::{Inspection, Limit, Match, Verdict};
+use weir_waf::plan::Settings;
 
-use super::files;
-use super::request::Trial;
+use super::judge::{Judge, Judged};
+use super::request::{Asked, Trial};
+use super::response::Answer;
 use crate::output;
 
 /// Try rules on a request, and say rule by rule what they find
 ///
-/// Rules that look at responses are not tried. Exit status: 0 it passes; 1 it is blocked, or could not be judged; 2 wrong usage, or rules or a request that cannot be used.
+/// Checks without rules are done too. Of a configuration the rules, settings, limits and checks of one virtual server hold; what its policies do is not followed. Exit status: 0 it passes; 1 it is blocked, or could not be judged; 2 wrong usage, or rules or a request that cannot be used.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
                         weir waf test --url shop.example/login --data 'user=a&password=b' --paranoia 2\n  \
-                        weir waf test --rules ./coreruleset --request upload.http --json")]
+                        weir waf test --rules ./coreruleset --request upload.http --json\n  \
+                        weir waf test --config weir.yaml --virtual-server shop --request upload.http\n  \
+                        weir waf test --request search.http --response error.http")]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["url", "request"])))]
 pub struct Arguments {
     /// A URL, asked for as a browser would
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// A file with a request as HTTP/1 sends it
+    /// A file with a request as HTTP/1 sends it: Content-Length or chunks say how long its body is
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "header", "data"])]
     request: Option<PathBuf>,
+
+    /// A file with the answer to it, for the rules that look at answers
+    #[arg(long, value_name = "FILE")]
+    response: Option<PathBuf>,
 
     /// The method [default: GET, or POST with --data]
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
 
-    /// A header more, as in 'Cookie: a=b'
+    /// A header more, as in 'Cookie: a=b', or one instead of what would be sent
     #[arg(short = 'H', long, value_name = "HEADER")]
     header: Vec<String>,
 
@@ -49,6 +55,18 @@ pub struct Arguments {
     /// Files of rules, folders of CRS, or `builtin`, in the order in which they are read
     #[arg(long, value_name = "PATH", default_value = BUILTIN)]
     rules: Vec<PathBuf>,
+
+    /// A configuration, instead of rules
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "paranoia", "threshold", "set"])]
+    config: Option<PathBuf>,
+
+    /// Which of its virtual servers [default: the only one with `waf`]
+    #[arg(long, value_name = "NAME", requires = "config")]
+    virtual_server: Option<String>,
+
+    /// Leave the checks out that need no rules
+    #[arg(long)]
+    no_checks: bool,
 
     /// Paranoia level, 1 to 4
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(1..=4))]
@@ -71,6 +89,9 @@ pub struct Arguments {
     json: bool,
 }
 
+/// The client's port.
+const CLIENT_PORT: u16 = 40_000;
+
 /// The exit status of clap for wrong usage stands for all that kept the request from being tried.
 const EXIT_UNUSABLE: u8 = 2;
 
@@ -90,26 +111,33 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 /// What is said, and whether the request passes.
 fn judge(arguments: &Arguments) -> Result<(String, bool), String> {
-    let trial = match (&arguments.url, &arguments.request) {
+    let judge = by(arguments)?;
+    let trial = trial(arguments, &judge)?;
+    let answer = arguments.response.as_ref().map(|file| Answer::of_file(file, &trial.method));
+    let client = SocketAddr::new(arguments.client, CLIENT_PORT);
+    let judged = judge.judge(&trial, client, answer.transpose()?.as_ref());
+    let text = if arguments.json { format!("{:#}\n", as_json(&judged)) } else { as_text(&judged) };
+    Ok((text, judged.verdict == Verdict::Pass))
+}
+
+fn by(arguments: &Arguments) -> Result<Judge, String> {
+    let has_checks = !arguments.no_checks;
+    match &arguments.config {
+        Some(file) => Judge::of_config(file, arguments.virtual_server.as_deref(), has_checks),
+        None => Judge::of_rules(&arguments.rules, &settings(arguments)?, has_checks),
+    }
+}
+
+fn trial(arguments: &Arguments, judge: &Judge) -> Result<Trial, String> {
+    match (&arguments.url, &arguments.request) {
         (Some(url), _) => {
-            let method = arguments.method.as_deref();
-            Trial::of_url(url, method, &arguments.header, arguments.data.as_deref())?
+            let (method, data) = (arguments.method.as_deref(), arguments.data.as_deref());
+            let asked = Asked { url, method, headers: &arguments.header, data };
+            Trial::of_url(asked, judge.reading)
         }
-        (None, Some(file)) => Trial::of_file(file)?,
-        (None, None) => return Err("name a request by --url or --request".into()),
-    };
-    let rules = Arc::new(files::compile(&arguments.rules)?);
-    let view = View::new(rules, &settings(arguments)?).map_err(|it| files::told(&it))?;
-    let (mut inspection, unjudged) = inspect(&Arc::new(view), &trial, arguments.client);
-    inspection.logging();
-    let verdict = inspection.would_be().cloned().or(unjudged).unwrap_or(Verdict::Pass);
-    let passes = verdict == Verdict::Pass;
-    let text = if arguments.json {
-        format!("{:#}\n", as_json(&inspection, &verdict))
-    } else {
-        as_text(&inspection, &verdict)
-    };
-    Ok((text, passes))
+        (None, Some(file)) => Trial::of_file(file, judge.reading),
+        (None, None) => Err("name a request by --url or --request".into()),
+    }
 }
 
 fn settings(arguments: &Arguments) -> Result<Settings, String> {
@@ -133,33 +161,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
     Ok(Settings { variables })
 }
 
-/// All phases of the request. Nothing stops at what would be blocked, so that all is told that rules find.
-fn inspect(view: &Arc<View>, trial: &Trial, client: IpAddr) -> (Inspection, Option<Verdict>) {
-    let headers: Vec<(&[u8], &[u8])> =
-        trial.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-    let request = Request {
-        client: (client, 40_000),
-        server: (IpAddr::V4(Ipv4Addr::LOCALHOST), 443),
-        method: trial.method.as_bytes(),
-        received_target: trial.target.as_bytes(),
-        target: trial.target.as_bytes(),
-        protocol: trial.protocol.as_bytes(),
-        headers: &headers,
-        unique_id: b"weir-waf-test",
-    };
-    let limits = view.rules().settings.limits();
-    let options = Options { limits, ..Options::new(Mode::Detect) };
-    let mut inspection = Inspection::begin(Arc::clone(view), &options, &request);
-    let of_head = inspection.request_headers();
-    inspection.body(&trial.body);
-    inspection.end_body();
-    let of_body = inspection.request_body();
-    // Where rules only detect, they pass whatever they judge.
-    let unjudged = [of_head, of_body].into_iter().find(|verdict| *verdict != Verdict::Pass);
-    (inspection, unjudged)
-}
-
-fn as_json(inspection: &Inspection, verdict: &Verdict) -> serde_json::Value {
+fn as_json(Judged { inspection, verdict }: &Judged) -> serde_json::Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let rules = &inspection.view().rules().rules;
     let matches: Vec<_> = inspection
@@ -184,15 +186,29 @@ fn as_json(inspection: &Inspection, verdict: &Verdict) -> serde_json::Value {
             })
         })
         .collect();
+    let checks: Vec<_> = inspection
+        .findings()
+        .iter()
+        .map(|it| {
+            json!({
+                "name": it.check.name(),
+                "action": it.action.name(),
+                "place": it.place,
+                "data": it.detail,
+            })
+        })
+        .collect();
     json!({
         "verdict": told(verdict),
         "score": inspection.score(),
         "threshold": inspection.number("inbound_anomaly_score_threshold"),
+        "checks": checks,
         "rules": matches,
     })
 }
 
-fn told(verdict: &Verdict) -> String {
+/// A verdict in words.
+pub fn told(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Pass => "passes".into(),
         Verdict::Deny { status, rule } => format!("blocked with {status} by rule {rule}"),
@@ -210,7 +226,7 @@ fn told(verdict: &Verdict) -> String {
     }
 }
 
-fn as_text(inspection: &Inspection, verdict: &Verdict) -> String {
+fn as_text(Judged { inspection, verdict }: &Judged) -> String {
     let mut text = String::new();
     let threshold = inspection.number("inbound_anomaly_score_threshold");
     let _ = write!(text, "{}", told(verdict));
@@ -221,6 +237,7 @@ fn as_text(inspection: &Inspection, verdict: &Verdict) -> String {
         let _ = write!(text, "\nThe body: {failure}");
     }
     text.push('\n');
+    put_findings(&mut text, inspection);
     let logged = inspection.matches().iter().filter(|found| found.is_logged);
     let rules = &inspection.view().rules().rules;
     for found in logged {
@@ -234,6 +251,14 @@ fn as_text(inspection: &Inspection, verdict: &Verdict) -> String {
         let _ = write!(text, "{}", values(found));
     }
     text
+}
+
+fn put_findings(text: &mut String, inspection: &Inspection) {
+    for finding in inspection.findings() {
+        let (name, action) = (finding.check.name(), finding.action.name());
+        let _ = writeln!(text, "\n  check {name} ({action}): {}", finding.check.sentence());
+        let _ = writeln!(text, "    {} = {}", finding.place, finding.detail);
+    }
 }
 
 /// Values that one rule shows.

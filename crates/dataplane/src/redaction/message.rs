@@ -1,0 +1,284 @@
+//! A request that is recorded whole, without its secrets.
+//!
+//! Whoever reads the record judges the request again, so as much as can be stays as it came. A body in which a secret may stand
+//! that cannot be masked is left out.
+
+use std::borrow::Cow;
+
+use super::{
+    MASK, Secrets, decoded, is_secret_field, is_secret_name, last_word, target, without_pair,
+};
+
+/// What names of arguments have only where the text is no form.
+const FOREIGN: &[u8] = b"\"'<>{}\\\n";
+
+/// A request target.
+pub fn recorded_target(text: &[u8], secrets: &Secrets<'_>) -> Vec<u8> {
+    secrets.without(&target(text)).into_owned()
+}
+
+/// A field's value.
+pub fn recorded_field(name: &[u8], value: &[u8], secrets: &Secrets<'_>) -> Vec<u8> {
+    if name.eq_ignore_ascii_case(b"cookie") {
+        return cookies(value);
+    }
+    if is_secret_field(name) {
+        return MASK.to_vec();
+    }
+    let shown = without_pair(value, last_word).unwrap_or(Cow::Borrowed(value));
+    secrets.without(&shown).into_owned()
+}
+
+/// The names of cookies tell no secret.
+fn cookies(value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(value.len());
+    for (index, cookie) in value.split(|byte| *byte == b';').enumerate() {
+        if index > 0 {
+            out.push(b';');
+        }
+        if let Some(equals) = cookie.iter().position(|byte| *byte == b'=') {
+            out.extend_from_slice(&cookie[..=equals]);
+        }
+        out.extend_from_slice(MASK);
+    }
+    out
+}
+
+/// What is said of a body in the head.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BodyKind<'a> {
+    /// Content-Type
+    pub media_type: &'a [u8],
+    /// Whether it is encoded, as by gzip.
+    pub is_encoded: bool,
+}
+
+/// A body without its secrets; `None`: that cannot be made.
+pub fn recorded_body<'a>(
+    body: &'a [u8],
+    kind: BodyKind<'_>,
+    secrets: &Secrets<'_>,
+) -> Option<Cow<'a, [u8]>> {
+    if body.is_empty() {
+        return Some(Cow::Borrowed(body));
+    }
+    let media_type = kind.media_type.to_ascii_lowercase();
+    let is_of = |part: &[u8]| media_type.windows(part.len()).any(|window| window == part);
+    let is_usual = !is_of(b"charset") || is_of(b"utf-8") || is_of(b"ascii") || is_of(b"8859");
+    if kind.is_encoded || !is_usual {
+        return None;
+    }
+    let masked = if is_of(b"x-www-form-urlencoded") {
+        Cow::Owned(form(body, secrets)?)
+    } else if is_of(b"json") {
+        Cow::Owned(json(body)?)
+    } else {
+        let text: Vec<u8> = body.iter().copied().filter(|byte| *byte != 0).collect();
+        if is_secret_name(body) || is_secret_name(&text) {
+            return None;
+        }
+        Cow::Borrowed(body)
+    };
+    without_all(masked, secrets)
+}
+
+/// Without secrets of the request that stand elsewhere.
+fn without_all<'a>(text: Cow<'a, [u8]>, secrets: &Secrets<'_>) -> Option<Cow<'a, [u8]>> {
+    let shown = match secrets.without(&text) {
+        Cow::Borrowed(shown) if shown.len() == text.len() => None,
+        shown => Some(shown.into_owned()),
+    };
+    match shown {
+        None => Some(text),
+        // Looking for them has taken too long.
+        Some(shown) if shown == MASK => None,
+        Some(shown) => Some(Cow::Owned(shown)),
+    }
+}
+
+fn form(body: &[u8], secrets: &Secrets<'_>) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(body.len());
+    for (index, argument) in body.split(|byte| *byte == b'&').enumerate() {
+        if index > 0 {
+            out.push(b'&');
+        }
+        let Some(equals) = argument.iter().position(|byte| *byte == b'=') else {
+            if is_secret_name(argument) {
+                return None;
+            }
+            out.extend_from_slice(argument);
+            continue;
+        };
+        let (name, value) = (&argument[..equals], &argument[equals + 1..]);
+        if name.iter().any(|byte| FOREIGN.contains(byte)) && is_secret_name(argument) {
+            return None;
+        }
+        out.extend_from_slice(&argument[..=equals]);
+        let is_masked = is_secret_name(name) || has_secret(value, secrets);
+        out.extend_from_slice(if is_masked { MASK } else { value });
+    }
+    Some(out)
+}
+
+/// Whether an argument's value has a secret in it.
+fn has_secret(value: &[u8], secrets: &Secrets<'_>) -> bool {
+    let text = decoded(value).map_or(Cow::Borrowed(value), Cow::Owned);
+    let is_document = matches!(text.first(), Some(b'{' | b'[' | b'<'));
+    (is_document && is_secret_name(&text))
+        || without_pair(&text, last_word).is_some()
+        || matches!(secrets.without(&text), Cow::Owned(_))
+}
+
+/// JSON whose secrets are texts, numbers or words.
+fn json(body: &[u8]) -> Option<Vec<u8>> {
+    let (mut out, mut outside) = (Vec::with_capacity(body.len()), Vec::new());
+    let mut at = 0;
+    while let Some(&byte) = body.get(at) {
+        if byte != b'"' {
+            out.push(byte);
+            outside.push(byte);
+            at += 1;
+            continue;
+        }
+        let end = string_end(body, at)?;
+        let text = &body[at + 1..end - 1];
+        let behind = blanks_end(body, end);
+        if body.get(behind) != Some(&b':') {
+            put_value(&mut out, text);
+            at = end;
+            continue;
+        }
+        // An escape may hide what the name is.
+        if text.contains(&b'\\') {
+            return None;
+        }
+        let value = blanks_end(body, behind + 1);
+        out.extend_from_slice(&body[at..value]);
+        at = value;
+        if is_secret_name(text) {
+            at = secret_end(body, value)?;
+            out.extend_from_slice(b"\"***\"");
+        }
+    }
+    (!is_secret_name(&outside)).then_some(out)
+}
+
+/// A text that stands under a name that is no secret.
+fn put_value(out: &mut Vec<u8>, text: &[u8]) {
+    let is_document = text.contains(&b'\\') && is_secret_name(text);
+    let is_masked = is_document || without_pair(text, last_word).is_some();
+    out.push(b'"');
+    out.extend_from_slice(if is_masked { MASK } else { text });
+    out.push(b'"');
+}
+
+/// Where a text ends that begins at this quote: behind the other quote.
+fn string_end(body: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match body.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+fn blanks_end(body: &[u8], start: usize) -> usize {
+    let is_other = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    body[start..].iter().position(is_other).map_or(body.len(), |at| start + at)
+}
+
+/// Where a secret ends, unless it is an object or an array.
+fn secret_end(body: &[u8], start: usize) -> Option<usize> {
+    match body.get(start)? {
+        b'"' => string_end(body, start),
+        b'{' | b'[' => None,
+        _ => {
+            let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\r' | b'\n');
+            Some(body[start..].iter().position(is_end).map_or(body.len(), |at| start + at))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: &str, body: &str, expected: Option<&str>) {
+        let secrets = Secrets::from_values([&b"hunter2"[..]].into_iter());
+        let kind = BodyKind { media_type: kind.as_bytes(), is_encoded: false };
+        let made = recorded_body(body.as_bytes(), kind, &secrets);
+        let made = made.map(|made| String::from_utf8_lossy(&made).into_owned());
+        assert_eq!(made.as_deref(), expected, "{body}");
+    }
+
+    #[test]
+    fn forms_have_no_secrets() {
+        for (body, expected) in [
+            ("", Some("")),
+            ("a=b&c=it%27s", Some("a=b&c=it%27s")),
+            ("user=a&password=x&b=c", Some("user=a&password=***&b=c")),
+            ("pass%77ord=x", Some("pass%77ord=***")),
+            ("user[password]=x", Some("user[password]=***")),
+            ("q=hunter2", Some("q=***")),
+            ("q=hunter%32", Some("q=***")),
+            ("q=/x?token%3Dabc", Some("q=***")),
+            ("data={%22password%22:%22x%22}", Some("data=***")),
+            ("{\"password\":\"x\"}", None),
+            ("{\"password\":\"x=y\"}", None),
+            ("a;token=1", Some("a;token=***")),
+            ("password", None),
+        ] {
+            check("application/x-www-form-urlencoded", body, expected);
+        }
+    }
+
+    #[test]
+    fn json_has_no_secrets() {
+        for (body, expected) in [
+            (r#"{"a":"b","c":[1,"d"]}"#, Some(r#"{"a":"b","c":[1,"d"]}"#)),
+            (r#"{"password" : "x\"y", "a":1}"#, Some(r#"{"password" : "***", "a":1}"#)),
+            (r#"{"pin":1234}"#, Some(r#"{"pin":"***"}"#)),
+            (r#"{"token":{"a":"b"}}"#, None),
+            (r#"{"pass\u0077ord":"x"}"#, None),
+            (r#"{password:'x'}"#, None),
+            (r#"{"a":"x"#, None),
+            (r#"{"a":"says hunter2"}"#, Some(r#"{"a":"says ***"}"#)),
+            (r#"{"a":"/x?token=b"}"#, Some(r#"{"a":"***"}"#)),
+            (r#"{"a":"{\"password\":\"x\"}"}"#, Some(r#"{"a":"***"}"#)),
+        ] {
+            check("application/json; charset=utf-8", body, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_out() {
+        check("text/plain", "it's fine", Some("it's fine"));
+        check("text/plain", "the password is x", None);
+        check("text/plain", "p\0a\0s\0s\0w\0o\0r\0d\0", None);
+        check("text/plain", "says Hunter2 again", Some("says *** again"));
+        check("text/plain; charset=utf-16", "abc", None);
+        check("application/xml", "<token>x</token>", None);
+        let kind = BodyKind { is_encoded: true, ..BodyKind::default() };
+        assert_eq!(recorded_body(b"abc", kind, &Secrets::from_values(std::iter::empty())), None);
+    }
+
+    #[test]
+    fn heads_have_no_secrets() {
+        let secrets = Secrets::from_values([&b"hunter2"[..]].into_iter());
+        for (name, value, expected) in [
+            ("Cookie", "a=b; c=d", "a=***; c=***"),
+            ("cookie", "abc", "***"),
+            ("Authorization", "Basic abc", "***"),
+            ("X-Api-Key", "abc", "***"),
+            ("Referer", "https://h/?a=b&token=c", "https://h/?a=b&token=***"),
+            ("X-Other", "hunter2 it is", "*** it is"),
+            ("Accept", "*/*", "*/*"),
+        ] {
+            let made = recorded_field(name.as_bytes(), value.as_bytes(), &secrets);
+            assert_eq!(String::from_utf8_lossy(&made), expected, "{name}");
+        }
+        assert_eq!(recorded_target(b"/a/hunter2?pin=1&b=c", &secrets), b"/a/***?pin=***&b=c");
+    }
+}

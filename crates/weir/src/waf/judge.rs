@@ -1,0 +1,156 @@
+//! What a request is judged by: rules and settings of a command line, or those of a virtual server.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_config::snapshot::{Snapshot, VirtualServer};
+use weir_config::{Colour, Resolutions};
+use weir_http::h1::HeadLimits;
+use weir_waf::checks::Checks;
+use weir_waf::inspection::{Inspection, Limit, Mode, Options, Request, Response, Verdict};
+use weir_waf::plan::{Settings, View};
+
+use super::files;
+use super::request::{Reading, Trial};
+use super::response::Answer;
+
+/// What holds for requests.
+#[derive(Debug)]
+pub struct Judge {
+    view: Arc<View>,
+    options: Options,
+    body_bytes_max: u64,
+    /// How requests are read.
+    pub reading: Reading,
+}
+
+/// What came of a request.
+pub struct Judged {
+    pub inspection: Inspection,
+    pub verdict: Verdict,
+}
+
+impl Judge {
+    /// By these rules, and by all checks as they are if there are to be any.
+    pub fn of_rules(
+        rules: &[PathBuf],
+        settings: &Settings,
+        has_checks: bool,
+    ) -> Result<Self, String> {
+        let rules = Arc::new(files::compile(rules)?);
+        let view = View::new(rules, settings).map_err(|problems| files::told(&problems))?;
+        let limits = view.rules().settings.limits();
+        let checks = has_checks.then(|| Arc::new(Checks::default()));
+        let options = Options { limits, checks, ..Options::new(Mode::Detect) };
+        let reading = Reading::default();
+        Ok(Self { view: Arc::new(view), options, body_bytes_max: u64::MAX, reading })
+    }
+
+    /// By what a virtual server of a configuration says; without a name by the only one that says something.
+    pub fn of_config(file: &Path, name: Option<&str>, has_checks: bool) -> Result<Self, String> {
+        let snapshot = load(file)?;
+        let server = find(&snapshot.virtual_servers, name)
+            .map_err(|reason| format!("{}: {reason}", file.display()))?;
+        Self::of_server(server, has_checks)
+            .ok_or_else(|| format!("{}: `{}` has no `waf`", file.display(), server.name))
+    }
+
+    /// By what a virtual server says; `None`: it inspects nothing.
+    pub fn of_server(server: &VirtualServer, has_checks: bool) -> Option<Self> {
+        let (waf, http) = (server.waf.as_ref()?, &server.http);
+        let options = Options {
+            limits: waf.limits,
+            work_bytes_max: waf.work_bytes_max,
+            checks: waf.checks.clone().filter(|_| has_checks),
+            ..Options::new(Mode::Detect)
+        };
+        let head = HeadLimits { head_size_max: http.head_size_max, headers_max: http.headers_max };
+        Some(Self {
+            view: Arc::clone(&waf.view),
+            options,
+            body_bytes_max: waf.body_bytes_max,
+            reading: Reading { head, path: http.path },
+        })
+    }
+
+    /// Judges a request, and the answer to it if there is one. Nothing stops at what would be blocked, so that all is told that rules find.
+    pub fn judge(&self, trial: &Trial, client: SocketAddr, answer: Option<&Answer>) -> Judged {
+        let headers = borrowed(&trial.headers);
+        let request = Request {
+            client: (client.ip(), client.port()),
+            server: (IpAddr::V4(Ipv4Addr::LOCALHOST), 443),
+            method: &trial.method,
+            received_target: &trial.received_target,
+            target: &trial.target,
+            protocol: &trial.protocol,
+            headers: &headers,
+            unique_id: b"weir-waf-test",
+        };
+        let mut inspection = Inspection::begin(Arc::clone(&self.view), &self.options, &request);
+        let of_head = inspection.request_headers();
+        let of_body = self.body(&mut inspection, &trial.body);
+        let mut verdicts = vec![of_head, of_body];
+        if let Some(answer) = answer {
+            verdicts.extend(of_answer(&mut inspection, answer));
+        }
+        inspection.logging();
+        // Where rules only detect, they pass whatever they judge.
+        let unjudged = verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass);
+        let verdict = inspection.would_be().cloned().or(unjudged).unwrap_or(Verdict::Pass);
+        Judged { inspection, verdict }
+    }
+
+    fn body(&self, inspection: &mut Inspection, body: &[u8]) -> Verdict {
+        let is_read = !body.is_empty() && inspection.needs_body();
+        let is_too_long = is_read && body.len() as u64 > self.body_bytes_max;
+        if is_read && !is_too_long {
+            inspection.body(body);
+            inspection.end_body();
+        }
+        match inspection.request_body() {
+            Verdict::Pass if is_too_long => Verdict::Exceeded(Limit::BodyLength),
+            verdict => verdict,
+        }
+    }
+}
+
+fn of_answer(inspection: &mut Inspection, answer: &Answer) -> [Verdict; 2] {
+    let headers = borrowed(&answer.headers);
+    let (status, protocol) = (answer.status, &answer.protocol[..]);
+    inspection.response(&Response { status, protocol, headers: &headers });
+    let of_head = inspection.response_headers();
+    inspection.response_content(&answer.body);
+    [of_head, inspection.response_body()]
+}
+
+fn borrowed(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
+    fields.iter().map(|(name, value)| (&name[..], &value[..])).collect()
+}
+
+/// What a configuration says, whatever addresses its names have.
+pub fn load(file: &Path) -> Result<Snapshot, String> {
+    let loaded = weir_config::load(file);
+    let Some(config) = loaded.config else {
+        let told = weir_config::render_text(&loaded.diagnostics, Colour::Never);
+        return Err(format!("{} cannot be used\n{}", file.display(), told.trim_end()));
+    };
+    Ok(config.snapshot(&Resolutions::default()))
+}
+
+/// The virtual server that is meant.
+fn find<'a>(servers: &'a [VirtualServer], name: Option<&str>) -> Result<&'a VirtualServer, String> {
+    if let Some(name) = name {
+        let found = servers.iter().find(|server| &*server.name == name);
+        return found.ok_or_else(|| format!("there is no virtual server `{name}`"));
+    }
+    let mut inspecting = servers.iter().filter(|server| server.waf.is_some());
+    match (inspecting.next(), inspecting.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err("no virtual server has a `waf`".into()),
+        (Some(one), Some(other)) => Err(format!(
+            "several virtual servers have a `waf`: name one, as in --virtual-server {} (or {})",
+            one.name, other.name
+        )),
+    }
+}

@@ -1,0 +1,91 @@
+//! `weir waf tune`.
+
+mod evidence;
+mod places;
+mod proposal;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use self::evidence::Evidence;
+use self::proposal::{Effect, Exclusions};
+use super::log;
+use crate::output;
+
+/// Propose exclusions for rules that are found in what users send
+///
+/// Reads logs of the web application firewall, written with `mode: detect` or `block`, and writes a file of rules: each takes one argument, cookie or header of some paths away from one rule. Name the file before the other rules. There must be no attacks in the logs: what attackers send would be let through. Values that many clients send beside other attacks are left alone, but read the file before you use it. Exit status: 0 done; 2 wrong usage, or a log that cannot be read.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir waf tune waf.log > tuned.conf\n  \
+                        weir waf tune --min 3 --clients 1 waf.log waf.log.1 > tuned.conf\n  \
+                        weir waf diff builtin tuned.conf,builtin waf.log")]
+pub struct Arguments {
+    /// Logs
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+
+    /// Requests in which a rule has to be found
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    min: u64,
+
+    /// Clients that have to have sent them; of IPv6 each /64 is one
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=evidence::CLIENTS_MAX as u64))]
+    clients: u64,
+
+    /// Number of the first exclusion
+    #[arg(long, value_name = "ID", default_value_t = 9_990_000)]
+    first_id: u64,
+}
+
+/// The exit status of clap for wrong usage.
+const EXIT_UNUSABLE: u8 = 2;
+
+/// What has to be there before a rule is told of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub requests: u64,
+    pub clients: usize,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let told = propose(arguments).and_then(|(rules, summary)| {
+        output::print(rules).map_err(|error| error.to_string())?;
+        Ok(summary)
+    });
+    match told {
+        Ok(summary) => {
+            output::tell(summary);
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            output::tell(format_args!("weir waf tune: {reason}\n"));
+            ExitCode::from(EXIT_UNUSABLE)
+        }
+    }
+}
+
+/// The rules, and the summary. Logs are read twice: what exclusions change is known when all of them are.
+fn propose(arguments: &Arguments) -> Result<(String, String), String> {
+    let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
+    let mut evidence = Evidence::default();
+    let count = log::each(&arguments.logs, |line| {
+        evidence.add(line);
+        Ok(())
+    })?;
+    let exclusions = Exclusions::of(&evidence, wanted);
+    let mut effect = Effect::default();
+    log::each(&arguments.logs, |line| {
+        effect.add(line, &exclusions);
+        Ok(())
+    })?;
+    let summary = text::summary(&exclusions, &evidence, (&effect, count));
+    Ok((text::rules(&exclusions, arguments.first_id, &summary), summary))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! What is proposed: a path where a rule is found often enough, or a folder of such, or of some that are found there together.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Wanted;
+use super::evidence::{self, Evidence, Group, Subject};
+use super::places::Place;
+use crate::waf::log::Line;
+
+/// Paths of one folder that are excluded one by one; where there are more, the folder is.
+const PATHS_MAX: usize = 4;
+/// All paths are excluded only where a rule was found in more than these.
+const PATHS_OF_ALL_MAX: usize = 16;
+
+/// Variables that are the path, or have it: of these single paths are excluded, for scanners ask for many that are not there.
+const PATHS: [&str; 5] =
+    ["REQUEST_FILENAME", "REQUEST_BASENAME", "REQUEST_URI", "REQUEST_URI_RAW", "REQUEST_LINE"];
+
+/// An exclusion.
+#[derive(Debug)]
+pub struct Exclusion {
+    pub rule: u64,
+    pub variable: String,
+    pub place: Place,
+    pub group: Group,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Exclusions {
+    /// In the order of rules, variables and places.
+    pub all: Vec<Exclusion>,
+    by_subject: HashMap<Subject, Vec<Place>>,
+    /// Groups that were left alone, since most of their requests have other attacks too.
+    pub suspicious: u64,
+}
+
+impl Exclusions {
+    /// Those that logs give reason for.
+    pub fn of(evidence: &Evidence, wanted: Wanted) -> Self {
+        let mut made = Self::default();
+        for ((rule, variable), places) in &evidence.groups {
+            let mut sound = BTreeMap::new();
+            for (place, group) in places {
+                if group.suspicious * 2 > group.requests {
+                    made.suspicious += 1;
+                } else {
+                    sound.insert(place.clone(), group.clone());
+                }
+            }
+            for (place, group) in chosen(sound, wanted, !PATHS.contains(&variable.as_str())) {
+                let subject = (*rule, variable.clone());
+                made.by_subject.entry(subject).or_default().push(place.clone());
+                let (rule, variable) = (*rule, variable.clone());
+                made.all.push(Exclusion { rule, variable, place, group });
+            }
+        }
+        let key = |it: &Exclusion| (it.rule, it.variable.clone(), it.place.clone());
+        made.all.sort_by_key(key);
+        made
+    }
+
+    fn has(&self, rule: u64, variable: &str, place: &Place) -> bool {
+        let places = self.by_subject.get(&(rule, variable.to_owned()));
+        places.is_some_and(|places| places.iter().any(|it| it.has(place)))
+    }
+}
+
+/// What stands in one folder: what was chosen there, and what did not suffice for that.
+#[derive(Debug, Default)]
+struct Folder {
+    chosen: Vec<(Place, Group)>,
+    rest: Group,
+    /// Paths of which the rest is.
+    rest_paths: usize,
+}
+
+/// The places of one rule and variable that are excluded, from the deepest folder up.
+fn chosen(
+    places: BTreeMap<Place, Group>,
+    wanted: Wanted,
+    has_folders: bool,
+) -> Vec<(Place, Group)> {
+    let suffices =
+        |it: &Group| it.requests >= wanted.requests && it.clients.count() >= wanted.clients;
+    let mut folders: BTreeMap<Place, Folder> = BTreeMap::new();
+    for (place, group) in places {
+        let at = if place.is_prefix { Some(place.clone()) } else { place.folder() };
+        let Some(at) = at else { continue };
+        let folder = folders.entry(at).or_default();
+        if !place.is_prefix && suffices(&group) {
+            folder.chosen.push((place, group));
+        } else {
+            folder.rest.add_all(&group);
+            folder.rest_paths += 1;
+        }
+    }
+    let mut all = Vec::new();
+    while let Some(deepest) = folders.keys().max_by_key(|place| place.depth()).cloned() {
+        let Some(mut folder) = folders.remove(&deepest) else { break };
+        let (least, most) = match deepest.path.as_str() {
+            "/" => (PATHS_OF_ALL_MAX, PATHS_OF_ALL_MAX),
+            _ => (0, PATHS_MAX),
+        };
+        let is_rest_excluded = suffices(&folder.rest) && folder.rest_paths > least;
+        if has_folders && (is_rest_excluded || folder.chosen.len() > most) {
+            for (_, group) in &folder.chosen {
+                folder.rest.add_all(group);
+            }
+            folder.chosen = vec![(deepest.clone(), std::mem::take(&mut folder.rest))];
+            folder.rest_paths = 0;
+        }
+        match deepest.folder() {
+            Some(above) => {
+                let above = folders.entry(above).or_default();
+                above.rest.add_all(&folder.rest);
+                above.rest_paths += folder.rest_paths;
+                above.chosen.append(&mut folder.chosen);
+            }
+            None => all.append(&mut folder.chosen),
+        }
+    }
+    all
+}
+
+/// What exclusions change, as far as scores tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// Requests that rules block, or would block.
+    pub blocked: u64,
+    /// Those of them that would go on.
+    pub pass: u64,
+}
+
+impl Effect {
+    /// Takes a line.
+    pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
+        let is_blocked = matches!(line.outcome.as_str(), "blocked" | "detected");
+        if !is_blocked || line.rule == 0 {
+            return;
+        }
+        self.blocked += 1;
+        let place = Place::of_target(&line.target);
+        let is_removed = |found: &&crate::waf::log::Found| {
+            let variables = evidence::variables(found);
+            let has = |variable: &&str| exclusions.has(found.id, variable, &place);
+            !variables.is_empty() && variables.iter().all(has)
+        };
+        let removed: Vec<_> = line.rules.iter().filter(is_removed).collect();
+        let score: i64 = removed.iter().map(|found| evidence::score(&found.severity)).sum();
+        let is_decided = removed.iter().any(|found| found.id == line.rule);
+        let is_below = line.threshold > 0 && score > 0 && line.score - score < line.threshold;
+        self.pass += u64::from(is_decided || is_below);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(paths: &[(&str, u64)], expected: &[&str]) {
+        let wanted = Wanted { requests: 10, clients: 0 };
+        let place = |path: &str| Place { is_prefix: path.ends_with('/'), path: path.into() };
+        let group = |requests| Group { requests, ..Group::default() };
+        let places = paths.iter().map(|(path, requests)| (place(path), group(*requests)));
+        let chosen = chosen(places.collect(), wanted, true);
+        let mut made: Vec<String> = chosen.into_iter().map(|(place, _)| place.path).collect();
+        made.sort();
+        assert_eq!(made, expected, "{paths:?}");
+    }
+
+    #[test]
+    fn paths_and_folders_are_chosen() {
+        check(&[("/a/b", 10)], &["/a/b"]);
+        check(&[("/a/b", 9)], &[]);
+        check(&[("/a/b", 5), ("/a/c", 5)], &["/a/"]);
+        check(&[("/a/b", 5), ("/a/c", 4), ("/d", 1)], &[]);
+        let many: Vec<String> = (0..17).map(|number| format!("/{number}/a")).collect();
+        check(&many.iter().map(|path| (path.as_str(), 1)).collect::<Vec<_>>(), &["/"]);
+        check(&[("/a/b", 50), ("/a/c", 4), ("/d/e", 12)], &["/a/b", "/d/e"]);
+        check(&[("/a/b", 50), ("/a/c", 10), ("/a/d", 3), ("/a/e", 9)], &["/a/"]);
+        let many: Vec<String> = (0..5).map(|number| format!("/a/{number}")).collect();
+        let many: Vec<(&str, u64)> = many.iter().map(|path| (path.as_str(), 10)).collect();
+        check(&many, &["/a/"]);
+        check(&[("/a/b/", 12)], &["/a/b/"]);
+        let apart: Vec<String> = (0..5).map(|number| format!("/{number}/a")).collect();
+        let many: Vec<(&str, u64)> = apart.iter().map(|path| (path.as_str(), 10)).collect();
+        check(&many, &apart.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}

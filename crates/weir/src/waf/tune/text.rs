@@ -1,0 +1,70 @@
+//! A file of exclusions, and what is told of it.
+
+use std::fmt::Write as _;
+
+use super::evidence::Evidence;
+use super::proposal::{Effect, Exclusion, Exclusions};
+use crate::waf::log::Count;
+
+/// What was found, and what would change.
+pub fn summary(
+    exclusions: &Exclusions,
+    evidence: &Evidence,
+    (effect, count): (&Effect, Count),
+) -> String {
+    let Effect { blocked, pass } = effect;
+    let mut text = format!(
+        "{} lines of requests{}\n{} exclusions\n{pass} of {blocked} requests would no longer be blocked, by their scores\n",
+        count.lines,
+        count.told_skipped(),
+        exclusions.all.len(),
+    );
+    for (number, what) in [
+        (
+            exclusions.suspicious,
+            "places were left alone: most requests there have other attacks too",
+        ),
+        (evidence.unnamed, "findings are in nothing that an exclusion can name"),
+        (evidence.left_out, "findings were left out: there are too many different ones"),
+    ] {
+        if number > 0 {
+            let _ = writeln!(text, "{number} {what}");
+        }
+    }
+    text + "There must be no attacks in the logs: what attackers sent would be let through. Read each exclusion before you use it.\n"
+}
+
+/// The file.
+pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
+    let mut text = String::from(
+        "# Exclusions that `weir waf tune` proposes. Name this file before the other rules.\n#\n",
+    );
+    for line in summary.lines() {
+        let _ = writeln!(text, "# {line}");
+    }
+    for (exclusion, id) in exclusions.all.iter().zip(first_id..) {
+        text += &one(exclusion, id);
+    }
+    text
+}
+
+fn one(Exclusion { rule, variable, place, group }: &Exclusion, id: u64) -> String {
+    // No line ends with what came from a client: a backslash there would go on in the next one.
+    let message = match group.message.as_str() {
+        "" => String::new(),
+        message => format!(": {message}."),
+    };
+    let example = match &group.example {
+        Some(example) => format!(", such as `{example}`"),
+        None => String::new(),
+    };
+    let everywhere = if place.path == "/" && place.is_prefix { " ALL PATHS." } else { "" };
+    let (requests, clients, score) = (group.requests, group.clients.told(), group.score);
+    format!(
+        "\n# Rule {rule}{message}{everywhere}\n\
+         # {requests} requests of {clients}{example}; each scored {score} for it.\n\
+         SecRule REQUEST_FILENAME \"{}\" \\\n    \
+         \"id:{id},phase:1,t:none,nolog,pass,ctl:ruleRemoveTargetById={rule};{variable}\"\n",
+        place.operator(),
+    )
+}
