@@ -144,7 +144,8 @@ impl<'a> Session<'a> {
     ) -> Result<Live<'s, 'a>, Stop> {
         let takes_part = |found: &&Found| {
             let name = found.name();
-            !is_yardstick(name) || scene.yardstick == Some(name)
+            let is_there = !is_yardstick(name) || scene.yardstick == Some(name);
+            is_there && products::takes_part(found.definition.name, scene.feature)
         };
         let products: Vec<Found> = self.products.iter().filter(takes_part).cloned().collect();
         self.open_some(test, scene, &products, at, record)
@@ -480,6 +481,21 @@ impl Live<'_, '_> {
         }
     }
 
+    /// Measures a product with its firewall, right after the same without it.
+    fn beside_unguarded(
+        &mut self,
+        index: usize,
+        workload: &Workload,
+        unguarded: &Workload,
+        resting_share: f64,
+    ) -> Result<Sample, Failure> {
+        let without = self.sample(index, unguarded, resting_share)?;
+        let mut sample = self.sample(index, workload, resting_share)?;
+        sample.cost.unguarded_s_per_request = without.busy_s_per_request();
+        sample.rest_on(&without.around);
+        Ok(sample)
+    }
+
     fn sample_once(
         &mut self,
         index: usize,
@@ -564,6 +580,9 @@ impl Stage for Live<'_, '_> {
         }
         let index = self.runners.iter().position(|runner| runner.found.name() == product);
         let index = index.ok_or_else(|| Failure::Unable("it does not take part".into()))?;
+        if let Some(unguarded) = workload.unguarded() {
+            return self.beside_unguarded(index, workload, &unguarded, resting_share);
+        }
         if !self.is_beside_direct {
             return self.sample(index, workload, resting_share);
         }
