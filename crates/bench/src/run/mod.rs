@@ -6,6 +6,7 @@
 
 mod accounting;
 mod asks;
+mod attack;
 mod bed;
 mod certificates;
 mod cookies;

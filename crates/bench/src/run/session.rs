@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::RunError;
 use super::accounting::{Spent, watch};
+use super::attack;
 use super::bed::Bed;
 use super::certificates::Certificates;
 use super::cookies;
@@ -19,7 +20,7 @@ use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
 use super::origin::Origin;
-use super::products::{self, Found, Layer, WEIR};
+use super::products::{self, Found, Guard, Layer, WEIR};
 use super::progress::{Event, Progress};
 use super::rotation::{
     Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
@@ -427,6 +428,24 @@ impl Live<'_, '_> {
         };
         let learned = self.session.bed.as_client(|| cookies::learn(address, path, count));
         learned?.map_err(Failure::Unable)
+    }
+
+    /// Leaves out of the test whose firewall lets an attack through.
+    pub fn try_firewalls(&mut self, record: &mut TestRecord) -> Result<(), Stop> {
+        let address = |runner: &Runner, guard: Guard| runner.listen.get(guard as usize).copied();
+        let tried = |runner: &Runner| {
+            let ends = address(runner, Guard::All).zip(address(runner, Guard::Off));
+            (runner.found.name().to_owned(), ends)
+        };
+        let all: Vec<_> = self.runners.iter().map(tried).collect();
+        for (name, ends) in all {
+            let Some((guarded, unguarded)) = ends else { continue };
+            let refused = self.session.bed.as_client(|| attack::is_refused(guarded, unguarded))?;
+            if let Err(reason) = refused {
+                self.leave_out(&name, None, &reason, record);
+            }
+        }
+        Ok(())
     }
 
     /// The process of a product that serves.

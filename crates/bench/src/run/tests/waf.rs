@@ -27,6 +27,10 @@ const VERSIONS: [Version; 2] = [Version::Tls13, Version::Tls12];
 const GUARDS: [Guard; 3] = [Guard::Off, Guard::Third, Guard::All];
 const _: () = assert!(VERSIONS.len() * GUARDS.len() == WAF_CASES.len());
 
+/// Connections where a product inspects as fast as it can: more would only wait for each other, some products longer
+/// than a response may take.
+const ADDED_CONNECTIONS: usize = 8;
+
 /// Connections where a product is to be full; few where nothing is measured: a build for debugging inspects slowly.
 fn connections(extent: Extent) -> usize {
     if extent == Extent::Smoke { 4 } else { CONNECTIONS }
@@ -49,9 +53,10 @@ pub(super) fn added(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let connections = connections(session.extent);
+    let connections = connections(session.extent).min(ADDED_CONNECTIONS);
     let scene = scene(test, budget, connections, SMALL_BYTES);
     let mut live = session.open(test, scene, None, record)?;
+    live.try_firewalls(record)?;
     let asks = asks_of(test);
     let firewall = Some(FirewallLoad { guard: Guard::All, asks, is_beside_unguarded: true });
     let workload = Workload { firewall, ..workload(budget, SMALL_BYTES, connections) };
