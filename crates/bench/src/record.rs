@@ -229,6 +229,9 @@ pub struct Counts {
     /// Resident memory, step by step.
     #[serde(default)]
     pub memory: Option<MemorySteps>,
+    /// Resident memory with one and with many virtual servers of one firewall, and how long rules take to load.
+    #[serde(default)]
+    pub firewall: Option<FirewallSteps>,
 }
 
 /// The same load twice, short and long: in the difference, start and end of product and load cancel.
@@ -247,6 +250,19 @@ impl TwoLengths {
         let requests = difference(self.requests);
         (requests > 0.0).then(|| difference(self.counted) / requests)
     }
+}
+
+/// What the rules of a firewall take, before any request.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FirewallSteps {
+    /// To check a configuration with the rules, from start to end.
+    pub check_s: f64,
+    /// Resident memory with one virtual server.
+    pub one_bytes: u64,
+    /// Resident memory with this many.
+    pub many_bytes: u64,
+    /// How many they were.
+    pub virtual_servers: u64,
 }
 
 /// Resident memory of a product and its processes, step by step.
@@ -295,4 +311,8 @@ pub struct Cost {
     /// tests of products that are no process.
     #[serde(default)]
     pub direct_s_per_request: Option<f64>,
+    /// Busy time of the product's cores per transaction without its firewall, measured right before with the same
+    /// requests; only in tests of what a firewall adds.
+    #[serde(default)]
+    pub unguarded_s_per_request: Option<f64>,
 }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use weir_bench::catalogue::{self, Figure, PENDING_PREFIX, is_yardstick};
-use weir_bench::record::{FILE_NAME, Point, Product, Run, TestRecord};
+use weir_bench::record::{FILE_NAME, Omission, Point, Product, Run, TestRecord};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
-use weir_testing::skip;
+use weir_testing::{skip, skip_without_data};
 
 /// Two beds at the same time would take each other's ports.
 static ONE_BED: Mutex<()> = Mutex::new(());
 
 /// Products that cannot be had from Debian; their absence is no failure anywhere.
-const NOT_PACKAGED: [&str; 1] = ["envoy"];
+const NOT_PACKAGED: [&str; 2] = ["envoy", "coraza"];
 
 /// Keeps what a run tells.
 #[derive(Default)]
@@ -258,6 +258,42 @@ fn what_is_special_was_asked_for(run: &Run) {
     }
     let tps = run.tests.iter().find(|test| test.name == "ssl-tps").expect("a test");
     assert!(tps.points.iter().any(|point| point.product == catalogue::SIGNATURES));
+}
+
+/// Firewalls have peers and tests of their own, and rules that a machine need not have.
+#[test]
+fn a_smoke_of_firewalls() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-waf-{}", std::process::id()));
+    let is_waf = |name: &&str| name.starts_with("waf-");
+    let tests = catalogue::TESTS.iter().map(|test| test.name).filter(is_waf);
+    let words: Vec<&str> = ["smoke"].into_iter().chain(tests).collect();
+    let Some(settings) = settings(&words, &[], &folder) else { return };
+    let (kept, run) = run_all(&settings, &mut Heard::default());
+    for test in &run.tests {
+        for omission in &test.omissions {
+            let Omission { product, reason, .. } = omission;
+            skip_without_data(&format!("{}: {product}: {reason}", test.name));
+        }
+        for product in &run.products {
+            let is_its = |point: &&Point| point.product == product.name;
+            let points: Vec<&Point> = test.points.iter().filter(is_its).collect();
+            let requests: u64 = points.iter().map(|point| point.load.requests).sum();
+            let place = format!("{}: {}", test.name, product.name);
+            let is_excused = is_yardstick(&product.name)
+                || test.omissions.iter().any(|omission| omission.product == product.name);
+            assert!(requests > 0 || is_excused, "{place}: nothing");
+            for point in points {
+                assert_eq!(point.load.errors, 0, "{place}: {:?}", point.load.error_examples);
+                let is_added = catalogue::test(&test.name)
+                    .is_some_and(|test| test.judged == [Figure::FirewallCpuPerRequest]);
+                assert!(!is_added || point.cost.unguarded_s_per_request.is_some(), "{place}");
+                let is_memory = test.name == "waf-memory";
+                assert!(!is_memory || Figure::RulesLoadTime.of(point) > Some(0.0), "{place}");
+            }
+        }
+    }
+    weir_bench::report::write(&kept).expect("a report");
+    std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
 /// The tests that count take longer, so that they are no part of the smoke; one peer is enough here.

@@ -44,6 +44,14 @@ pub enum Figure {
     CpuPerPacket,
     /// What a transaction costs all cores more than one between clients and servers that are joined directly.
     AddedCpuPerRequest,
+    /// What a transaction costs the product's cores more than the same without its firewall.
+    FirewallCpuPerRequest,
+    /// What it costs them without.
+    UnguardedCpuPerRequest,
+    /// What many virtual servers with a firewall have in memory more than one.
+    FirewallMemory,
+    /// Time to load a firewall's rules.
+    RulesLoadTime,
     /// Instructions in user space per transaction.
     InstructionsPerRequest,
     /// System calls per transaction.
@@ -67,7 +75,7 @@ pub enum Better {
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::Rate,
         Self::Goodput,
         Self::LatencyP50,
@@ -89,6 +97,10 @@ impl Figure {
         Self::PacketRate,
         Self::CpuPerPacket,
         Self::AddedCpuPerRequest,
+        Self::FirewallCpuPerRequest,
+        Self::UnguardedCpuPerRequest,
+        Self::FirewallMemory,
+        Self::RulesLoadTime,
     ];
 
     /// What a chart or a table calls it.
@@ -115,6 +127,10 @@ impl Figure {
             Self::PacketRate => "packets per second",
             Self::CpuPerPacket => "CPU per packet, core busy",
             Self::AddedCpuPerRequest => "CPU per request, added to the direct way",
+            Self::FirewallCpuPerRequest => "CPU per request, added by the firewall",
+            Self::UnguardedCpuPerRequest => "CPU per request without the firewall",
+            Self::FirewallMemory => "memory that many virtual servers add",
+            Self::RulesLoadTime => "time to load the rules",
         }
     }
 
@@ -123,14 +139,18 @@ impl Figure {
         match self {
             Self::Rate | Self::RequestsPerCpuSecond | Self::HandshakesPerCpuSecond => "1/s",
             Self::Goodput => "Gbit/s",
-            Self::LatencyP50 | Self::LatencyP99 => "ms",
-            Self::CpuPerRequest | Self::OwnCpuPerRequest | Self::AddedCpuPerRequest => "µs",
+            Self::LatencyP50 | Self::LatencyP99 | Self::RulesLoadTime => "ms",
+            Self::CpuPerRequest
+            | Self::OwnCpuPerRequest
+            | Self::AddedCpuPerRequest
+            | Self::FirewallCpuPerRequest
+            | Self::UnguardedCpuPerRequest => "µs",
             Self::CpuPerGigabyte => "ms/GB",
             Self::CoreBusy | Self::Lost => "%",
             Self::PacketRate => "Mpkt/s",
             Self::CpuPerPacket => "ns",
             Self::RequestsPerJoule => "1/J",
-            Self::Memory => "MiB",
+            Self::Memory | Self::FirewallMemory => "MiB",
             Self::InstructionsPerRequest | Self::SystemCallsPerRequest => "",
             Self::MemoryPerConnection | Self::ResponseBytes => "B",
             Self::MemoryGrowth => "KiB",
@@ -208,6 +228,16 @@ impl Figure {
                 let all = per_request(cost.busy_s + cost.load_busy_s?)?;
                 Some(all - cost.direct_s_per_request? * 1e6)
             }
+            Self::FirewallCpuPerRequest => {
+                Some(per_request(cost.busy_s)? - cost.unguarded_s_per_request? * 1e6)
+            }
+            Self::UnguardedCpuPerRequest => cost.unguarded_s_per_request.map(|cost| cost * 1e6),
+            Self::FirewallMemory => {
+                let steps = point.counts.firewall?;
+                let more = steps.many_bytes.saturating_sub(steps.one_bytes);
+                Some(more as f64 / (1024.0 * 1024.0))
+            }
+            Self::RulesLoadTime => Some(point.counts.firewall?.check_s * 1e3),
             Self::Memory => Some(cost.resident_bytes as f64 / (1024.0 * 1024.0)),
             Self::InstructionsPerRequest => point.counts.instructions?.per_request(),
             Self::SystemCallsPerRequest => point.counts.system_calls?.per_request(),
@@ -265,6 +295,9 @@ mod tests {
         // All cores took 10,000 µs for each, and 7,000 without a product.
         (point.cost.load_busy_s, point.cost.direct_s_per_request) = (Some(1.5), Some(0.007));
         check(&point, Figure::AddedCpuPerRequest, 3_000.0);
+        point.cost.unguarded_s_per_request = Some(0.002);
+        check(&point, Figure::FirewallCpuPerRequest, 3_000.0);
+        check(&point, Figure::UnguardedCpuPerRequest, 2_000.0);
         // What an earlier weir wrote has everything that was begun, and the wait for it.
         point.load.window = None;
         point.load.elapsed_s = 3.0;

@@ -4,9 +4,11 @@
 
 mod figure;
 mod layer4;
+mod waf;
 
 pub use figure::{Better, COUNTED_NOISE_SHARE, Figure};
 pub use layer4::{FAST_CASES, FAST_SHAPES, PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
+pub use waf::WAF_CASES;
 
 /// What a test varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub enum Chapter {
     Http2,
     /// Compression.
     Compression,
+    /// Web application firewalls.
+    Firewall,
     /// What is counted instead of timed.
     Counted,
 }
@@ -64,6 +68,7 @@ impl Chapter {
             Self::Tls => "TLS",
             Self::Http2 => "HTTP/2",
             Self::Compression => "Compression",
+            Self::Firewall => "Web application firewall",
             Self::Counted => "Counted, not timed",
         }
     }
@@ -184,6 +189,11 @@ pub const SIGNATURES: &str = "signatures";
 pub const IP_FORWARD: &str = "ip-forward";
 /// The kernel's address translation by nftables: a peer of the packet path alone.
 pub const NFTABLES: &str = "nftables";
+
+/// nginx with ModSecurity 3: a peer of the tests of web application firewalls alone.
+pub const NGINX_MODSECURITY: &str = "nginx-modsecurity";
+/// A proxy on Coraza 3, likewise.
+pub const CORAZA: &str = "coraza";
 
 /// What the name of a peer's second row ends with: its makers' name stands before.
 pub const SECOND: &str = "-2";
@@ -581,6 +591,13 @@ pub const TESTS: &[Test] = &[
         judged: &[LatencyP99, Rate],
         goals: &[],
     },
+    waf::GET,
+    waf::FORM_1K,
+    waf::FORM_8K,
+    waf::JSON_8K,
+    waf::IDLE,
+    waf::STRESSED,
+    waf::MEMORY,
     Test {
         name: "feature-instructions",
         chapter: Chapter::Counted,
@@ -677,8 +694,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// The tests of the reports that wait for their feature.
-pub const PENDING: &[Pending] =
-    &[Pending { name: "waf", title: "WAF: added CPU and latency", waits_for: "the WAF" }];
+pub const PENDING: &[Pending] = &[];
 
 /// The test of that name.
 pub fn test(name: &str) -> Option<&'static Test> {

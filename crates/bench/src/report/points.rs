@@ -70,7 +70,9 @@ pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
         | Figure::RequestsPerCpuSecond
         | Figure::HandshakesPerCpuSecond => point.cost.busy_s > 0.0,
         Figure::OwnCpuPerRequest => point.cost.process_s > 0.0,
-        Figure::AddedCpuPerRequest => figure.of(point).is_some_and(|value| value > 0.0),
+        Figure::AddedCpuPerRequest | Figure::FirewallCpuPerRequest => {
+            figure.of(point).is_some_and(|value| value > 0.0)
+        }
         _ => true,
     };
     figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)

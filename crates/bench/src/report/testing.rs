@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::catalogue::{self, Axis, Test};
 use crate::load::{ErrorKind, Latency, Outcome};
 use crate::record::{
-    Absence, Bed, Cost, Counts, Discard, FORMAT, Machine, MemorySteps, Omission, Point, Product,
-    Run, TestRecord, TwoLengths,
+    Absence, Bed, Cost, Counts, Discard, FORMAT, FirewallSteps, Machine, MemorySteps, Omission,
+    Point, Product, Run, TestRecord, TwoLengths,
 };
 
 /// Rounds of every test.
@@ -255,6 +255,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
             origin_s: Some(requests as f64 * 7e-6),
             load_busy_s: Some(requests as f64 * 12e-6),
             direct_s_per_request: Some(10e-6),
+            unguarded_s_per_request: Some(cost_us * 0.9e-6),
         },
         counts: counts(test.name, product, at, cost_us),
     }
@@ -282,6 +283,15 @@ fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
         }
         "system-calls" => Counts {
             system_calls: lengths(if at > 1.0 { 0.0 } else { 2.0 } + own.max(4.0) * 0.9),
+            ..Counts::default()
+        },
+        "waf-memory" => Counts {
+            firewall: Some(FirewallSteps {
+                check_s: own * 0.05,
+                one_bytes: 40 << 20,
+                many_bytes: (40 << 20) + (own * 1e6) as u64,
+                virtual_servers: 1_000,
+            }),
             ..Counts::default()
         },
         "idle-memory" | "https-idle-memory" => Counts { memory: Some(memory), ..Counts::default() },

@@ -170,9 +170,11 @@ pub fn axis_unit(figure: Figure) -> &'static str {
         Figure::ResponseBytes => "bytes per response",
         Figure::RequestsPerJoule => "requests per joule",
         Figure::CoreBusy => "% of the product's cores",
-        Figure::CpuPerRequest | Figure::OwnCpuPerRequest | Figure::AddedCpuPerRequest => {
-            "µs per request"
-        }
+        Figure::CpuPerRequest
+        | Figure::OwnCpuPerRequest
+        | Figure::AddedCpuPerRequest
+        | Figure::FirewallCpuPerRequest
+        | Figure::UnguardedCpuPerRequest => "µs per request",
         Figure::CpuPerGigabyte => "ms per GB",
         Figure::Lost => "% of the queries",
         Figure::PacketRate => "million packets/s",
@@ -201,6 +203,8 @@ pub fn maker(name: &str) -> &str {
     match catalogue::maker(name) {
         "haproxy" => "HAProxy",
         "envoy" => "Envoy",
+        catalogue::NGINX_MODSECURITY => "nginx with ModSecurity",
+        catalogue::CORAZA => "Coraza",
         "weir-plain" => "plain weir",
         "signatures" => "bare signatures",
         name => name,

@@ -23,7 +23,8 @@ pub fn learn(address: SocketAddr, path: &str, count: usize) -> Result<Vec<String
     Ok(cookies)
 }
 
-fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
+/// Asks once, as a new client; the answer as it came.
+pub fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

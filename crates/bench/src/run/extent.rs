@@ -106,6 +106,8 @@ const FIVE_SIZES: &[f64] = &[128.0, 5_120.0, 16_384.0, 32_768.0, 131_072.0];
 const ALL_SHAPES: &[f64] =
     &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0];
 const _: () = assert!(ALL_SHAPES.len() == crate::catalogue::SHAPES.len());
+const ALL_WAF: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+const _: () = assert!(ALL_WAF.len() == crate::catalogue::WAF_CASES.len());
 const ALL_FEATURES: &[f64] = &[0.0, 1.0, 2.0, 3.0];
 const ALL_CASES: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
@@ -155,6 +157,13 @@ const FULL: &[Budget] = &[
     budget("http2", TWO_CASES, 3, (300, 2_000), ALONE),
     budget("compression", TWO_CASES, 3, (300, 2_000), ALONE),
     budget("compression-connections", &[16.0, 64.0, 256.0, 512.0], 3, (300, 2_000), ALONE),
+    extra("waf-get", SINGLE, 5, (300, 2_500)),
+    extra("waf-form-1k", SINGLE, 5, (300, 2_500)),
+    extra("waf-form-8k", SINGLE, 5, (300, 5_000)),
+    extra("waf-json-8k", SINGLE, 5, (300, 5_000)),
+    extra("waf-2020-idle", ALL_WAF, 3, (300, IDLE_MS)),
+    extra("waf-2020-stressed", ALL_WAF, 3, (300, 2_500)),
+    counting("waf-memory", SINGLE, 1, ALONE, EXTRA),
     counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, SCALED, !EXTRA),
     counting("system-calls", ONE_AND_MANY, 3, SCALED, !EXTRA),
@@ -196,6 +205,13 @@ const QUICK: &[Budget] = &[
     budget("http2", SINGLE, 3, (100, 300), ALONE),
     budget("compression", SINGLE, 3, (100, 300), ALONE),
     extra("compression-connections", &[16.0, 256.0], 3, (100, 1_000)),
+    extra("waf-get", SINGLE, 3, (100, 700)),
+    extra("waf-form-1k", SINGLE, 3, (100, 700)),
+    extra("waf-form-8k", SINGLE, 3, (100, 700)),
+    extra("waf-json-8k", SINGLE, 3, (100, 700)),
+    extra("waf-2020-idle", ALL_WAF, 3, (50, IDLE_MS)),
+    extra("waf-2020-stressed", ALL_WAF, 3, (100, 700)),
+    counting("waf-memory", SINGLE, 1, ALONE, EXTRA),
     counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, SCALED, EXTRA),
     counting("system-calls", ONE_AND_MANY, 1, SCALED, EXTRA),
@@ -237,6 +253,13 @@ const SMOKE: &[Budget] = &[
     budget("http2", TWO_CASES, 1, (20, 100), ALONE),
     budget("compression", TWO_CASES, 1, (20, 100), ALONE),
     budget("compression-connections", &[8.0], 1, (20, 100), ALONE),
+    extra("waf-get", SINGLE, 1, (20, 100)),
+    extra("waf-form-1k", SINGLE, 1, (20, 100)),
+    extra("waf-form-8k", SINGLE, 1, (20, 100)),
+    extra("waf-json-8k", SINGLE, 1, (20, 100)),
+    extra("waf-2020-idle", &[1.0, 5.0], 1, (20, 100)),
+    extra("waf-2020-stressed", &[0.0, 2.0], 1, (20, 100)),
+    counting("waf-memory", SINGLE, 1, ALONE, EXTRA),
     counting("feature-instructions", &[0.0, 2.0, 3.0], 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, SCALED, EXTRA),
     counting("system-calls", ONE_AND_MANY, 1, SCALED, EXTRA),
@@ -264,6 +287,7 @@ fn counting_s(test: &str) -> Option<(f64, f64)> {
         "growth" => Some((4.5, 3.5)),
         "system-calls" => Some((0.5, 1.0)),
         "idle-memory" => Some((5.0, 40.0)),
+        "waf-memory" => Some((15.0, 0.0)),
         "https-idle-memory" => Some((8.0, 5.0)),
         _ => None,
     }
@@ -359,7 +383,8 @@ impl Budget {
             | "ramp"
             | "advanced-l7"
             | "cookie-persistence"
-            | "requests-per-cpu-second" => 1.0,
+            | "requests-per-cpu-second"
+            | "waf-2020-stressed" => 1.0,
             "compression" => self.settings.len() as f64,
             "p99-near-limit" => CHECKING_LOOKS,
             "cpu-65" => {
@@ -386,8 +411,11 @@ impl Budget {
     fn round_s(&self, pace: &Pace, at: f64, takers: usize) -> f64 {
         let opening_s =
             if self.test == "basic-l7" { at / pace.connections_per_second } else { 0.0 };
-        // The direct way is measured with each product.
-        let measurements = if self.test == "fast-l4" { 2.0 } else { 1.0 };
+        // The direct way, or the one without a firewall, is measured with each product.
+        let measurements = match self.test {
+            "fast-l4" | "waf-get" | "waf-form-1k" | "waf-form-8k" | "waf-json-8k" => 2.0,
+            _ => 1.0,
+        };
         let measuring_s = measurements * (self.warm_up_ms + self.measure_ms) as f64 / 1e3;
         let one = measuring_s + AROUND_MEASUREMENT_S + opening_s * (1.0 + CLOSING_SHARE);
         takers as f64 * (one + pace.resting_ms as f64 / 1e3)
@@ -443,9 +471,11 @@ mod tests {
     #[test]
     fn a_p99_at_rest_has_the_requests_that_it_needs() {
         for extent in [Extent::Quick, Extent::Full] {
-            let is_idle = |budget: &&Budget| budget.test.ends_with("p99-idle");
+            let is_idle = |budget: &&Budget| {
+                budget.test.ends_with("p99-idle") || budget.test == "waf-2020-idle"
+            };
             let budgets: Vec<&Budget> = extent.budgets().iter().filter(is_idle).collect();
-            assert_eq!(budgets.len(), 2);
+            assert_eq!(budgets.len(), 3);
             for budget in budgets {
                 let seconds = budget.measure_ms as f64 / 1e3;
                 let requests = (seconds * IDLE_REQUESTS_PER_SECOND) as u64;

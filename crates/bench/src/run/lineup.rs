@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::bed::Bed;
 use super::certificates::Certificates;
+use super::crs::Crs;
 use super::process::{Launch, Server, output_of};
 use super::products::{Balance, Feature, Found, Front, Layer, Place, Service};
 use super::store::Store;
@@ -69,6 +70,13 @@ pub fn start(
 ) -> Result<Start, RunError> {
     let definition = found.definition;
     let descriptors_max = host::descriptors_max();
+    let crs = match scene.feature {
+        Feature::Waf(_) => match Crs::find() {
+            Ok(crs) => Some(crs),
+            Err(reason) => return Ok(Start::Unable(reason)),
+        },
+        _ => None,
+    };
     let service = Service {
         listen: bed.virtual_servers(scene.virtual_servers, taken)?,
         members: members.to_vec(),
@@ -82,6 +90,7 @@ pub fn start(
         said: found.said.clone(),
         front: scene.front,
         certificate: scene.front.key.map(|key| certificates.of(key).clone()),
+        crs,
     };
     if let Some(reason) = definition.unable(&service) {
         return Ok(Start::Unable(reason));
@@ -127,6 +136,22 @@ pub fn start(
             Ok(Start::Unable(format!("{reason}\n(whole log: {kept})")))
         }
     }
+}
+
+/// Lets a product check the configuration that it had in a scene.
+pub fn check(
+    found: &Found,
+    scene: &str,
+    store: &Store,
+) -> Result<Result<String, String>, RunError> {
+    let directory = store.working(scene, found.name())?;
+    let (Some(check), Some(file)) = (found.definition.check, found.definition.file) else {
+        return Ok(Err("it cannot check a configuration".into()));
+    };
+    let configuration = store.configuration_of(scene, found.name(), file);
+    let place =
+        Place { program: &found.program, configuration: &configuration, directory: &directory };
+    Ok(output_of(&check(place), place.directory))
 }
 
 /// What the product itself has against its configuration: more to the point than the end of its log.

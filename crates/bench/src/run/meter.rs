@@ -84,6 +84,7 @@ impl<'a> Meter<'a> {
             origin_s: Some((ended.origin.ran_s - began.origin.ran_s).max(0.0)),
             load_busy_s: Some(load.busy_s),
             direct_s_per_request: None,
+            unguarded_s_per_request: None,
         };
         let stolen = |spent: &Spent, cores: usize| {
             spent.stolen_s / spent.elapsed_s.max(f64::MIN_POSITIVE) / cores as f64

@@ -5,10 +5,13 @@
 //! measures every product at a setting, round after round; `meter` reads what it cost; `store` keeps it.
 
 mod accounting;
+mod asks;
+mod attack;
 mod bed;
 mod certificates;
 mod cookies;
 mod counters;
+mod crs;
 mod devices;
 mod direct;
 mod energy;
@@ -155,6 +158,9 @@ fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
 /// Who is there, and who was asked for but is not.
 fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunError> {
     let (mut products, mut absent) = (Vec::new(), Vec::new());
+    let asks_for = |firewalls: bool| {
+        settings.selection.tests.iter().any(|test| tests::is_of_firewalls(test) == firewalls)
+    };
     for definition in products::ALL {
         let name = definition.name;
         let is_own = name == WEIR || is_yardstick(name);
@@ -168,7 +174,7 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
             SIGNATURES => {
                 settings.selection.tests.iter().any(|test| tests::is_beside_signatures(test.name))
             }
-            _ => settings.peers.contains(&name),
+            _ => settings.peers.contains(&name) && asks_for(false),
         };
         if !is_wanted {
             continue;
@@ -183,6 +189,13 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
                 return Err(RunError::Input(format!("{name} cannot take part: {reason}")));
             }
             Err(reason) => absent.push(Absence { product: name.into(), reason }),
+        }
+    }
+    let is_wanted = |definition: &&&Definition| settings.peers.contains(&definition.name);
+    for definition in products::FIREWALLS.iter().filter(is_wanted).filter(|_| asks_for(true)) {
+        match products::find_firewall(definition) {
+            Ok(found) => products.push(found),
+            Err(reason) => absent.push(Absence { product: definition.name.into(), reason }),
         }
     }
     Ok((products, absent))

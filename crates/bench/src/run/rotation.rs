@@ -30,6 +30,23 @@ pub struct Sample {
     pub around: Surroundings,
 }
 
+impl Sample {
+    /// Busy time of the product's cores per good transaction, where there was one.
+    pub fn busy_s_per_request(&self) -> Option<f64> {
+        let window = self.load.completed();
+        let requests = window.requests as f64 * self.cost.elapsed_s / window.elapsed_s;
+        (requests > 0.0).then(|| self.cost.busy_s / requests)
+    }
+
+    /// What disturbed another measurement that this one rests on disturbed this one.
+    pub fn rest_on(&mut self, other: &Surroundings) {
+        let around = &mut self.around;
+        around.stolen_share = around.stolen_share.max(other.stolen_share);
+        around.waited_share = around.waited_share.max(other.waited_share);
+        around.foreign_share = around.foreign_share.max(other.foreign_share);
+    }
+}
+
 /// Why a measurement gave nothing.
 #[derive(Debug)]
 pub enum Failure {
@@ -409,6 +426,7 @@ mod tests {
             gzip: None,
             query_bytes: None,
             is_timed: false,
+            firewall: None,
         };
         let workloads = ["weir", "nginx"].map(|name| (name.to_owned(), workload.clone()));
         Setting {

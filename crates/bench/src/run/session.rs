@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::RunError;
 use super::accounting::{Spent, watch};
+use super::attack;
 use super::bed::Bed;
 use super::certificates::Certificates;
 use super::cookies;
@@ -19,7 +20,7 @@ use super::lineup::{self, Runner, Scene, Start};
 use super::load_seam::Loader;
 use super::meter::Meter;
 use super::origin::Origin;
-use super::products::{self, Found, Layer, WEIR};
+use super::products::{self, Found, Guard, Layer, WEIR};
 use super::progress::{Event, Progress};
 use super::rotation::{
     Failure, Judge, Rounds, Sample, Setting, Stage, Stop, disturbance, omit, rotate,
@@ -144,7 +145,8 @@ impl<'a> Session<'a> {
     ) -> Result<Live<'s, 'a>, Stop> {
         let takes_part = |found: &&Found| {
             let name = found.name();
-            !is_yardstick(name) || scene.yardstick == Some(name)
+            let is_there = !is_yardstick(name) || scene.yardstick == Some(name);
+            is_there && products::takes_part(found.definition.name, scene.feature)
         };
         let products: Vec<Found> = self.products.iter().filter(takes_part).cloned().collect();
         self.open_some(test, scene, &products, at, record)
@@ -428,6 +430,24 @@ impl Live<'_, '_> {
         learned?.map_err(Failure::Unable)
     }
 
+    /// Leaves out of the test whose firewall lets an attack through.
+    pub fn try_firewalls(&mut self, record: &mut TestRecord) -> Result<(), Stop> {
+        let address = |runner: &Runner, guard: Guard| runner.listen.get(guard as usize).copied();
+        let tried = |runner: &Runner| {
+            let ends = address(runner, Guard::All).zip(address(runner, Guard::Off));
+            (runner.found.name().to_owned(), ends)
+        };
+        let all: Vec<_> = self.runners.iter().map(tried).collect();
+        for (name, ends) in all {
+            let Some((guarded, unguarded)) = ends else { continue };
+            let refused = self.session.bed.as_client(|| attack::is_refused(guarded, unguarded))?;
+            if let Err(reason) = refused {
+                self.leave_out(&name, None, &reason, record);
+            }
+        }
+        Ok(())
+    }
+
     /// The process of a product that serves.
     pub fn process(&self, product: &str) -> Option<u32> {
         let is_it = |runner: &&Runner| runner.found.name() == product;
@@ -478,6 +498,21 @@ impl Live<'_, '_> {
             }
             return Ok(sample);
         }
+    }
+
+    /// Measures a product with its firewall, right after the same without it.
+    fn beside_unguarded(
+        &mut self,
+        index: usize,
+        workload: &Workload,
+        unguarded: &Workload,
+        resting_share: f64,
+    ) -> Result<Sample, Failure> {
+        let without = self.sample(index, unguarded, resting_share)?;
+        let mut sample = self.sample(index, workload, resting_share)?;
+        sample.cost.unguarded_s_per_request = without.busy_s_per_request();
+        sample.rest_on(&without.around);
+        Ok(sample)
     }
 
     fn sample_once(
@@ -564,6 +599,9 @@ impl Stage for Live<'_, '_> {
         }
         let index = self.runners.iter().position(|runner| runner.found.name() == product);
         let index = index.ok_or_else(|| Failure::Unable("it does not take part".into()))?;
+        if let Some(unguarded) = workload.unguarded() {
+            return self.beside_unguarded(index, workload, &unguarded, resting_share);
+        }
         if !self.is_beside_direct {
             return self.sample(index, workload, resting_share);
         }

@@ -164,7 +164,7 @@ mod tests {
         check(&["l7-request"], "did you mean l7-requests?");
         check(&["qick"], "did you mean quick?");
         check(&["zzzzzz"], "there are: quick, full, basic-l7");
-        check(&["waf"], "waits for the WAF");
+        check(&["waf-gett"], "did you mean waf-get?");
         check(&["quick", "full"], "not both");
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let check = |names: &[&str], expected: &[&str]| {
             assert_eq!(Settings::peers_of(names).expect("known"), expected);
         };
-        check(&[], &["nginx", "haproxy", "envoy"]);
+        check(&[], &["nginx", "haproxy", "envoy", "nginx-modsecurity", "coraza"]);
         check(&["envoy", "nginx"], &["nginx", "envoy"]);
         let error = Settings::peers_of(&["haprox"]).expect_err("unknown").to_string();
         assert_eq!(error, "there is no peer haprox; did you mean haproxy?");

@@ -95,6 +95,7 @@ impl Signed {
                 origin_s: None,
                 load_busy_s: None,
                 direct_s_per_request: None,
+                unguarded_s_per_request: None,
             },
             counts: Counts::default(),
         }

@@ -76,11 +76,16 @@ impl Store {
         file: &str,
         text: &str,
     ) -> Result<PathBuf, RunError> {
-        let folder = self.folder.join(CONFIGURATIONS).join(scene).join(product);
-        fs::create_dir_all(&folder).map_err(RunError::io("make", &folder))?;
-        let path = folder.join(file);
+        let path = self.configuration_of(scene, product, file);
+        let folder = path.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(folder).map_err(RunError::io("make", folder))?;
         fs::write(&path, text).map_err(RunError::io("write", &path))?;
         Ok(path)
+    }
+
+    /// Where a product's configuration is that was written.
+    pub fn configuration_of(&self, scene: &str, product: &str, file: &str) -> PathBuf {
+        self.folder.join(CONFIGURATIONS).join(scene).join(product).join(file)
     }
 
     /// A folder for what a product writes while it runs.

@@ -96,6 +96,7 @@ pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) ->
         origin_s: Some(0.2 * elapsed_s),
         load_busy_s: Some(0.3 * elapsed_s),
         direct_s_per_request: None,
+        unguarded_s_per_request: None,
     };
     let around = Surroundings {
         stolen_share: 0.0,

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::asks::FirewallLoad;
 use super::bed::Bed;
 use super::https::TlsLoad;
+use super::products::Guard;
 use crate::load::udp::UdpPlan;
 use crate::load::{Checksum, Expectation, Extent, Gzip, Http2Plan, Plan, RequestSpec, Target};
 
@@ -63,6 +65,8 @@ pub struct Workload {
     pub query_bytes: Option<u16>,
     /// Transactions are counted over time, too.
     pub is_timed: bool,
+    /// Requests to one virtual server of a firewall, instead of those of the paths.
+    pub firewall: Option<FirewallLoad>,
 }
 
 /// A path around the object's length, and how often it is asked for.
@@ -144,6 +148,13 @@ impl Workload {
         })
     }
 
+    /// The same of the virtual server without a firewall, where that is measured beside.
+    pub fn unguarded(&self) -> Option<Self> {
+        let load = self.firewall.filter(|load| load.is_beside_unguarded)?;
+        let load = FirewallLoad { guard: Guard::Off, is_beside_unguarded: false, ..load };
+        Some(Self { firewall: Some(load), ..self.clone() })
+    }
+
     /// The first of its paths.
     pub fn path(&self) -> String {
         let first = self.paths.first().map_or(("/", ""), |path| (path.before, path.after));
@@ -153,12 +164,18 @@ impl Workload {
     /// The virtual servers that connections go to: all, or where there are fewer connections, one for each
     /// from first to last.
     fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
+        // Those of a firewall differ.
+        let one = self.firewall.and_then(|load| listen.get(load.guard as usize));
+        let listen = one.map_or(listen, std::slice::from_ref);
         let count = listen.len().min(self.connections);
         (0..count).map(move |index| listen[index * listen.len() / count])
     }
 
     /// Requests as a browser makes them, about 200 bytes: every path with every cookie.
     fn targets(&self, address: SocketAddr) -> Vec<Target> {
+        if let Some(firewall) = self.firewall {
+            return firewall.targets(address, self.body_bytes);
+        }
         let own = [OWN_COOKIE.to_owned()];
         let cookies = if self.cookies.is_empty() { &own[..] } else { &self.cookies };
         let mut targets = Vec::with_capacity(cookies.len() * self.paths.len());
@@ -203,6 +220,7 @@ mod tests {
             gzip: None,
             query_bytes: None,
             is_timed: false,
+            firewall: None,
         };
         let listen: Vec<SocketAddr> =
             ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
@@ -264,6 +282,7 @@ mod tests {
                 gzip: None,
                 query_bytes: None,
                 is_timed: false,
+                firewall: None,
             };
             let ports: Vec<u16> = workload.spread(&listen).map(|address| address.port()).collect();
             assert_eq!(ports, expected);

@@ -31,7 +31,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
 /// cookie-persistence, queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps, ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle,
-/// https-p99-stressed, http2, compression, compression-connections, feature-instructions, instructions,
+/// https-p99-stressed, http2, compression, compression-connections, waf-get, waf-form-1k, waf-form-8k, waf-json-8k,
+/// waf-2020-idle, waf-2020-stressed, waf-memory, feature-instructions, instructions,
 /// system-calls, idle-memory, https-idle-memory, growth; they are run as in full unless quick stands with them.
 ///
 /// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
@@ -45,6 +46,7 @@ const EXIT_INTERRUPTED: u8 = 130;
     weir bench run l7-requests ramp --envoy ~/.local/bin/envoy\n  \
     weir bench run full --nginx ~/nginx-1.31/nginx --nginx nginx     a new one beside the packaged one\n  \
     weir bench run requests-per-cpu-second --rounds 9\n  \
+    WEIR_CRS=~/coreruleset weir bench run waf-get waf-form-8k     beside ModSecurity and Coraza\n  \
     weir bench run quick --network namespaces      veth instead of loopback; needs root")]
 pub struct Arguments {
     /// quick, full, or names of tests

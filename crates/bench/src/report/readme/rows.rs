@@ -20,8 +20,8 @@ const fn row(label: &'static str, test: &'static str, figure: Figure, at: f64) -
 }
 
 use Figure::{
-    AddedCpuPerRequest, CpuPerGigabyte, CpuPerPacket, CpuPerRequest, Goodput,
-    HandshakesPerCpuSecond, InstructionsPerRequest, LatencyP99, MemoryPerConnection, Rate,
+    AddedCpuPerRequest, CpuPerGigabyte, CpuPerPacket, CpuPerRequest, FirewallCpuPerRequest,
+    Goodput, HandshakesPerCpuSecond, InstructionsPerRequest, LatencyP99, MemoryPerConnection, Rate,
     RequestsPerCpuSecond, ResponseBytes, SystemCallsPerRequest,
 };
 
@@ -128,6 +128,10 @@ pub const ROWS: &[Row] = &[
     row("CPU per packet: 1,048,576 flows, XDP", "l4-packets", CpuPerPacket, 2.0),
     row("CPU per packet: 1,024 flows, tcx", "l4-packets", CpuPerPacket, 3.0),
     row("CPU per packet: 65,536 flows, tcx", "l4-packets", CpuPerPacket, 4.0),
+    row("CPU that the firewall adds: GET with a query", "waf-get", FirewallCpuPerRequest, 0.0),
+    row("CPU that the firewall adds: form of 1 KB", "waf-form-1k", FirewallCpuPerRequest, 0.0),
+    row("CPU that the firewall adds: form of 8 KB", "waf-form-8k", FirewallCpuPerRequest, 0.0),
+    row("CPU that the firewall adds: 8 KB of JSON", "waf-json-8k", FirewallCpuPerRequest, 0.0),
     row("user instructions per request", "instructions", InstructionsPerRequest, 0.0),
     row("user instructions per request: 10,000 rules", "growth", InstructionsPerRequest, 7.0),
     row("system calls per request, one at a time", "system-calls", SystemCallsPerRequest, 1.0),

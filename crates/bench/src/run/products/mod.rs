@@ -4,6 +4,7 @@
 //! in `bench/peers`, which the report shows as used.
 
 mod envoy;
+mod firewall;
 mod front;
 mod haproxy;
 mod hash;
@@ -17,11 +18,13 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub use firewall::{FIREWALLS, Guard, Inspected, find as find_firewall, takes_part};
 pub use front::{Front, GzipClass};
 pub use hash::of_process;
 pub use layer::{Layer, Sessions};
 
 use super::certificates::Certificate;
+use super::crs::Crs;
 use super::process::{DeathSignal, find_program, is_executable, output_of};
 use super::template;
 use crate::catalogue::{SECOND, is_yardstick};
@@ -72,6 +75,8 @@ pub enum Feature {
     Queue,
     /// So many rules on hosts and on prefixes of paths, none of which holds; for weir alone.
     Rules(usize),
+    /// A web application firewall; for weir and the peers that are one.
+    Waf(Inspected),
 }
 
 impl Feature {
@@ -87,6 +92,7 @@ impl Feature {
             Self::Cookie => "COOKIE",
             Self::Queue => "QUEUE",
             Self::Rules(_) => "RULES",
+            Self::Waf(inspected) => inspected.word(),
         }
     }
 }
@@ -118,6 +124,8 @@ pub struct Service {
     pub front: Front,
     /// Its certificate, where that is TLS.
     pub certificate: Option<Certificate>,
+    /// The rules of its firewall, where it is asked for one.
+    pub crs: Option<Crs>,
 }
 
 impl Service {
@@ -246,7 +254,7 @@ pub const ALL: [&Definition; 7] = [
 
 /// Names of the peers, as `--peers` takes them.
 pub fn peer_names() -> Vec<&'static str> {
-    let names = ALL.iter().map(|definition| definition.name);
+    let names = ALL.iter().chain(&FIREWALLS).map(|definition| definition.name);
     names.filter(|name| *name != WEIR && !is_yardstick(name)).collect()
 }
 
@@ -380,6 +388,7 @@ mod tests {
             said: NGINX_SAYS.into(),
             front: Front::default(),
             certificate: None,
+            crs: None,
         }
     }
 
@@ -555,7 +564,8 @@ mod tests {
     fn missing_products_say_how_to_get_them() {
         let error = definition("envoy").expect("known").find(Some(Path::new("/nonexistent")));
         assert!(error.expect_err("absent").contains("/nonexistent is no program"));
-        assert_eq!(peer_names(), ["nginx", "haproxy", "envoy"]);
+        let names = ["nginx", "haproxy", "envoy", "nginx-modsecurity", "coraza"];
+        assert_eq!(peer_names(), names);
     }
 
     /// Skips a product that is absent, which is a failure under `WEIR_TEST_STRICT`, but for Envoy, which no

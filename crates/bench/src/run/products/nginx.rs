@@ -55,9 +55,19 @@ fn lacks(service: &Service) -> Option<String> {
 }
 
 /// Round robin has no word.
-const BALANCE: [&str; 2] = ["# Members take turns.", "least_conn;"];
+pub(super) const BALANCE: [&str; 2] = ["# Members take turns.", "least_conn;"];
 
 fn configuration(service: &Service) -> String {
+    let module = match stream_module(&service.said) {
+        Some(StreamModule::File(path)) => format!("load_module {path};"),
+        Some(StreamModule::BuiltIn) | None => "# The stream module is built in.".into(),
+    };
+    let template = service.layer.of_three(TEMPLATES);
+    service.fill(template, service.workers, BALANCE, &words_of(service, module))
+}
+
+/// Words of its templates.
+pub(super) fn words_of(service: &Service, module: String) -> [(&'static str, String); 4] {
     // As root it would give up its rights, and then not reach the folder of the run.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     let spoken = match (service.front.key, service.front.http2) {
@@ -72,18 +82,7 @@ fn configuration(service: &Service) -> String {
         Layer::Http | Layer::Udp(_) => service.buffer_bytes(0),
     };
     let response = format!("{}k", response_bytes / 1_024);
-    let module = match stream_module(&service.said) {
-        Some(StreamModule::File(path)) => format!("load_module {path};"),
-        Some(StreamModule::BuiltIn) | None => "# The stream module is built in.".into(),
-    };
-    let more = [
-        ("USER", user.into()),
-        ("SPOKEN", spoken.into()),
-        ("RESPONSE", response),
-        ("MODULE", module),
-    ];
-    let template = service.layer.of_three(TEMPLATES);
-    service.fill(template, service.workers, BALANCE, &more)
+    [("USER", user.into()), ("SPOKEN", spoken.into()), ("RESPONSE", response), ("MODULE", module)]
 }
 
 fn command(place: Place<'_>, _: &Service) -> Vec<std::ffi::OsString> {

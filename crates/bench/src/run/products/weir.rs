@@ -1,6 +1,6 @@
 //! Weirgate: this very program.
 
-use super::{Definition, Feature, Layer, Place, Service, WEIR, words};
+use super::{Definition, Feature, Layer, Place, Service, WEIR, firewall, words};
 use crate::catalogue::PLAIN_WEIR;
 use crate::run::process::DeathSignal;
 
@@ -14,12 +14,19 @@ const TEMPLATES: [&str; 3] = [
 /// By packets.
 const PACKETS: &str = include_str!("../../../../../bench/peers/packets/weir-tcp.yaml");
 
+/// With the web application firewall.
+const WAF: &str = include_str!("../../../../../bench/peers/waf/weir.yaml");
+
 fn configuration(service: &Service) -> String {
     let name = format!("weir-bench-{}", std::process::id());
-    let more = [("LIST", rules(service.feature)), ("NAME", name)];
-    let template = match service.layer {
-        Layer::Packets => PACKETS,
-        layer => layer.of_three(TEMPLATES),
+    let mut more = vec![("LIST", rules(service.feature)), ("NAME", name)];
+    let template = match (service.layer, service.feature) {
+        (_, Feature::Waf(_)) => {
+            more.extend(firewall::filled_words(service));
+            WAF
+        }
+        (Layer::Packets, _) => PACKETS,
+        (layer, _) => layer.of_three(TEMPLATES),
     };
     service.fill(template, service.workers, ["round_robin", "least_connections"], &more)
 }

@@ -47,7 +47,7 @@ pub(super) fn with(feature: Feature, scene: Scene<'_>) -> Scene<'_> {
 /// The requests that make use of it.
 pub(super) fn asking_for(feature: Feature, workload: Workload) -> Workload {
     let paths = match feature {
-        Feature::Plain | Feature::Cookie | Feature::Rules(_) => PLAIN_PATHS,
+        Feature::Plain | Feature::Cookie | Feature::Rules(_) | Feature::Waf(_) => PLAIN_PATHS,
         Feature::Queue => QUEUE_PATHS,
         Feature::Uri => URI_PATHS,
         Feature::Advanced => ADVANCED_PATHS,

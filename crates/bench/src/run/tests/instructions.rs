@@ -10,7 +10,7 @@ use crate::run::counters::Callgrind;
 use crate::run::extent::{Budget, Extent};
 use crate::run::lineup::Scene;
 use crate::run::origin::Origin;
-use crate::run::products::{Balance, Feature, Found, WEIR};
+use crate::run::products::{Balance, Feature, Found, WEIR, takes_part};
 use crate::run::rotation::{Failure, Sample, Stage, Stop, omit};
 use crate::run::session::Session;
 use crate::run::workload::{Count, Workload};
@@ -59,7 +59,9 @@ pub(super) fn features(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let is_wanted = |found: &&Found| !is_yardstick(found.name());
+    let is_wanted = |found: &&Found| {
+        !is_yardstick(found.name()) && takes_part(found.definition.name, Feature::Plain)
+    };
     let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
     let lengths = lengths(session.extent);
     for &at in budget.settings {
@@ -87,7 +89,8 @@ pub(super) fn run(
     let yardstick = plain_scene(test, budget, CONNECTIONS).yardstick;
     let is_wanted = |found: &&Found| {
         let name = found.name();
-        !is_yardstick(name) || yardstick == Some(name)
+        let is_there = !is_yardstick(name) || yardstick == Some(name);
+        is_there && takes_part(found.definition.name, Feature::Plain)
     };
     let products: Vec<Found> = session.products.iter().filter(is_wanted).cloned().collect();
     let lengths = lengths(session.extent);

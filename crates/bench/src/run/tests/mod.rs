@@ -17,6 +17,8 @@ mod ramp;
 mod system_calls;
 mod tls;
 mod udp_queries;
+mod waf;
+mod waf_memory;
 
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ use super::products::{Balance, Feature, Front, Layer};
 use super::rotation::{Failure, Sample, Stop};
 use super::session::Session;
 use super::workload::{PLAIN_PATHS, Workload};
-use crate::catalogue::{RELAY, Test};
+use crate::catalogue::{Chapter, RELAY, Test};
 use crate::record::TestRecord;
 pub use features::asks_for_feature;
 #[cfg(test)]
@@ -69,6 +71,12 @@ pub fn run(
         "advanced-l7" | "cookie-persistence" | "requests-per-cpu-second" => {
             equal_rate::run(session, test.name, budget, record)
         }
+        "waf-get" | "waf-form-1k" | "waf-form-8k" | "waf-json-8k" => {
+            waf::added(session, test.name, budget, record)
+        }
+        "waf-2020-idle" => waf::idle(session, test.name, budget, record),
+        "waf-2020-stressed" => waf::stressed(session, test.name, budget, record),
+        "waf-memory" => waf_memory::run(session, test.name, budget, record),
         "feature-instructions" => instructions::features(session, test.name, budget, record),
         "instructions" => instructions::run(session, test.name, budget, record),
         "system-calls" => system_calls::run(session, test.name, budget, record),
@@ -76,6 +84,11 @@ pub fn run(
         "growth" => instructions::growth(session, test.name, budget, record),
         _ => closed_loop::run(session, test.name, budget, record),
     }
+}
+
+/// Whether the test is one of web application firewalls, which have peers of their own.
+pub fn is_of_firewalls(test: &Test) -> bool {
+    test.chapter == Chapter::Firewall
 }
 
 /// Whether the test is over TLS, with keep-alive connections.
@@ -100,6 +113,7 @@ fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
         gzip: None,
         query_bytes: None,
         is_timed: false,
+        firewall: None,
     }
 }
 

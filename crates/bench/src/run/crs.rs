@@ -1,0 +1,100 @@
+//! OWASP CRS, from one place for all products.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Names its folder.
+const VARIABLE: &str = "WEIR_CRS";
+/// Where Debian's package modsecurity-crs has it, and the setup apart from it.
+const DEBIAN_FOLDER: &str = "/usr/share/modsecurity-crs";
+const DEBIAN_SETUP: &str = "/etc/modsecurity/crs/crs-setup.conf";
+
+/// A file of CRS 3 that CRS 4 has not.
+const DOS_PROTECTION: &str = "REQUEST-912-DOS-PROTECTION.conf";
+
+/// Rules that are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crs {
+    /// The folder, absolute.
+    pub folder: PathBuf,
+    /// Setup and rules, in the order in which they are read.
+    files: Vec<PathBuf>,
+}
+
+impl Crs {
+    /// Those of the environment's folder, or Debian's; the error says what helps.
+    pub fn find() -> Result<Self, String> {
+        Self::in_folder(std::env::var_os(VARIABLE))
+    }
+
+    fn in_folder(given: Option<OsString>) -> Result<Self, String> {
+        let folder = given.map_or_else(|| PathBuf::from(DEBIAN_FOLDER), PathBuf::from);
+        let folder = std::path::absolute(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        let absent = || {
+            format!(
+                "no OWASP CRS in {}: apt-get install modsecurity-crs, or name its folder by {VARIABLE}",
+                folder.display()
+            )
+        };
+        let rules = rules(&folder.join("rules")).filter(|rules| !rules.is_empty());
+        let mut files = vec![setup(&folder).ok_or_else(absent)?];
+        files.extend(rules.ok_or_else(absent)?);
+        Ok(Self { folder, files })
+    }
+
+    /// Whether they ask for collections that outlast a request, as CRS 3 does.
+    pub fn asks_for_collections(&self) -> bool {
+        self.files.iter().any(|file| file.file_name().is_some_and(|name| name == DOS_PROTECTION))
+    }
+
+    /// Directives of ModSecurity's language that read them.
+    pub fn includes(&self) -> String {
+        let line = |file: &PathBuf| format!("        Include {}", file.display());
+        self.files.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Its setup: its own, Debian's, or the example as it comes.
+fn setup(folder: &Path) -> Option<PathBuf> {
+    let of_debian = (folder == Path::new(DEBIAN_FOLDER)).then(|| DEBIAN_SETUP.into());
+    let own = Some(folder.join("crs-setup.conf"));
+    let example = Some(folder.join("crs-setup.conf.example"));
+    [own, of_debian, example].into_iter().flatten().find(|file| file.is_file())
+}
+
+/// Files of rules, by name.
+fn rules(folder: &Path) -> Option<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let files = entries.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "conf")).collect();
+    files.sort();
+    Some(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_found_in_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let given = || Some(folder.path().into());
+        let reason = Crs::in_folder(given()).expect_err("empty");
+        assert!(reason.contains("apt-get install modsecurity-crs"), "{reason}");
+        std::fs::create_dir(folder.path().join("rules")).expect("a folder");
+        for file in ["crs-setup.conf.example", "rules/b.conf", "rules/a.conf", "rules/a.data"] {
+            std::fs::write(folder.path().join(file), "").expect("a file");
+        }
+        let crs = Crs::in_folder(given()).expect("rules");
+        let names = |crs: &Crs| -> Vec<String> {
+            let name = |line: &str| line.rsplit('/').next().unwrap_or_default().to_owned();
+            crs.includes().lines().map(name).collect()
+        };
+        assert_eq!(names(&crs), ["crs-setup.conf.example", "a.conf", "b.conf"]);
+        std::fs::write(folder.path().join("crs-setup.conf"), "").expect("a file");
+        let crs = Crs::in_folder(given()).expect("rules");
+        assert_eq!(names(&crs), ["crs-setup.conf", "a.conf", "b.conf"]);
+    }
+}

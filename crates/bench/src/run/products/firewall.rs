@@ -1,0 +1,275 @@
+//! Web application firewalls: what weir and its peers have in common, and the peers, which take part in tests of
+//! firewalls alone.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::{Definition, Feature, Found, Service, WEIR, nginx, words};
+use crate::catalogue::{CORAZA, NGINX_MODSECURITY};
+use crate::run::crs::Crs;
+use crate::run::process::{DeathSignal, find_program, output_of};
+
+/// What engines of ModSecurity's language are told before the rules.
+const ENGINE: &str = include_str!("../../../../../bench/peers/waf/rules.conf");
+const NGINX_TEMPLATE: &str = include_str!("../../../../../bench/peers/waf/nginx.conf");
+const CORAZA_TEMPLATE: &str = include_str!("../../../../../bench/peers/waf/coraza.conf");
+
+/// Where Debian has nginx's module.
+const NGINX_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_modsecurity_module.so";
+/// And the library that it uses, by the machine's architecture.
+const LIBRARIES: &str = "/usr/lib";
+const LIBRARY: &str = "libmodsecurity.so.3";
+
+/// The sources of the proxy on Coraza, by file.
+const CORAZA_SOURCES: [(&str, &str); 3] = [
+    ("main.go", include_str!("../../../../../bench/coraza/main.go")),
+    ("go.mod", include_str!("../../../../../bench/coraza/go.mod")),
+    ("go.sum", include_str!("../../../../../bench/coraza/go.sum")),
+];
+/// Regular expressions as CRS expects them.
+const CORAZA_TAGS: &str = "coraza.rule.no_regex_multiline";
+
+/// Which requests the virtual servers inspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inspected {
+    /// Three virtual servers, in the order of [`Guard`].
+    ByServer,
+    /// Every virtual server all of them.
+    Everywhere,
+}
+
+/// A virtual server of [`Inspected::ByServer`], by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing is inspected.
+    Off,
+    /// Everything is.
+    All,
+    /// What is in the folder `/account/` is.
+    Third,
+}
+
+impl Guard {
+    /// All, in their order.
+    pub const ALL: [Self; 3] = [Self::Off, Self::All, Self::Third];
+}
+
+impl Inspected {
+    /// What templates call it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::ByServer => "SOME",
+            Self::Everywhere => "EVERY",
+        }
+    }
+}
+
+/// The peers.
+pub const FIREWALLS: [&Definition; 2] = [&NGINX, &CORAZA_PROXY];
+
+/// Whether a product takes part where that is asked for.
+pub fn takes_part(name: &str, feature: Feature) -> bool {
+    let is_firewall = FIREWALLS.iter().any(|definition| definition.name == name);
+    match feature {
+        Feature::Waf(_) => is_firewall || name == WEIR,
+        _ => !is_firewall,
+    }
+}
+
+/// Finds a peer; the error says why it cannot take part, and what helps.
+pub fn find(definition: &'static Definition) -> Result<Found, String> {
+    let is_nginx = definition.name == NGINX_MODSECURITY;
+    let mut found = if is_nginx { find_nginx(definition)? } else { find_coraza(definition)? };
+    if let Some(library) = library_version(Path::new(LIBRARIES)).filter(|_| is_nginx) {
+        found.record.version += &format!(", libmodsecurity {library}");
+    }
+    Ok(found)
+}
+
+fn find_nginx(definition: &'static Definition) -> Result<Found, String> {
+    if !Path::new(NGINX_MODULE).is_file() {
+        let install = definition.install;
+        return Err(format!("nginx's module is not at {NGINX_MODULE}: {install}"));
+    }
+    let missing = |reason| format!("{reason}: {}", definition.install);
+    definition.find(Some(Path::new("nginx"))).map_err(missing)
+}
+
+/// `3.0.9`, as the file that the library's name leads to is called.
+fn library_version(libraries: &Path) -> Option<String> {
+    let folders = std::fs::read_dir(libraries).ok()?.flatten();
+    let file = folders.map(|folder| folder.path().join(LIBRARY)).find(|file| file.exists())?;
+    let target = file.canonicalize().ok()?;
+    let name = target.file_name()?.to_str()?;
+    Some(name.strip_prefix("libmodsecurity.so.")?.to_owned())
+}
+
+/// Builds it: what it is made of is in this program, and Go keeps what it built before.
+fn find_coraza(definition: &'static Definition) -> Result<Found, String> {
+    let install = definition.install;
+    let go = find_program("go").ok_or_else(|| format!("there is no go in PATH: {install}"))?;
+    let folder = build_folder()?;
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    for (name, text) in CORAZA_SOURCES {
+        std::fs::write(folder.join(name), text).map_err(failed)?;
+    }
+    let mut command = vec![go.into_os_string()];
+    let arguments = ["build", "-trimpath", "-buildvcs=false", "-tags", CORAZA_TAGS];
+    command.extend(arguments.iter().chain(&["-o", CORAZA, "."]).map(OsString::from));
+    let told = |said| format!("it cannot be built: {said} ({install})");
+    output_of(&command, &folder).map_err(told)?;
+    definition.find(Some(&folder.join(CORAZA)))
+}
+
+/// A folder of the user's own.
+fn build_folder() -> Result<PathBuf, String> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let cache = of("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| of("HOME").map(|home| Path::new(&home).join(".cache")));
+    let cache = cache.ok_or("it is built in a folder of HOME, which is not set")?;
+    Ok(cache.join("weir-bench").join(CORAZA))
+}
+
+/// Words of the templates of all.
+pub(super) fn filled_words(service: &Service) -> Vec<(&'static str, String)> {
+    let address = |guard: Guard| {
+        let address = service.listen.get(guard as usize);
+        address.map(ToString::to_string).unwrap_or_default()
+    };
+    let crs = service.crs.as_ref();
+    let includes = crs.map(|crs| crs.includes()).unwrap_or_default();
+    vec![
+        ("CRS", crs.map(|crs| crs.folder.display().to_string()).unwrap_or_default()),
+        ("RULES", format!("{ENGINE}{includes}")),
+        ("OFF", address(Guard::Off)),
+        ("ALL", address(Guard::All)),
+        ("THIRD", address(Guard::Third)),
+    ]
+}
+
+fn nginx_configuration(service: &Service) -> String {
+    let mut more = filled_words(service);
+    more.extend(nginx::words_of(service, NGINX_MODULE.into()));
+    service.fill(NGINX_TEMPLATE, service.workers, nginx::BALANCE, &more)
+}
+
+fn coraza_configuration(service: &Service) -> String {
+    service.fill(CORAZA_TEMPLATE, service.workers, ["", ""], &filled_words(service))
+}
+
+/// What they cannot do: anything but what tests of firewalls ask for.
+fn lacks(service: &Service) -> Option<String> {
+    let is_asked = matches!(service.feature, Feature::Waf(_));
+    (!is_asked).then(|| "it is there for the tests of web application firewalls".into())
+}
+
+fn coraza_lacks(service: &Service) -> Option<String> {
+    let is_crs_3 = service.crs.as_ref().is_some_and(Crs::asks_for_collections);
+    let reason = "Coraza has no collections that outlast a request, which the rules of CRS 3 ask for: name a folder of \
+                  CRS 4 by WEIR_CRS";
+    lacks(service).or_else(|| is_crs_3.then(|| reason.into()))
+}
+
+const NGINX: Definition = Definition {
+    name: NGINX_MODSECURITY,
+    install: "apt-get install nginx libnginx-mod-http-modsecurity modsecurity-crs",
+    configuration: nginx_configuration,
+    lacks,
+    ..nginx::DEFINITION
+};
+
+const CORAZA_PROXY: Definition = Definition {
+    name: CORAZA,
+    install: "it is built by Go 1.25 or newer, https://go.dev/dl, with apt-get install modsecurity-crs",
+    version_arguments: &["--version"],
+    // `coraza 3.8.1, go1.26.8`
+    parse_version: |text| super::after(text, "coraza ", "\n"),
+    parse_tls: |text| super::after(text, ", ", "\n").map(|go| format!("crypto/tls of {go}")),
+    parse_commit: |_| None,
+    file: Some("coraza.conf"),
+    configuration: coraza_configuration,
+    command: |place, _| words(place.program, [place.configuration.as_os_str()]),
+    check: Some(|place| {
+        words(place.program, ["--check".as_ref(), place.configuration.as_os_str()])
+    }),
+    is_one_process: true,
+    virtual_servers_max: usize::MAX,
+    has_queue: false,
+    lacks: coraza_lacks,
+    death_signal: DeathSignal::Kill,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::products::tests::service;
+    use crate::run::template;
+
+    #[test]
+    fn who_takes_part() {
+        let check = |name, feature, expected| {
+            assert_eq!(takes_part(name, feature), expected, "{name}, {feature:?}");
+        };
+        let waf = Feature::Waf(Inspected::ByServer);
+        for (name, in_others, in_waf) in [
+            (WEIR, true, true),
+            ("nginx", true, false),
+            (NGINX_MODSECURITY, false, true),
+            (CORAZA, false, true),
+        ] {
+            check(name, Feature::Plain, in_others);
+            check(name, waf, in_waf);
+        }
+    }
+
+    #[test]
+    fn configurations_are_filled_and_differ_by_what_is_inspected() {
+        for definition in FIREWALLS.into_iter().chain([&super::super::weir::DEFINITION]) {
+            for (inspected, servers) in [(Inspected::ByServer, 3), (Inspected::Everywhere, 5)] {
+                let feature = Feature::Waf(inspected);
+                let service = Service { feature, ..service(servers, 2, 1) };
+                let text = (definition.configuration)(&service);
+                assert_eq!(template::unfilled(&text), None, "{}:\n{text}", definition.name);
+                assert_eq!(text.matches("127.0.1.").count(), 2, "{text}");
+                assert_eq!(text.matches("127.0.2.").count(), usize::from(servers), "{text}");
+                assert_eq!(definition.unable(&service), None, "{}", definition.name);
+            }
+        }
+        assert!(NGINX.unable(&service(1, 1, 1)).is_some());
+    }
+
+    #[test]
+    fn products_accept_their_configurations() {
+        let crs = match Crs::find() {
+            Ok(crs) => crs,
+            Err(reason) => return eprintln!("SKIPPED: {reason}"),
+        };
+        for definition in FIREWALLS {
+            let found = match find(definition) {
+                Ok(found) => found,
+                Err(reason) => {
+                    eprintln!("SKIPPED the check of {}: {reason}", definition.name);
+                    continue;
+                }
+            };
+            let folder = tempfile::tempdir().expect("a folder");
+            let crs = Some(crs.clone());
+            let feature = Feature::Waf(Inspected::ByServer);
+            let service = Service { feature, crs, ..service(3, 2, 1) };
+            if let Some(reason) = definition.unable(&service) {
+                eprintln!("SKIPPED the check of {}: {reason}", definition.name);
+                continue;
+            }
+            let path = folder.path().join(definition.file.expect("it has one"));
+            std::fs::write(&path, (definition.configuration)(&service)).expect("a file");
+            let place = super::super::Place {
+                program: &found.program,
+                configuration: &path,
+                directory: folder.path(),
+            };
+            let check = definition.check.expect("it checks");
+            output_of(&check(place), folder.path()).expect(definition.name);
+        }
+    }
+}

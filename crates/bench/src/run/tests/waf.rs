@@ -1,0 +1,159 @@
+//! What a web application firewall costs, and how late it makes requests.
+
+use super::{CONNECTIONS, plain_scene, workload};
+use crate::catalogue::WAF_CASES;
+use crate::record::TestRecord;
+use crate::run::asks::{self, Ask, FirewallLoad};
+use crate::run::certificates::Key;
+use crate::run::extent::{Budget, Extent};
+use crate::run::https::{TlsLoad, Version};
+use crate::run::lineup::Scene;
+use crate::run::products::{Feature, Front, Guard, Inspected};
+use crate::run::rotation::{Judge, Stop};
+use crate::run::session::{Live, Session, slowest_and_best};
+use crate::run::workload::Workload;
+
+/// Responses where only requests count.
+const SMALL_BYTES: u64 = 1_024;
+/// Responses of the report of 2020.
+const VOLUME_BYTES: u64 = 30 * 1_024;
+/// Few enough that each connection is used several times a second.
+const IDLE_CONNECTIONS: usize = 10;
+/// Of what the slowest product sustains with everything inspected.
+const STRESSED_SHARE: f64 = 0.65;
+
+/// In the order of [`WAF_CASES`], for each of these the three of [`GUARDS`].
+const VERSIONS: [Version; 2] = [Version::Tls13, Version::Tls12];
+const GUARDS: [Guard; 3] = [Guard::Off, Guard::Third, Guard::All];
+const _: () = assert!(VERSIONS.len() * GUARDS.len() == WAF_CASES.len());
+
+/// Connections where a product inspects as fast as it can: more would only wait for each other, some products longer
+/// than a response may take.
+const ADDED_CONNECTIONS: usize = 8;
+
+/// Connections where a product is to be full; few where nothing is measured: a build for debugging inspects slowly.
+fn connections(extent: Extent) -> usize {
+    if extent == Extent::Smoke { 4 } else { CONNECTIONS }
+}
+
+/// What the tests of added CPU ask for.
+fn asks_of(test: &str) -> &'static [Ask] {
+    match test {
+        "waf-form-1k" => asks::FORM_1K,
+        "waf-form-8k" => asks::FORM_8K,
+        "waf-json-8k" => asks::JSON_8K,
+        _ => asks::GET,
+    }
+}
+
+/// As fast as answered, with and without the firewall.
+pub(super) fn added(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let connections = connections(session.extent).min(ADDED_CONNECTIONS);
+    let scene = scene(test, budget, connections, SMALL_BYTES);
+    let mut live = session.open(test, scene, None, record)?;
+    live.try_firewalls(record)?;
+    let asks = asks_of(test);
+    let firewall = Some(FirewallLoad { guard: Guard::All, asks, is_beside_unguarded: true });
+    let workload = Workload { firewall, ..workload(budget, SMALL_BYTES, connections) };
+    for &at in budget.settings {
+        let setting = live.setting(at, String::new(), Judge::AnyRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    Ok(())
+}
+
+/// At rest, over TLS.
+pub(super) fn idle(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let mut live = open_secure(session, test, budget, IDLE_CONNECTIONS, record)?;
+    for &at in budget.settings {
+        let rate = Some(super::p99::IDLE_REQUESTS_PER_SECOND);
+        let workload = Workload { rate, ..shop(budget, at, IDLE_CONNECTIONS) };
+        let label = WAF_CASES[at as usize].to_owned();
+        let setting = live.setting(at, label, Judge::OfferedRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    Ok(())
+}
+
+/// At one rate for all, with the firewall and without.
+pub(super) fn stressed(
+    session: &mut Session<'_>,
+    test: &'static str,
+    budget: &Budget,
+    record: &mut TestRecord,
+) -> Result<(), Stop> {
+    let connections = connections(session.extent);
+    let mut live = open_secure(session, test, budget, connections, record)?;
+    let full = Workload {
+        firewall: Some(shopping(Guard::All)),
+        tls: Some(secure(Version::Tls13)),
+        ..workload(budget, VOLUME_BYTES, connections)
+    };
+    let capacities = live.capacities(&full, "", None, record)?;
+    let Some((slowest, _)) = slowest_and_best(&capacities) else { return Ok(()) };
+    let rate = slowest * STRESSED_SHARE;
+    record.facts.insert("sustained_requests_per_second".into(), slowest);
+    record.facts.insert("offered_requests_per_second".into(), rate);
+    for &at in budget.settings {
+        let workload = Workload { rate: Some(rate), ..shop(budget, at, connections) };
+        let label = format!("{} at {rate:.0}/s", WAF_CASES[at as usize]);
+        let setting = live.setting(at, label, Judge::OfferedRate, &workload);
+        live.rotate(setting, budget, record)?;
+    }
+    Ok(())
+}
+
+/// The products with a virtual server of each kind.
+pub(super) fn scene<'a>(
+    name: &'a str,
+    budget: &Budget,
+    clients: usize,
+    object_bytes: u64,
+) -> Scene<'a> {
+    Scene {
+        virtual_servers: Guard::ALL.len(),
+        object_bytes,
+        feature: Feature::Waf(Inspected::ByServer),
+        ..plain_scene(name, budget, clients)
+    }
+}
+
+fn open_secure<'s, 'a>(
+    session: &'s mut Session<'a>,
+    test: &'static str,
+    budget: &Budget,
+    clients: usize,
+    record: &mut TestRecord,
+) -> Result<Live<'s, 'a>, Stop> {
+    let front = Front::secure(Key::P256);
+    let scene = Scene { front, ..scene(test, budget, clients, VOLUME_BYTES) };
+    session.open(test, scene, None, record)
+}
+
+/// The load of a case.
+fn shop(budget: &Budget, at: f64, connections: usize) -> Workload {
+    let case = at as usize;
+    Workload {
+        firewall: Some(shopping(GUARDS[case % GUARDS.len()])),
+        tls: Some(secure(VERSIONS[case / GUARDS.len()])),
+        ..workload(budget, VOLUME_BYTES, connections)
+    }
+}
+
+fn shopping(guard: Guard) -> FirewallLoad {
+    FirewallLoad { guard, asks: asks::SHOP, is_beside_unguarded: false }
+}
+
+fn secure(version: Version) -> TlsLoad {
+    TlsLoad { version, ..TlsLoad::KEPT }
+}
