@@ -70,12 +70,9 @@ pub fn start(
 ) -> Result<Start, RunError> {
     let definition = found.definition;
     let descriptors_max = host::descriptors_max();
-    let crs = match scene.feature {
-        Feature::Waf(_) => match Crs::find() {
-            Ok(crs) => Some(crs),
-            Err(reason) => return Ok(Start::Unable(reason)),
-        },
-        _ => None,
+    let crs = match rules_of(scene.feature) {
+        Ok(crs) => crs,
+        Err(reason) => return Ok(Start::Unable(reason)),
     };
     let service = Service {
         listen: bed.virtual_servers(scene.virtual_servers, taken)?,
@@ -115,15 +112,7 @@ pub fn start(
         log: &log,
         death_signal: definition.death_signal,
     };
-    let served = Server::start(&launch).and_then(|mut server| {
-        let ready = bed.as_client(|| match service.layer {
-            Layer::Udp(_) => server.wait_until_answering(&service.listen),
-            Layer::Http | Layer::Tcp | Layer::Packets => {
-                server.wait_until_listening(&service.listen)
-            }
-        });
-        ready.map_err(|error| error.to_string())?.map(|()| server)
-    });
+    let served = Server::start(&launch).and_then(|server| served(server, &service, bed));
     match served {
         Ok(server) => {
             let Service { listen, workers, .. } = service;
@@ -136,6 +125,23 @@ pub fn start(
             Ok(Start::Unable(format!("{reason}\n(whole log: {kept})")))
         }
     }
+}
+
+/// The rules of OWASP CRS, where they are needed.
+fn rules_of(feature: Feature) -> Result<Option<Crs>, String> {
+    match feature {
+        Feature::Waf(_) => Crs::find().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Waits until it serves.
+fn served(mut server: Server, service: &Service, bed: &Bed) -> Result<Server, String> {
+    let ready = bed.as_client(|| match service.layer {
+        Layer::Udp(_) => server.wait_until_answering(&service.listen),
+        Layer::Http | Layer::Tcp | Layer::Packets => server.wait_until_listening(&service.listen),
+    });
+    ready.map_err(|error| error.to_string())?.map(|()| server)
 }
 
 /// Lets a product check the configuration that it had in a scene.

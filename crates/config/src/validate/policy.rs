@@ -148,9 +148,7 @@ impl Compiler<'_> {
             raw::Action::Pool(name) => push(Action::Pool(self.pool(name, context)? as u32)),
             raw::Action::Member(member) => push(Action::Member(self.member(member, context)?)),
             raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
-            raw::Action::Compression(choice) => match choice.value {
-                raw::NoCompression::Off => push(Action::LeaveUncompressed),
-            },
+            raw::Action::Compression(_) => push(Action::LeaveUncompressed),
             raw::Action::Waf(mode) => push(Action::Inspection(super::waf::mode(mode.value))),
             raw::Action::RateLimit(limit) => {
                 for limit in self.rule_limits(&name, limit, context)? {

@@ -206,18 +206,10 @@ impl<'a> Servers<'a> {
             Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1", b"http/1.0"],
             _ => &[b"http/1.1", b"http/1.0"],
         };
-        let tls = match &raw.tls {
-            None => Some(None),
-            Some(choice) => self.tls.of(choice, protocols, context).map(|tls| Some(Arc::new(tls))),
-        };
-        let compression = match &raw.compression {
-            None => Some(None),
-            Some(choice) => self.compression.of(choice, context).map(Some),
-        };
-        let waf = match &raw.waf {
-            None => Some(None),
-            Some(choice) => self.waf.of(choice, context).map(Some),
-        };
+        let tls = if_given(raw.tls.as_ref(), |choice| self.tls.of(choice, protocols, context));
+        let compression =
+            if_given(raw.compression.as_ref(), |choice| self.compression.of(choice, context));
+        let waf = if_given(raw.waf.as_ref(), |choice| self.waf.of(choice, context));
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
         let path_form = http.as_ref().map(|http| http.path).unwrap_or_default();
         let followed = policies.of_server(name, raw, path_form, context);
@@ -244,7 +236,7 @@ impl<'a> Servers<'a> {
             pool: own?,
             http: http?,
             service: service?,
-            tls: tls?,
+            tls: tls?.map(Arc::new),
             compression: compression?,
             waf: waf?,
             limits: limits?,
@@ -492,6 +484,11 @@ fn warn_of_page_for_421(raw: &raw::VirtualServer, policies: &[Arc<Policy>], cont
             context.warning_help(page.span, message, "remove it");
         }
     }
+}
+
+/// What is not given is sound, and nothing.
+fn if_given<C, T>(choice: Option<&C>, of: impl FnOnce(&C) -> Option<T>) -> Option<Option<T>> {
+    choice.map_or(Some(None), |choice| of(choice).map(Some))
 }
 
 /// Whether connecting to `member` ends at the listener `listen`.

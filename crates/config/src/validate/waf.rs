@@ -66,13 +66,14 @@ impl<'a> WafProfiles<'a> {
     pub fn new(
         profiles: &'a [NamedItem<raw::Waf>],
         directory: &'a Path,
-        log: Option<&raw::WafLog>,
+        log: Option<&Spanned<all::Log>>,
     ) -> Self {
+        let log = log.and_then(|log| log.value.waf.as_ref());
         Self {
             profiles,
             by_name: by_name(profiles),
             directory,
-            record: log.map(|log| record(log.record.value)).unwrap_or_default(),
+            record: log.map(|log| record(log.value.record.value)).unwrap_or_default(),
             used: HashSet::new(),
             of_profile: HashMap::new(),
             rules: HashMap::new(),

@@ -5,6 +5,7 @@ use crate::parts::end::End;
 use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::inspect;
 
 impl Exchange {
     /// Sends the head of a request that has no body.
@@ -29,14 +30,14 @@ impl Exchange {
             self.end_early(at, ending, &mut decision);
             return;
         }
-        if self.is_judged_whole() {
-            self.read_for_firewall(at);
+        if inspect::is_judged_whole(self) {
+            inspect::begin_reading(self, at);
             return self.request_goes_on(at);
         }
         if !self.dispatch(at) {
             return;
         }
-        if self.is_over() || self.pass_judged_body(at) {
+        if self.is_over() || inspect::pass_judged_body(self, at) {
             return;
         }
         if self.request.is_sent() {

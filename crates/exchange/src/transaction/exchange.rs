@@ -15,6 +15,7 @@ use crate::parts::pace::Pace;
 use crate::parts::request::Request;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
+use crate::transaction::inspect;
 use crate::transaction::seeking::{Found, mark_failure};
 
 /// A request is kept for sending it again as long as it is not larger than this.
@@ -71,12 +72,8 @@ impl Exchange {
     /// Whether what its client sends of its request has somewhere to go. A client that has its connection for itself
     /// is read on only then: what else comes of it is not held.
     pub fn takes_body(&self) -> bool {
-        !self.request.is_whole && (self.ends.attempt.connection.is_some() || self.is_held_now())
-    }
-
-    /// Whether what comes of its body is held to be judged.
-    pub fn is_held_now(&self) -> bool {
-        self.scrutiny.is_some() && self.is_judged_whole() && !self.ends.parked.waits()
+        !self.request.is_whole
+            && (self.ends.attempt.connection.is_some() || inspect::is_held_now(self))
     }
 
     /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.

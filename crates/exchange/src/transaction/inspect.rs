@@ -167,129 +167,132 @@ fn conclude(
     block
 }
 
-impl Exchange {
-    /// Whether its body is held until it was judged.
-    pub fn is_judged_whole(&self) -> bool {
-        matches!(self.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
-    }
+/// Whether the body of an exchange is held until it was judged.
+pub fn is_judged_whole(exchange: &Exchange) -> bool {
+    matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
+}
 
-    /// Begins to read a body that is held: a client that waits with it is told to send it.
-    pub fn read_for_firewall(&mut self, at: &mut impl Edge) {
-        let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref_mut() else { return };
-        let is_awaited = std::mem::take(&mut reading.is_awaited);
-        self.await_client(at);
-        if is_awaited && self.request.version != Version::Http10 {
-            self.tell_to_continue(at);
-        }
-    }
+/// Whether what comes of its body now is held.
+pub fn is_held_now(exchange: &Exchange) -> bool {
+    is_judged_whole(exchange) && !exchange.ends.parked.waits()
+}
 
-    /// Tells the client to send its body.
-    fn tell_to_continue(&mut self, at: &mut impl Edge) {
-        let mut head = at.tools().own_head.take().unwrap_or_default();
-        head.clear();
-        head.status = 100;
-        head.reason = Span { start: 0, end: CONTINUE.len() as u32 };
-        count_status!(self.ends.server.counters, head.status);
-        let forward = ResponseForward {
-            framing: Framing::None,
-            client_version: self.request.version,
-            persistence: Persistence::KeepAlive,
-            date: None,
-        };
-        let edits = &FieldEdits::NONE;
-        let out = OutHead { head: &head, input: CONTINUE, edits, forward, is_dated: false };
-        let message = at.head(&mut self.ends, &out, HeadKind::Interim, false);
-        self.ends.send_head_alone(at, message);
-        at.tools().own_head = Some(head);
+/// Begins to read a body that is held: a client that waits with it is told to send it.
+pub fn begin_reading(exchange: &mut Exchange, at: &mut impl Edge) {
+    let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
+    let is_awaited = std::mem::take(&mut reading.is_awaited);
+    exchange.await_client(at);
+    if is_awaited && exchange.request.version != Version::Http10 {
+        tell_to_continue(exchange, at);
     }
+}
 
-    /// Holds pieces of the body; judges the request when it is whole, or cannot be judged.
-    pub fn show_to_firewall(
-        &mut self,
-        at: &mut impl Edge,
-        (input, pieces): (&[u8], &Pieces),
-        end: End<'_>,
-    ) {
-        let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref_mut() else { return };
-        let limit = reading.take(pieces.of(input));
-        self.request.is_whole = !matches!(end, End::No);
-        if !self.request.is_whole || self.ends.is_client_behind(at) {
-            self.await_client(at);
-        } else {
-            self.ends.clear_client_deadline(at);
-        }
-        if !self.request.is_whole && limit.is_none() {
-            return self.ends.give_window(at);
-        }
-        self.judge(at, limit, end);
+/// Tells the client to send its body.
+fn tell_to_continue(exchange: &mut Exchange, at: &mut impl Edge) {
+    let mut head = at.tools().own_head.take().unwrap_or_default();
+    head.clear();
+    head.status = 100;
+    head.reason = Span { start: 0, end: CONTINUE.len() as u32 };
+    count_status!(exchange.ends.server.counters, head.status);
+    let forward = ResponseForward {
+        framing: Framing::None,
+        client_version: exchange.request.version,
+        persistence: Persistence::KeepAlive,
+        date: None,
+    };
+    let edits = &FieldEdits::NONE;
+    let out = OutHead { head: &head, input: CONTINUE, edits, forward, is_dated: false };
+    let message = at.head(&mut exchange.ends, &out, HeadKind::Interim, false);
+    exchange.ends.send_head_alone(at, message);
+    at.tools().own_head = Some(head);
+}
+
+/// Holds pieces of the body; judges the request when it is whole, or cannot be judged.
+pub fn hold(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (input, pieces): (&[u8], &Pieces),
+    end: End<'_>,
+) {
+    let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
+    let limit = reading.take(pieces.of(input));
+    exchange.request.is_whole = !matches!(end, End::No);
+    if !exchange.request.is_whole || exchange.ends.is_client_behind(at) {
+        exchange.await_client(at);
+    } else {
+        exchange.ends.clear_client_deadline(at);
     }
-
-    /// Judges a request by all that there is of it.
-    fn judge(&mut self, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
-        let scrutiny = self.scrutiny.take().map(|scrutiny| *scrutiny);
-        let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
-        let Reading { mut inspection, terms, body, .. } = *reading;
-        let verdict = match limit {
-            Some(limit) => of_part(&mut inspection, limit),
-            None => {
-                inspection.end_body();
-                inspection.request_body()
-            }
-        };
-        if let Some(block) = conclude(at, &self.ends.server, &terms, inspection, verdict) {
-            return self.answer_blocked(at, &block);
-        }
-        self.request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
-        self.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end))));
-        if self.dispatch(at) {
-            self.pass_judged_body(at);
-        }
+    if !exchange.request.is_whole && limit.is_none() {
+        return exchange.ends.give_window(at);
     }
+    judge(exchange, at, limit, end);
+}
 
-    /// Passes on what was held of a body that was judged. Whether there was such.
-    pub fn pass_judged_body(&mut self, at: &mut impl Edge) -> bool {
-        let is_passed = matches!(self.scrutiny.as_deref(), Some(Scrutiny::Passed(..)));
-        let Some(scrutiny) = self.scrutiny.take_if(|_| is_passed) else { return false };
-        let Scrutiny::Passed(body, end) = *scrutiny else { return false };
-        self.request.has_long_body_ahead = false;
-        let bytes = body.bytes();
-        self.hand_on(at, (bytes, &Pieces::whole(bytes.len())), end.get());
-        if !self.request.is_whole && !self.is_over() {
-            self.request_goes_on(at);
+/// Judges a request by all that there is of it.
+fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
+    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
+    let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
+    let Reading { mut inspection, terms, body, .. } = *reading;
+    let verdict = match limit {
+        Some(limit) => of_part(&mut inspection, limit),
+        None => {
+            inspection.end_body();
+            inspection.request_body()
         }
-        true
+    };
+    if let Some(block) = conclude(at, &exchange.ends.server, &terms, inspection, verdict) {
+        return answer_blocked(exchange, at, &block);
     }
+    exchange.request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
+    exchange.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end))));
+    if exchange.dispatch(at) {
+        pass_judged_body(exchange, at);
+    }
+}
 
-    /// Answers a request that its member does not get.
-    pub fn end_blocked(&mut self, at: &mut impl Edge) {
-        if let Some(Scrutiny::Blocked(block)) = self.scrutiny.take().map(|scrutiny| *scrutiny) {
-            self.answer_blocked(at, &block);
+/// Passes on what was held of a body that was judged. Whether there was such.
+pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
+    let is_passed = matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Passed(..)));
+    let Some(scrutiny) = exchange.scrutiny.take_if(|_| is_passed) else { return false };
+    let Scrutiny::Passed(body, end) = *scrutiny else { return false };
+    exchange.request.has_long_body_ahead = false;
+    let bytes = body.bytes();
+    exchange.hand_on(at, (bytes, &Pieces::whole(bytes.len())), end.get());
+    if !exchange.request.is_whole && !exchange.is_over() {
+        exchange.request_goes_on(at);
+    }
+    true
+}
+
+/// Answers a request that its member does not get.
+pub fn end_blocked(exchange: &mut Exchange, at: &mut impl Edge) {
+    if let Some(Scrutiny::Blocked(block)) = exchange.scrutiny.take().map(|scrutiny| *scrutiny) {
+        answer_blocked(exchange, at, &block);
+    }
+}
+
+fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
+    match block {
+        Block::Close => exchange.end_unanswered(at, Termination::Waf, false),
+        Block::Redirect { to, status } => {
+            let mut fields = FieldEdits::default();
+            fields.add(b"Location", |out| out.extend_from_slice(to));
+            exchange.respond_adding(at, *status, Termination::Waf, fields);
         }
-    }
-
-    fn answer_blocked(&mut self, at: &mut impl Edge, block: &Block) {
-        match block {
-            Block::Close => self.end_unanswered(at, Termination::Waf, false),
-            Block::Redirect { to, status } => {
-                let mut fields = FieldEdits::default();
-                fields.add(b"Location", |out| out.extend_from_slice(to));
-                self.respond_adding(at, *status, Termination::Waf, fields);
-            }
-            Block::Answer(status) => {
-                let number = self.ends.account.request_number;
-                let id = format!("{:032x}", at.tools().request_ids.id(number));
-                let mut fields = FieldEdits::default();
-                let body = match self.error_page(*status) {
-                    Some(Page { content_type, body }) => {
-                        fields.add(b"Content-Type", |out| {
-                            out.extend_from_slice(content_type.as_bytes());
-                        });
-                        with_request_id(&body, id.as_bytes())
-                    }
-                    None => format!("The request was blocked. Its number is {id}.\n").into_bytes(),
-                };
-                self.respond_with(at, *status, Termination::Waf, &fields, Some(&body));
-            }
+        Block::Answer(status) => {
+            let number = exchange.ends.account.request_number;
+            let id = format!("{:032x}", at.tools().request_ids.id(number));
+            let mut fields = FieldEdits::default();
+            let body = match exchange.error_page(*status) {
+                Some(Page { content_type, body }) => {
+                    fields.add(b"Content-Type", |out| {
+                        out.extend_from_slice(content_type.as_bytes());
+                    });
+                    with_request_id(&body, id.as_bytes())
+                }
+                None => format!("The request was blocked. Its number is {id}.\n").into_bytes(),
+            };
+            exchange.respond_with(at, *status, Termination::Waf, &fields, Some(&body));
         }
     }
 }

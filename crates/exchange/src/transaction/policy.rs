@@ -21,6 +21,7 @@ use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::inspect;
 
 /// Decides about a request of a virtual server that does more than hand it on.
 pub fn consider(
@@ -256,7 +257,7 @@ impl Exchange {
                 let termination = Termination::Misdirected;
                 self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
             }
-            Ending::Blocked => self.end_blocked(at),
+            Ending::Blocked => inspect::end_blocked(self, at),
             Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
             Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
             Ending::Policy => match &decision.end {

@@ -5,6 +5,7 @@ use crate::parts::end::{End, OwnedEnd};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::inspect;
 
 impl Exchange {
     /// Pieces of a request's body, and its end.
@@ -36,8 +37,8 @@ impl Exchange {
         if size_max.is_some_and(|max| self.ends.account.bytes_received > max) {
             return self.respond(at, 413, Termination::ClientLimit);
         }
-        if self.is_held_now() {
-            return self.show_to_firewall(at, (input, pieces), end);
+        if inspect::is_held_now(self) {
+            return inspect::hold(self, at, (input, pieces), end);
         }
         if self.ends.attempt.connection.is_none() {
             // It waits for a member.
@@ -66,7 +67,7 @@ impl Exchange {
     /// it gets no more of it.
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.is_cut = true;
-        if self.is_judged_whole() {
+        if inspect::is_judged_whole(self) {
             // Nobody will answer what cannot be judged.
             return self.respond(at, 400, Termination::ClientAbort);
         }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | limits and policies ([`consider`]) | an answer, a time to wait for, another pool, edits; persistence wishes for a member |
 //! | coding ([`compress::note_codings`]) | which compression its client takes |
-//! | the web application firewall ([`inspect_head`]) | an answer; its body is held until it was judged |
+//! | the web application firewall ([`inspect::inspect_head`]) | an answer; its body is held until it was judged |
 //! | edits | the head that its member gets |
 //! | size | 413 |
 //! | hops | an answer of weir's own |
@@ -33,9 +33,8 @@ use crate::parts::request::Request;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::inspect::inspect_head;
 use crate::transaction::policy::consider;
-use crate::transaction::{Transaction, compress, early_data, trailers};
+use crate::transaction::{Transaction, compress, early_data, inspect, trailers};
 
 /// What was decided about a request before it became an exchange.
 pub struct Verdict {
@@ -73,7 +72,7 @@ impl Exchange {
         let mut request_number = 0;
         if route.ending.is_none()
             && server.waf.is_some()
-            && let Some((number, found)) = inspect_head(at, arrival, &mut decision)
+            && let Some((number, found)) = inspect::inspect_head(at, arrival, &mut decision)
         {
             (request_number, scrutiny) = (number, found);
             if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
@@ -163,8 +162,8 @@ impl Exchange {
         if has_to_wait {
             return self.hold_back(at, not_before_us);
         }
-        if self.is_judged_whole() {
-            return self.read_for_firewall(at);
+        if inspect::is_judged_whole(self) {
+            return inspect::begin_reading(self, at);
         }
         // A head with a body waits for the first bytes of it, which are often here already.
         if self.dispatch(at) && !has_body {

@@ -1,29 +1,37 @@
 //! Checks without rules, in an inspection: those of the head before its first rule, those of the body before the rules of the second phase.
 
-use super::options::Mode;
+use std::sync::Arc;
+
+use super::message::Message;
 use super::report::Verdict;
 use super::request::Request;
-use super::state::State;
 use super::texts::TextId;
 use crate::body::Body;
-use crate::checks::Finding;
+use crate::checks::{Checks, Finding};
 use crate::seclang::Variable;
 
-impl State {
+/// What is looked at without rules, and what that has found.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// `None`: nothing is.
+    pub checks: Option<Arc<Checks>>,
+    pub findings: Vec<Finding>,
+}
+
+impl Checked {
     /// Looks at the head.
-    pub(super) fn check_head(&mut self, request: &Request<'_>) {
+    pub fn head(&mut self, request: &Request<'_>, message: &Message) {
         let Some(checks) = &self.checks else { return };
-        let texts = &self.message.texts;
-        let of_query = self.message.values.of(Variable::ArgsGet).iter();
+        let texts = &message.texts;
+        let of_query = message.values.of(Variable::ArgsGet).iter();
         let arguments: Vec<_> =
             of_query.map(|it| (texts.get(it.name), texts.get(it.text))).collect();
         self.findings = checks.head(request, &arguments);
     }
 
     /// Looks at the body, which has been read.
-    pub(super) fn check_body(&mut self, body: &Body) {
+    pub fn body(&mut self, body: &Body, message: &Message) {
         let Some(checks) = &self.checks else { return };
-        let message = &self.message;
         let text = |id: TextId| message.texts.get(id);
         let first = |variable| {
             message.values.of(variable).first().map_or(&b""[..], |entry| text(entry.text))
@@ -37,15 +45,9 @@ impl State {
         self.findings = checks.body(request, body, (&arguments, before), found);
     }
 
-    /// What checks make of the request so far.
-    pub(super) fn checked(&mut self) -> Option<Verdict> {
+    /// What they make of the request so far.
+    pub fn verdict(&self) -> Option<Verdict> {
         let finding = self.findings.iter().find(|finding| finding.blocks())?;
-        let Finding { check, .. } = *finding;
-        let verdict = Verdict::Refused { check, status: check.status() };
-        if self.mode == Mode::Block {
-            return Some(verdict);
-        }
-        self.would_be.get_or_insert(verdict);
-        None
+        Some(Verdict::Refused { check: finding.check, status: finding.check.status() })
     }
 }

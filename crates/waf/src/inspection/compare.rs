@@ -36,10 +36,10 @@ impl State {
     pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
         let length = self.message.texts.get(text).len();
         self.message.texts.count_work(length);
-        self.compared += 1;
+        self.tried.compared += 1;
         match &link.operator.kind {
             Comparison::Rx(pattern) => {
-                self.patterns += 1;
+                self.tried.patterns += 1;
                 let outcome = rx(pattern, self.message.texts.get(text), link.captures);
                 self.or_exceeded(outcome)
             }

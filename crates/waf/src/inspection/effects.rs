@@ -109,13 +109,13 @@ impl State {
             Control::ResponseBodyAccess(is_on) => self.message.body.is_response_read = *is_on,
             Control::RequestBodyProcessor(name) => self.message.choose_processor(name),
             Control::RequestBodyLimit(bytes) => self.message.body.bytes_max = Some(*bytes),
-            Control::AuditEngine(toggle) => self.is_audited = *toggle != Toggle::Off,
+            Control::AuditEngine(toggle) => self.engine.is_audited = *toggle != Toggle::Off,
             // Weir's audit log has one form.
             Control::AuditLogParts => {}
             // It never blocks more than its settings say.
             Control::RuleEngine(toggle) => {
-                self.is_on = *toggle != Toggle::Off;
-                self.only_detects = *toggle == Toggle::DetectionOnly;
+                self.engine.is_on = *toggle != Toggle::Off;
+                self.engine.only_detects = *toggle == Toggle::DetectionOnly;
             }
         }
     }

@@ -48,7 +48,7 @@ impl State {
         let mut at = 0;
         while let Some(&place) = rules.get(at) {
             at += 1;
-            if !self.is_on || self.is_passed_over(phase) {
+            if !self.engine.is_on || self.is_passed_over(phase) {
                 break;
             }
             if self.removals.rules.has(place as usize) {
@@ -281,10 +281,10 @@ impl State {
         };
         // A rule that turns the engine off blocks no more itself, and what is logged has been answered.
         if let Next::Stop(verdict) = next
-            && self.is_on
+            && self.engine.is_on
             && rule.phase != Phase::Logging
         {
-            if self.mode == Mode::Block && !self.only_detects {
+            if self.mode == Mode::Block && !self.engine.only_detects {
                 return Next::Stop(verdict);
             }
             self.would_be.get_or_insert(verdict);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::options::Options;
+use super::options::{Mode, Options};
 use super::recorded::RecordedBody;
 use super::report::{Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
-use super::state::{Passing, State};
+use super::state::{Passing, State, Tried};
 use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
@@ -25,22 +25,32 @@ impl Inspection {
         if state.message.has_too_many {
             state.exceeded = Some(Limit::Arguments);
         }
-        state.check_head(request);
+        state.checked.head(request, &state.message);
         Self { state }
     }
 
     /// Evaluates the rules that look at the request's head.
     pub fn request_headers(&mut self) -> Verdict {
-        match self.state.checked() {
+        match self.refused() {
             Some(verdict) => verdict,
             None => self.state.phase(Phase::RequestHeaders),
         }
     }
 
+    /// What checks without rules block, where that is wanted.
+    fn refused(&mut self) -> Option<Verdict> {
+        let verdict = self.state.checked.verdict()?;
+        if self.state.mode == Mode::Block {
+            return Some(verdict);
+        }
+        self.state.would_be.get_or_insert(verdict);
+        None
+    }
+
     /// Whether the rules of the first phase have left the body to be looked at.
     pub fn reads_body(&self) -> bool {
         let state = &self.state;
-        state.message.body.is_read && state.is_on && state.passing == Passing::Nothing
+        state.message.body.is_read && state.engine.is_on && state.passing == Passing::Nothing
     }
 
     /// Whether any of its bytes would be looked at: without that it need not be waited for.
@@ -61,13 +71,14 @@ impl Inspection {
     /// The request's body is over.
     pub fn end_body(&mut self) {
         if let Some(body) = self.state.message.end_body() {
-            self.state.check_body(&body);
+            let State { checked, message, .. } = &mut self.state;
+            checked.body(&body, message);
         }
     }
 
     /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, whatever the rules say of what came before.
     pub fn request_body(&mut self) -> Verdict {
-        if let Some(verdict) = self.state.checked() {
+        if let Some(verdict) = self.refused() {
             return verdict;
         }
         match self.state.phase(Phase::RequestBody) {
@@ -133,7 +144,7 @@ impl Inspection {
 
     /// What checks without rules have found so far.
     pub fn findings(&self) -> &[Finding] {
-        &self.state.findings
+        &self.state.checked.findings
     }
 
     /// What the rules would have done, where they only detect.
@@ -143,7 +154,7 @@ impl Inspection {
 
     /// Whether the request belongs into the audit log.
     pub fn is_audited(&self) -> bool {
-        self.state.is_audited
+        self.state.engine.is_audited
     }
 
     /// Bytes that were looked at so far, each as often as it was looked at.
@@ -153,7 +164,7 @@ impl Inspection {
 
     /// What was done so far.
     pub fn counts(&self) -> Counts {
-        let State { compared, patterns, .. } = self.state;
+        let Tried { compared, patterns } = self.state.tried;
         Counts { compared, patterns, ..self.state.message.texts.counts() }
     }
 

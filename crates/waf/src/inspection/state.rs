@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::checked::Checked;
 use super::groups::Groups;
 use super::hit::Hit;
 use super::message::Message;
@@ -10,7 +11,6 @@ use super::recorded::Recording;
 use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
 use super::written::Written;
-use crate::checks::{Checks, Finding};
 use crate::plan::View;
 use crate::seclang::{Pattern, Variable};
 
@@ -25,6 +25,23 @@ pub(super) enum Passing {
     Request,
     /// All but those of the logging phase.
     Everything,
+}
+
+/// What rules have said of the engine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Engine {
+    pub is_on: bool,
+    /// Whether a rule says so, in whatever mode.
+    pub only_detects: bool,
+    pub is_audited: bool,
+}
+
+/// How often operators were tried on a value.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tried {
+    pub compared: u32,
+    /// Of these, patterns.
+    pub patterns: u32,
 }
 
 /// What is known of one request under inspection.
@@ -43,20 +60,13 @@ pub(super) struct State {
     pub matches: Vec<Match>,
     pub highest_severity: u8,
     pub passing: Passing,
-    pub is_on: bool,
-    /// Whether a rule says so, in whatever mode.
-    pub only_detects: bool,
-    pub is_audited: bool,
+    pub engine: Engine,
     pub work_bytes_max: u64,
     pub exceeded: Option<Limit>,
-    pub compared: u32,
-    pub patterns: u32,
+    pub tried: Tried,
     /// The pattern that was made last for this request, and of what.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
-    /// What is looked at without rules.
-    pub checks: Option<Arc<Checks>>,
-    /// What that has found.
-    pub findings: Vec<Finding>,
+    pub checked: Checked,
     /// What a rule would have done, if nothing is blocked.
     pub would_be: Option<Verdict>,
     /// The body as it came, if it is kept.
@@ -85,16 +95,12 @@ impl State {
             matches: Vec::new(),
             highest_severity: NO_SEVERITY,
             passing: Passing::Nothing,
-            is_on: true,
-            only_detects: false,
-            is_audited: true,
+            engine: Engine { is_on: true, only_detects: false, is_audited: true },
             work_bytes_max: options.work_bytes_max,
             exceeded: None,
-            compared: 0,
-            patterns: 0,
+            tried: Tried::default(),
             made_pattern: None,
-            checks: options.checks.clone(),
-            findings: Vec::new(),
+            checked: Checked { checks: options.checks.clone(), findings: Vec::new() },
             would_be: None,
             recording: options.keeps_body.then(Recording::default),
             view,
