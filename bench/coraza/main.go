@@ -63,7 +63,7 @@ func main() {
 	version := flag.Bool("version", false, "tell the version of the library")
 	flag.Parse()
 	if *version {
-		fmt.Printf("coraza %s, %s\n", libraryVersion(), runtime.Version())
+		fmt.Printf("coraza %s (%s)\n", libraryVersion(), runtime.Version())
 		return
 	}
 	settings, err := read(flag.Arg(0))

@@ -9,6 +9,8 @@ const VARIABLE: &str = "WEIR_CRS";
 const DEBIAN_FOLDER: &str = "/usr/share/modsecurity-crs";
 const DEBIAN_SETUP: &str = "/etc/modsecurity/crs/crs-setup.conf";
 
+/// The file that every rule's version stands in first.
+const INITIALIZATION: &str = "REQUEST-901-INITIALIZATION.conf";
 /// A file of CRS 3 that CRS 4 has not.
 const DOS_PROTECTION: &str = "REQUEST-912-DOS-PROTECTION.conf";
 
@@ -46,6 +48,14 @@ impl Crs {
     /// Whether they ask for collections that outlast a request, as CRS 3 does.
     pub fn asks_for_collections(&self) -> bool {
         self.files.iter().any(|file| file.file_name().is_some_and(|name| name == DOS_PROTECTION))
+    }
+
+    /// Their version, as they tell engines that ask.
+    pub fn version(&self) -> Option<String> {
+        let is_first = |file: &&PathBuf| file.ends_with(INITIALIZATION);
+        let text = std::fs::read_to_string(self.files.iter().find(is_first)?).ok()?;
+        let version = text.split("ver:'OWASP_CRS/").nth(1)?.split('\'').next()?;
+        Some(version.to_owned())
     }
 
     /// Directives of ModSecurity's language that read them.
@@ -96,5 +106,10 @@ mod tests {
         std::fs::write(folder.path().join("crs-setup.conf"), "").expect("a file");
         let crs = Crs::in_folder(given()).expect("rules");
         assert_eq!(names(&crs), ["crs-setup.conf", "a.conf", "b.conf"]);
+        assert_eq!(crs.version(), None);
+        let text = "SecAction \"id:901100,ver:'OWASP_CRS/4.1.0',nolog\"";
+        std::fs::write(folder.path().join("rules").join(INITIALIZATION), text).expect("a file");
+        let crs = Crs::in_folder(given()).expect("rules");
+        assert_eq!(crs.version().as_deref(), Some("4.1.0"));
     }
 }

@@ -162,7 +162,7 @@ const FULL: &[Budget] = &[
     extra("waf-form-8k", SINGLE, 5, (300, 5_000)),
     extra("waf-json-8k", SINGLE, 5, (300, 5_000)),
     extra("waf-2020-idle", ALL_WAF, 3, (300, IDLE_MS)),
-    extra("waf-2020-stressed", ALL_WAF, 3, (300, 2_500)),
+    extra("waf-2020-stressed", ALL_WAF, 3, (300, 6_000)),
     counting("waf-memory", SINGLE, 1, ALONE, EXTRA),
     counting("feature-instructions", ALL_FEATURES, 1, ALONE, EXTRA),
     counting("instructions", SINGLE, 1, SCALED, !EXTRA),

@@ -80,8 +80,12 @@ pub fn takes_part(name: &str, feature: Feature) -> bool {
 pub fn find(definition: &'static Definition) -> Result<Found, String> {
     let is_nginx = definition.name == NGINX_MODSECURITY;
     let mut found = if is_nginx { find_nginx(definition)? } else { find_coraza(definition)? };
+    let version = &mut found.record.version;
     if let Some(library) = library_version(Path::new(LIBRARIES)).filter(|_| is_nginx) {
-        found.record.version += &format!(", libmodsecurity {library}");
+        *version = format!("{library} in nginx {version}");
+    }
+    if let Some(rules) = Crs::find().ok().and_then(|crs| crs.version()) {
+        *version += &format!(" with OWASP CRS {rules}");
     }
     Ok(found)
 }
@@ -183,9 +187,9 @@ const CORAZA_PROXY: Definition = Definition {
     name: CORAZA,
     install: "it is built by Go 1.25 or newer, https://go.dev/dl, with apt-get install modsecurity-crs",
     version_arguments: &["--version"],
-    // `coraza 3.8.1, go1.26.8`
-    parse_version: |text| super::after(text, "coraza ", "\n"),
-    parse_tls: |text| super::after(text, ", ", "\n").map(|go| format!("crypto/tls of {go}")),
+    // `coraza 3.8.1 (go1.26.8)`
+    parse_version: |text| super::after(text, "coraza ", " ("),
+    parse_tls: |text| super::after(text, " (", ")").map(|go| format!("crypto/tls of {go}")),
     parse_commit: |_| None,
     file: Some("coraza.conf"),
     configuration: coraza_configuration,

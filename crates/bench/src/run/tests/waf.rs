@@ -1,6 +1,6 @@
 //! What a web application firewall costs, and how late it makes requests.
 
-use super::{CONNECTIONS, plain_scene, workload};
+use super::{plain_scene, workload};
 use crate::catalogue::WAF_CASES;
 use crate::record::TestRecord;
 use crate::run::asks::{self, Ask, FirewallLoad};
@@ -31,9 +31,12 @@ const _: () = assert!(VERSIONS.len() * GUARDS.len() == WAF_CASES.len());
 /// than a response may take.
 const ADDED_CONNECTIONS: usize = 8;
 
-/// Connections where a product is to be full; few where nothing is measured: a build for debugging inspects slowly.
-fn connections(extent: Extent) -> usize {
-    if extent == Extent::Smoke { 4 } else { CONNECTIONS }
+/// Where a rate is offered, likewise.
+const STRESSED_CONNECTIONS: usize = 16;
+
+/// Few connections where nothing is measured: a build for debugging inspects slowly.
+fn connections(extent: Extent, wanted: usize) -> usize {
+    if extent == Extent::Smoke { 4 } else { wanted }
 }
 
 /// What the tests of added CPU ask for.
@@ -53,7 +56,7 @@ pub(super) fn added(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let connections = connections(session.extent).min(ADDED_CONNECTIONS);
+    let connections = connections(session.extent, ADDED_CONNECTIONS);
     let scene = scene(test, budget, connections, SMALL_BYTES);
     let mut live = session.open(test, scene, None, record)?;
     live.try_firewalls(record)?;
@@ -92,7 +95,7 @@ pub(super) fn stressed(
     budget: &Budget,
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
-    let connections = connections(session.extent);
+    let connections = connections(session.extent, STRESSED_CONNECTIONS);
     let mut live = open_secure(session, test, budget, connections, record)?;
     let full = Workload {
         firewall: Some(shopping(Guard::All)),
