@@ -97,8 +97,7 @@ pub(crate) fn validate(
     let fallbacks =
         followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
     refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
-    let waf = waf::WafProfiles::new(profiles.waf, directory, file.log.as_ref());
-    let mut servers = profiles.servers(pools, (&models, &members), tls, waf);
+    let mut servers = profiles.servers(pools, (&models, &members), tls, (file, directory));
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =
@@ -174,7 +173,7 @@ impl<'a> Profiles<'a> {
         pools: &'a [NamedItem<raw::Pool>],
         (models, members): (&'a [Option<Pool>], &'a [Vec<ConfiguredMember>]),
         tls: tls::TlsProfiles<'a>,
-        waf: waf::WafProfiles<'a>,
+        (file, directory): (&raw::File, &'a Path),
     ) -> server::Servers<'a> {
         let of_transport = (
             relay::TcpProfiles::new(self.tcp),
@@ -182,6 +181,7 @@ impl<'a> Profiles<'a> {
             packet::servers::PacketServers::new(self.fast_l4),
         );
         let compression = compression::CompressionProfiles::new(self.compression);
+        let waf = waf::WafProfiles::new(self.waf, directory, file.log.as_ref());
         let of_requests = (self.http, compression, waf);
         server::Servers::new(pools, models, members, of_requests, tls, of_transport)
     }

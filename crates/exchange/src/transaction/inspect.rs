@@ -24,6 +24,7 @@ use crate::parts::request::KEPT_PIECE_BYTES_MAX;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::receiving::hand_on;
 
 /// What stands for the request's number in the page of a block.
 const REQUEST_ID_MARK: &[u8] = b"${request_id}";
@@ -257,7 +258,7 @@ pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let Scrutiny::Passed(body, end) = *scrutiny else { return false };
     exchange.request.has_long_body_ahead = false;
     let bytes = body.bytes();
-    exchange.hand_on(at, (bytes, &Pieces::whole(bytes.len())), end.get());
+    hand_on(exchange, at, (bytes, &Pieces::whole(bytes.len())), end.get());
     if !exchange.request.is_whole && !exchange.is_over() {
         exchange.request_goes_on(at);
     }

@@ -44,23 +44,7 @@ impl Exchange {
             // It waits for a member.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
-        self.hand_on(at, (input, pieces), end);
-    }
-
-    /// Hands pieces of the body, and its end, to the member.
-    pub fn hand_on(&mut self, at: &mut impl Edge, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
-        let is_last = !matches!(end, End::No);
-        self.request.is_whole = is_last;
-        at.ask(&mut self.ends, &mut self.request, (input, pieces), end);
-        if is_last {
-            self.request_handed_over(at);
-            if !self.ends.is_client_behind(at) {
-                self.ends.clear_client_deadline(at);
-            }
-        } else {
-            self.await_more_of_request(at);
-        }
-        self.go_on_receiving(at);
+        hand_on(self, at, (input, pieces), end);
     }
 
     /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
@@ -103,4 +87,25 @@ impl Exchange {
             None => {}
         }
     }
+}
+
+/// Hands pieces of the body, and its end, to the member.
+pub fn hand_on(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (input, pieces): (&[u8], &Pieces),
+    end: End<'_>,
+) {
+    let is_last = !matches!(end, End::No);
+    exchange.request.is_whole = is_last;
+    at.ask(&mut exchange.ends, &mut exchange.request, (input, pieces), end);
+    if is_last {
+        exchange.request_handed_over(at);
+        if !exchange.ends.is_client_behind(at) {
+            exchange.ends.clear_client_deadline(at);
+        }
+    } else {
+        exchange.await_more_of_request(at);
+    }
+    exchange.go_on_receiving(at);
 }
