@@ -97,9 +97,7 @@ pub(crate) fn validate(
     let fallbacks =
         followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
     refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
-    let waf_log = file.log.as_ref().and_then(|log| log.value.waf.as_ref());
-    let waf_log = waf_log.map(|log| &log.value);
-    let waf = waf::WafProfiles::new(profiles.waf, directory, waf_log);
+    let waf = waf::WafProfiles::new(profiles.waf, directory, file);
     let mut servers = profiles.servers(pools, (&models, &members), tls, waf);
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
