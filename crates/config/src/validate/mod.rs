@@ -181,7 +181,7 @@ impl<'a> Profiles<'a> {
             packet::servers::PacketServers::new(self.fast_l4),
         );
         let compression = compression::CompressionProfiles::new(self.compression);
-        let waf = waf::WafProfiles::new(self.waf, directory, file.log.as_ref());
+        let waf = waf::WafProfiles::new(self.waf, directory, file);
         let of_requests = (self.http, compression, waf);
         server::Servers::new(pools, models, members, of_requests, tls, of_transport)
     }

@@ -63,17 +63,12 @@ struct Wanted {
 }
 
 impl<'a> WafProfiles<'a> {
-    pub fn new(
-        profiles: &'a [NamedItem<raw::Waf>],
-        directory: &'a Path,
-        log: Option<&Spanned<all::Log>>,
-    ) -> Self {
-        let log = log.and_then(|log| log.value.waf.as_ref());
+    pub fn new(profiles: &'a [NamedItem<raw::Waf>], directory: &'a Path, file: &all::File) -> Self {
         Self {
             profiles,
             by_name: by_name(profiles),
             directory,
-            record: log.map(|log| record(log.value.record.value)).unwrap_or_default(),
+            record: record(file),
             used: HashSet::new(),
             of_profile: HashMap::new(),
             rules: HashMap::new(),
@@ -282,11 +277,13 @@ fn report(problems: &[Problem], severity: Severity, span: Span, context: &mut Co
     }
 }
 
-fn record(raw: raw::Record) -> Record {
-    match raw {
-        raw::Record::Off => Record::Off,
-        raw::Record::Told => Record::Told,
-        raw::Record::All => Record::All,
+/// Which requests the log records.
+fn record(file: &all::File) -> Record {
+    let log = file.log.as_ref().and_then(|log| log.value.waf.as_ref());
+    match log.map(|log| log.value.record.value) {
+        None | Some(raw::Record::Off) => Record::Off,
+        Some(raw::Record::Told) => Record::Told,
+        Some(raw::Record::All) => Record::All,
     }
 }
 

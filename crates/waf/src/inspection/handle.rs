@@ -60,7 +60,7 @@ impl Inspection {
 
     /// Takes bytes of the request's body, behind [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
-        if let Some(recording) = &mut self.state.recording {
+        if let Some(recording) = &mut self.state.message.body.recording {
             recording.push(bytes);
         }
         if self.reads_body() {
@@ -91,14 +91,19 @@ impl Inspection {
 
     /// The request has a body that is not shown, or not all of it.
     pub fn leave_body_out(&mut self) {
-        if let Some(recording) = &mut self.state.recording {
+        if let Some(recording) = &mut self.state.message.body.recording {
             recording.leave_out();
         }
     }
 
     /// The request's body as it came.
     pub fn recorded_body(&self) -> RecordedBody<'_> {
-        self.state.recording.as_ref().map_or(RecordedBody::Off, |recording| recording.body())
+        self.state
+            .message
+            .body
+            .recording
+            .as_ref()
+            .map_or(RecordedBody::Off, |recording| recording.body())
     }
 
     /// Why the request's body could not be read to its end.

@@ -1,6 +1,8 @@
 //! A message's parts as variables.
 
 use super::hit::Hit;
+use super::options::Options;
+use super::recorded::Recording;
 use super::request::{Request, Response, basename, decoded, parts};
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
@@ -22,6 +24,8 @@ pub struct BodySettings {
     processor: Processor,
     content_type: Vec<u8>,
     reading: Option<Body>,
+    /// What came, if that is to be recorded.
+    pub recording: Option<Recording>,
     kept: Vec<u8>,
     /// All text of an XML document, with nothing between its pieces.
     joined: Vec<u8>,
@@ -44,9 +48,14 @@ pub struct Message {
 
 impl Message {
     /// One of which nothing is known.
-    pub fn new(limits: body::Limits, separator: u8) -> Self {
-        let body =
-            BodySettings { limits, is_read: true, is_response_read: true, ..Default::default() };
+    pub fn new(options: &Options, separator: u8) -> Self {
+        let body = BodySettings {
+            limits: options.limits,
+            is_read: true,
+            is_response_read: true,
+            recording: options.keeps_body.then(Recording::default),
+            ..Default::default()
+        };
         Self { texts: Texts::new(), values: Values::new(), body, separator, has_too_many: false }
     }
 

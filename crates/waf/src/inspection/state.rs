@@ -7,7 +7,6 @@ use super::groups::Groups;
 use super::hit::Hit;
 use super::message::Message;
 use super::options::{Mode, Options};
-use super::recorded::Recording;
 use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
 use super::written::Written;
@@ -69,8 +68,6 @@ pub(super) struct State {
     pub checked: Checked,
     /// What a rule would have done, if nothing is blocked.
     pub would_be: Option<Verdict>,
-    /// The body as it came, if it is kept.
-    pub recording: Option<Recording>,
 }
 
 impl State {
@@ -86,7 +83,7 @@ impl State {
         }
         Self {
             mode: options.mode,
-            message: Message::new(options.limits, rules.settings.argument_separator),
+            message: Message::new(options, rules.settings.argument_separator),
             written,
             hits: Vec::new(),
             removals: Removals::none(rules.rules.len()),
@@ -102,7 +99,6 @@ impl State {
             made_pattern: None,
             checked: Checked { checks: options.checks.clone(), findings: Vec::new() },
             would_be: None,
-            recording: options.keeps_body.then(Recording::default),
             view,
         }
     }
