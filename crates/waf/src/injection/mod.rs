@@ -12,5 +12,5 @@ pub mod sql;
 #[cfg(test)]
 mod tests;
 
-pub use html::detect_script;
-pub use sql::{FINGERPRINT_CHARS_MAX, Fingerprint, detect_sql};
+pub use html::{detect_script, may_be_script};
+pub use sql::{FINGERPRINT_CHARS_MAX, Fingerprint, detect_sql, may_be_sql};

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::compare::Outcome;
-use super::groups::GroupHit;
 use super::hit::Hit;
 use super::options::Mode;
 use super::report::{Limit, Match, MatchedValue, Verdict};
@@ -152,13 +151,9 @@ impl State {
         let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
         for part in self.groups.group(&mut self.message, view, group) {
-            for at in self.groups.list(&mut self.message, view, part, operator) {
-                let Some(GroupHit { hit, facts }) = self.groups.get(at) else { break };
-                if let (Some(operator), Some(facts)) = (operator, facts)
-                    && !self.message.texts.may_match(facts, operator, &view.rules.operators)
-                {
-                    continue;
-                }
+            let found = self.groups.list(&mut self.message, view, part, operator);
+            for at in found.places() {
+                let Some(hit) = self.groups.get(&found, at) else { break };
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
                     holds |= self.compared(place, link, hit, captured);
                 }
@@ -206,7 +201,7 @@ impl State {
     ) -> bool {
         if let Some(operator) = link.operator.number {
             let facts = self.message.texts.facts(hit.text, view);
-            if !self.message.texts.may_match(facts, operator, &view.rules.operators) {
+            if !self.message.texts.may_match(facts, operator, view) {
                 return false;
             }
         }

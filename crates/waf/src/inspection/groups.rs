@@ -3,33 +3,44 @@
 //! Values of the same targets are a list. A transformation makes a list of a list, unless it changes none of its values: links whose transformations
 //! do nothing to this request share a list whatever they are called.
 
+use std::ops::Range;
+
 use super::hit::Hit;
 use super::message::Message;
-use super::texts::FactsId;
-use crate::plan::{Group, GroupTarget, PipelineId, View, has_operator};
+use crate::plan::{Group, GroupTarget, PipelineId, View, bits_of};
 use crate::transformation::{Steps, Transformation};
-
-/// A value, with its transformations behind it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GroupHit {
-    pub hit: Hit,
-    /// Which operators may match it, if that was asked for.
-    pub facts: Option<FactsId>,
-}
 
 /// Values of the same targets behind the same transformations.
 #[derive(Debug, Clone, Copy)]
 struct List {
     from: u32,
     to: u32,
+    /// The number of the target.
+    target: u16,
     /// Transformations that may change one of them.
     may_change: Steps,
     /// One more than the place of the list that was made of this one last, and of the one that was made before of the same.
     made: u32,
     before: u32,
     maker: Option<Maker>,
-    /// Where the row of operators is that may match one of them, if that was asked for.
-    row: Option<u32>,
+    /// Where the candidates among them are, if these were asked for.
+    candidates: Option<(u32, u32)>,
+}
+
+/// Values that an operator is tried on.
+pub(super) enum Found {
+    /// Those at these places.
+    All(Range<usize>),
+    /// Those of the candidates at these places.
+    Candidates(Range<usize>),
+}
+
+impl Found {
+    /// The places.
+    pub fn places(&self) -> Range<usize> {
+        let (Self::All(places) | Self::Candidates(places)) = self;
+        places.clone()
+    }
 }
 
 /// What makes a list of another.
@@ -52,9 +63,9 @@ pub(super) struct Groups {
     /// One more than the list of each target.
     of_targets: Vec<u32>,
     lists: Vec<List>,
-    hits: Vec<GroupHit>,
-    /// Rows of operators, a bit each.
-    operators: Vec<u64>,
+    hits: Vec<Hit>,
+    /// Operators and the places of values that they may match, of each list in order.
+    candidates: Vec<(u16, u32)>,
     /// Room for values that are collected.
     found: Vec<Hit>,
 }
@@ -68,13 +79,20 @@ impl Groups {
             of_targets: vec![0; targets],
             lists: Vec::with_capacity(64),
             hits: Vec::with_capacity(256),
-            operators: Vec::with_capacity(512),
+            candidates: Vec::with_capacity(256),
             found: Vec::new(),
         }
     }
 
-    pub fn get(&self, at: usize) -> Option<GroupHit> {
-        self.hits.get(at).copied()
+    /// A value to be compared.
+    pub fn get(&self, found: &Found, at: usize) -> Option<Hit> {
+        match found {
+            Found::All(_) => self.hits.get(at).copied(),
+            Found::Candidates(_) => {
+                let (_, at) = self.candidates.get(at)?;
+                self.hits.get(*at as usize).copied()
+            }
+        }
     }
 
     pub fn forget(&mut self) {
@@ -83,7 +101,7 @@ impl Groups {
         self.of_targets.fill(0);
         self.lists.clear();
         self.hits.clear();
-        self.operators.clear();
+        self.candidates.clear();
     }
 
     /// What was made of a list.
@@ -100,16 +118,26 @@ impl Groups {
     }
 
     /// Ends a list that began there.
-    fn end(&mut self, from: usize, may_change: Steps) -> u32 {
+    fn end(&mut self, from: usize, target: u16, may_change: Steps) -> u32 {
         let (from, to) = (from as u32, self.hits.len() as u32);
-        let list = List { from, to, may_change, made: 0, before: 0, maker: None, row: None };
+        let list = List {
+            from,
+            to,
+            target,
+            may_change,
+            made: 0,
+            before: 0,
+            maker: None,
+            candidates: None,
+        };
         self.lists.push(list);
         self.lists.len() as u32 - 1
     }
 
     /// The same for one that was made of another.
     fn end_made(&mut self, from: usize, may_change: Steps, of: u32, maker: Maker) -> u32 {
-        let place = self.end(from, may_change);
+        let target = self.lists.get(of as usize).map_or(0, |list| list.target);
+        let place = self.end(from, target, may_change);
         let mut before = 0;
         if let Some(list) = self.lists.get_mut(of as usize) {
             before = std::mem::replace(&mut list.made, place + 1);
@@ -123,12 +151,7 @@ impl Groups {
 
 impl Groups {
     /// Where the lists of a group are.
-    pub fn group(
-        &mut self,
-        message: &mut Message,
-        view: &View,
-        number: u16,
-    ) -> std::ops::Range<usize> {
+    pub fn group(&mut self, message: &mut Message, view: &View, number: u16) -> Range<usize> {
         let generation = message.values.generation();
         if self.generation != generation {
             self.generation = generation;
@@ -139,28 +162,28 @@ impl Groups {
         from as usize..to as usize
     }
 
-    /// Where the values of a list are, if the operator may match one of them; those of no number are not chosen beforehand.
+    /// The values of a list that an operator is tried on; one of no number is tried on all.
     pub fn list(
         &mut self,
         message: &mut Message,
         view: &View,
         part: usize,
         operator: Option<u16>,
-    ) -> std::ops::Range<usize> {
-        let Some(place) = self.parts.get(part).copied() else { return 0..0 };
-        let Some(mut list) = self.lists.get(place as usize).copied() else { return 0..0 };
-        if let Some(operator) = operator.filter(|_| list.from < list.to) {
-            if list.row.is_none() {
-                list = self.look_at(message, view, place, list);
-            }
-            let words = view.rules.operators.words();
-            let from = list.row.unwrap_or(0) as usize;
-            let row = self.operators.get(from..from + words).unwrap_or_default();
-            if !has_operator(row, operator) {
-                return 0..0;
-            }
-        }
-        list.from as usize..list.to as usize
+    ) -> Found {
+        let Some(place) = self.parts.get(part).copied() else { return Found::All(0..0) };
+        let Some(list) = self.lists.get(place as usize).copied() else { return Found::All(0..0) };
+        let Some(operator) = operator else {
+            return Found::All(list.from as usize..list.to as usize);
+        };
+        let (from, to) = match list.candidates {
+            Some(known) => known,
+            None => self.look_at(message, view, place, list),
+        };
+        let (from, to) = (from as usize, to as usize);
+        let candidates = self.candidates.get(from..to).unwrap_or_default();
+        let start = candidates.partition_point(|(other, _)| *other < operator);
+        let of_it = candidates.iter().skip(start).take_while(|(other, _)| *other == operator);
+        Found::Candidates(from + start..from + start + of_it.count())
     }
 
     fn lists_of(&mut self, message: &mut Message, view: &View, number: u16) -> (u32, u32) {
@@ -204,7 +227,8 @@ impl Groups {
         }
         let from = self.hits.len();
         let mut may_change = Steps::default();
-        if let Some(GroupTarget { target, excluded }) = view.rules.targets.get(usize::from(number))
+        if let Some(GroupTarget { target, excluded, .. }) =
+            view.rules.targets.get(usize::from(number))
         {
             let mut found = std::mem::take(&mut self.found);
             found.clear();
@@ -212,12 +236,12 @@ impl Groups {
             for hit in &found {
                 if excluded.is_empty() || !message.is_excluded(excluded, hit) {
                     may_change = may_change.or(message.texts.may_change(hit.text));
-                    self.hits.push(GroupHit { hit: *hit, facts: None });
+                    self.hits.push(*hit);
                 }
             }
             self.found = found;
         }
-        let place = self.end(from, may_change);
+        let place = self.end(from, number, may_change);
         if let Some(kept) = self.of_targets.get_mut(usize::from(number)) {
             *kept = place + 1;
         }
@@ -236,10 +260,10 @@ impl Groups {
         let from = self.hits.len();
         let mut may_change = Steps::default();
         for at in list.from as usize..list.to as usize {
-            let Some(GroupHit { hit, .. }) = self.get(at) else { break };
+            let Some(hit) = self.hits.get(at).copied() else { break };
             let text = message.texts.transformed_once(hit.text, step);
             may_change = may_change.or(message.texts.may_change(text));
-            self.hits.push(GroupHit { hit: Hit { text, ..hit }, facts: None });
+            self.hits.push(Hit { text, ..hit });
         }
         self.end_made(from, may_change, place, Maker::Step(step))
     }
@@ -265,37 +289,45 @@ impl Groups {
         }
         let from = self.hits.len();
         for at in list.from as usize..list.to as usize {
-            let Some(GroupHit { hit, .. }) = self.get(at) else { break };
-            self.hits.push(GroupHit { hit, facts: None });
+            let Some(hit) = self.hits.get(at).copied() else { break };
+            self.hits.push(hit);
             let mut text = hit.text;
             for step in &pipeline.steps {
                 let next = message.texts.transformed_once(text, *step);
                 if next != text {
                     text = next;
-                    let hit = Hit { text, ..hit };
-                    self.hits.push(GroupHit { hit, facts: None });
+                    self.hits.push(Hit { text, ..hit });
                 }
             }
         }
         self.end_made(from, Steps::default(), place, maker)
     }
 
-    /// Finds which operators may match the values of a list.
-    fn look_at(&mut self, message: &mut Message, view: &View, place: u32, mut list: List) -> List {
-        let row = self.operators.len();
-        self.operators.resize(row + view.rules.operators.words(), 0);
-        let Groups { hits, operators, .. } = self;
-        let row_of_list = operators.get_mut(row..).unwrap_or_default();
-        for hit in hits.get_mut(list.from as usize..list.to as usize).unwrap_or_default() {
-            let facts = message.texts.facts(hit.hit.text, view);
-            hit.facts = Some(facts);
-            let more = message.texts.operators(facts, &view.rules.operators);
-            row_of_list.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
+    /// Finds which operators that are asked for may match which values of a list.
+    fn look_at(
+        &mut self,
+        message: &mut Message,
+        view: &View,
+        place: u32,
+        list: List,
+    ) -> (u32, u32) {
+        let from = self.candidates.len();
+        let target = view.rules.targets.get(usize::from(list.target));
+        let asked = target.map_or(&[][..], |target| &target.operators);
+        for at in list.from..list.to {
+            let Some(hit) = self.hits.get(at as usize) else { break };
+            let facts = message.texts.facts(hit.text, view);
+            let row = message.texts.operators(facts, view).iter().zip(asked);
+            for (index, (word, asked)) in (0u16..).zip(row) {
+                let operators = bits_of(word & asked).map(|bit| index * 64 + bit);
+                self.candidates.extend(operators.map(|operator| (operator, at)));
+            }
         }
-        list.row = u32::try_from(row).ok();
+        self.candidates.get_mut(from..).unwrap_or_default().sort_unstable();
+        let range = (from as u32, self.candidates.len() as u32);
         if let Some(kept) = self.lists.get_mut(place as usize) {
-            *kept = list;
+            kept.candidates = Some(range);
         }
-        list
+        range
     }
 }

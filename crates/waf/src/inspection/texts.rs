@@ -4,7 +4,7 @@
 //! share them; one that leaves a text as it is costs a look.
 
 use super::report::Counts;
-use crate::plan::{OperatorIndex, PADDING_BYTES, Pipeline, Stage, View, has_operator};
+use crate::plan::{PADDING_BYTES, Pipeline, Stage, View, has_bit};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
@@ -217,7 +217,6 @@ impl Texts {
 
     fn look_at(&mut self, id: TextId, view: &View) -> FactsId {
         let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId(0) };
-        let operators = &view.rules.operators;
         text.facts = self.facts_count + 1;
         self.facts_count += 1;
         self.looked_at += 1;
@@ -227,8 +226,8 @@ impl Texts {
         self.output.make_ascii_lowercase();
         self.output.extend_from_slice(&[0; PADDING_BYTES]);
         let from = self.facts.len();
-        self.facts.resize(from + operators.words(), 0);
-        operators.look(&self.output, self.stage, &view.operators, &mut self.facts[from..]);
+        self.facts.resize(from + view.row_words(), 0);
+        view.look(&self.output, self.stage, &mut self.facts[from..]);
         FactsId(self.facts_count - 1)
     }
 
@@ -245,14 +244,14 @@ impl Texts {
     }
 
     /// The operators that may match, a bit each.
-    pub fn operators(&self, facts: FactsId, operators: &OperatorIndex) -> &[u64] {
-        let words = operators.words();
-        self.facts.get(facts.0 as usize * words..(facts.0 as usize + 1) * words).unwrap_or_default()
+    pub fn operators(&self, FactsId(facts): FactsId, view: &View) -> &[u64] {
+        let (from, words) = (facts as usize * view.row_words(), view.row_words());
+        self.facts.get(from..from + words).unwrap_or_default()
     }
 
     /// Whether an operator may match.
-    pub fn may_match(&self, facts: FactsId, operator: u16, operators: &OperatorIndex) -> bool {
-        has_operator(self.operators(facts, operators), operator)
+    pub fn may_match(&self, facts: FactsId, operator: u16, view: &View) -> bool {
+        has_bit(self.operators(facts, view), operator)
     }
 
     /// Counts bytes that an operator looks at.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regex::bytes::Regex;
 
-use super::facts::{self, NeedsByKind, OperatorIndex, OperatorNeeds};
+use super::facts::{self, NeedsByKind, OperatorNeeds};
 use super::literals::{self, Needs};
 use super::operators::{self, Comparison, CompiledOperator, Relation, TextComparison};
 use super::rule::{
@@ -14,6 +14,7 @@ use super::rule::{
 use super::sources::{self, Files};
 use super::symbols::Symbols;
 use super::template::{CompiledTemplate, template};
+use super::view;
 use crate::seclang::{
     Action, Directive, DirectiveKind, Disruption, IdRange, Operator, OperatorKind, Pattern, Phase,
     Place, Problem, Rule, Selector, Setting, Target, TargetKind, Template, Variable,
@@ -255,21 +256,24 @@ impl<'a> Compiler<'a> {
             }
             compiled.push(rule);
         }
-        let operators = OperatorIndex::new(&shared.needs);
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        Ok(RuleSet {
+        let mut rules = RuleSet {
             rules: compiled,
             settings: self.settings,
             signatures: self.signatures,
             pipelines: shared.pipelines,
             symbols: self.symbols,
-            operators,
+            operators_count: shared.needs.len(),
+            operators: Vec::new(),
             groups: shared.groups,
             targets: shared.targets,
             by_id: order.by_id,
-        })
+        };
+        tell_targets(&mut rules);
+        rules.operators = view::indexes(&rules, &shared.needs);
+        Ok(rules)
     }
 
     /// Where a rule that holds goes on, if not with the next one. Rules are passed over that stand behind it alone.
@@ -493,7 +497,11 @@ impl<'a> Compiler<'a> {
             Kind::NoMatch => Comparison::Never,
             Kind::Elsewhere(_) => Comparison::Never,
         };
-        Ok((kind, None))
+        let needs = operators::bytes_needed(&kind).map(|bytes| {
+            let needs = Needs { sets: vec![bytes], ..Needs::default() };
+            facts::kinds().map(|_| Some(needs.clone())).collect()
+        });
+        Ok((kind, needs))
     }
 
     fn text(&mut self, how: TextComparison, text: &Template, draft: &Draft) -> Comparison {
@@ -521,6 +529,20 @@ impl<'a> Compiler<'a> {
             }
         }
         Ok(words)
+    }
+}
+
+/// Tells the targets of groups which operators look at them.
+fn tell_targets(rules: &mut RuleSet) {
+    let words = rules.operators_count.div_ceil(64);
+    rules.targets.iter_mut().for_each(|target| target.operators = vec![0; words].into());
+    for link in rules.rules.iter().flat_map(|rule| &rule.links) {
+        let (Some(group), Some(number)) = (link.group, link.operator.number) else { continue };
+        for target in rules.groups.get(usize::from(group)).iter().flat_map(|it| &it.targets) {
+            if let Some(target) = rules.targets.get_mut(usize::from(*target)) {
+                facts::set_bit(&mut target.operators, number);
+            }
+        }
     }
 }
 
@@ -565,11 +587,12 @@ impl Shared {
         let is_left_out = |other: &&Target| {
             other.kind == TargetKind::Excluded && other.variable == target.variable
         };
-        let excluded = all.iter().filter(is_left_out).cloned().collect();
-        let target = GroupTarget { target: target.clone(), excluded };
-        let known = self.targets.iter().position(|known| *known == target);
+        let excluded: Box<[Target]> = all.iter().filter(is_left_out).cloned().collect();
+        let is_it = |known: &GroupTarget| known.target == *target && known.excluded == excluded;
+        let known = self.targets.iter().position(is_it);
         let place = known.unwrap_or_else(|| {
-            self.targets.push(target);
+            let (target, operators) = (target.clone(), Box::default());
+            self.targets.push(GroupTarget { target, excluded, operators });
             self.targets.len() - 1
         });
         u16::try_from(place).ok()

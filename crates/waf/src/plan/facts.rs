@@ -17,15 +17,24 @@ const KINDS: [&[u8]; 3] = [
 struct Kind {
     /// Bytes that a text of this kind has none of.
     absent: ByteSet,
-    /// Operators that need neither a literal nor a byte.
+    /// Operators that need neither a literal nor a byte, a bit each.
     always: Box<[u64]>,
-    /// Bytes that operators need that need no literal, and for each byte a row of those.
-    needed: ByteSet,
-    by_byte: Box<[u64]>,
+    /// Those that need a byte of a set and no literal.
+    by_byte: ByByte,
     /// Literals of operators, and of those that are asked for behind the request.
     grams: Grams,
     late_grams: Grams,
     needs: Box<[Rest]>,
+}
+
+/// Operators that need a byte.
+#[derive(Debug, Default)]
+struct ByByte {
+    operators: Vec<u16>,
+    /// Bytes that one of them needs.
+    needed: ByteSet,
+    /// For each byte, a bit for each of them.
+    rows: Box<[u64]>,
 }
 
 /// What an operator needs beside a literal.
@@ -58,7 +67,8 @@ pub enum Stage {
 /// What operators need of texts.
 #[derive(Debug, Default)]
 pub struct OperatorIndex {
-    count: usize,
+    /// Which are in it, a bit each.
+    known: Box<[u64]>,
     kinds: Vec<Kind>,
 }
 
@@ -72,15 +82,17 @@ pub fn kinds() -> impl Iterator<Item = ByteSet> {
 }
 
 impl OperatorIndex {
-    /// Of operators with these needs; their numbers are their places.
-    pub fn new(operators: &[OperatorNeeds]) -> Self {
-        let of_kind = |(number, absent): (usize, ByteSet)| Kind::new(absent, number, operators);
-        Self { count: operators.len(), kinds: kinds().enumerate().map(of_kind).collect() }
+    /// Of those of all operators that are known, a bit each; their numbers are their places.
+    pub fn new(operators: &[OperatorNeeds], known: Box<[u64]>) -> Self {
+        let of_kind =
+            |(number, absent): (usize, ByteSet)| Kind::new(absent, number, operators, &known);
+        let kinds = kinds().enumerate().map(of_kind).collect();
+        Self { known, kinds }
     }
 
-    /// How many words of bits the operators take.
-    pub fn words(&self) -> usize {
-        self.count.div_ceil(64)
+    /// Whether all of these operators, a bit each, are in it.
+    pub fn has(&self, operators: &[u64]) -> bool {
+        operators.iter().zip(&self.known).all(|(word, known)| word & !known == 0)
     }
 
     /// Puts into `operators`, a bit each, those of the wanted ones that may match a text. It is given in lower case, with [`PADDING_BYTES`] more behind it: in whatever
@@ -98,37 +110,34 @@ impl OperatorIndex {
 }
 
 impl Kind {
-    fn new(absent: ByteSet, kind: usize, operators: &[OperatorNeeds]) -> Self {
-        let words = operators.len().div_ceil(64);
-        let mut always = vec![0; words];
-        let (mut needed, mut by_byte) = ([0; 4], vec![0; 256 * words]);
+    fn new(absent: ByteSet, kind: usize, operators: &[OperatorNeeds], known: &[u64]) -> Self {
+        let mut always = vec![0; known.len()];
+        let mut by_set = Vec::new();
         let mut literals: [Vec<(&[u8], u16)>; 2] = Default::default();
         let mut rests = Vec::with_capacity(operators.len());
         for (number, operator) in (0u16..).zip(operators) {
-            let Some(Some(needs)) = operator.by_kind.get(kind) else {
+            let needs = operator.by_kind.get(kind).and_then(Option::as_ref);
+            let Some(needs) = needs.filter(|_| has_bit(known, number)) else {
                 rests.push(Rest::default());
                 continue;
             };
             let sets: Box<[ByteSet]> = needs.sets.iter().map(lower).collect();
-            let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
             let shortest = needs.literals.iter().map(|literal| literal.len()).min();
             if shortest.is_some_and(|length| length >= LITERAL_BYTES_MIN) {
                 let literals = &mut literals[usize::from(operator.is_late)];
                 literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
             } else if let Some(set) = sets.first() {
                 // The smallest of them.
-                needed.iter_mut().zip(set).for_each(|(word, more)| *word |= more);
-                bytes_of(set).for_each(|byte| by_byte[usize::from(byte) * words + word] |= bit);
+                by_set.push((number, *set));
             } else {
-                always[word] |= bit;
+                set_bit(&mut always, number);
             }
             rests.push(Rest { length_min: needs.length_min, sets });
         }
         Self {
             absent,
             always: always.into(),
-            needed,
-            by_byte: by_byte.into(),
+            by_byte: ByByte::new(&by_set),
             grams: Grams::new(&literals[0]),
             late_grams: Grams::new(&literals[1]),
             needs: rests.into(),
@@ -145,34 +154,16 @@ impl Kind {
     ) {
         let length = padded.len().saturating_sub(PADDING_BYTES);
         operators.copy_from_slice(&self.always);
-        let needed = std::array::from_fn(|word| self.needed[word] & present[word]);
-        for byte in bytes_of(&needed) {
-            let row = self.by_byte.chunks_exact(operators.len()).nth(usize::from(byte));
-            let row = row.unwrap_or_default();
-            operators.iter_mut().zip(row).for_each(|(word, more)| *word |= more);
-        }
-        let mut found = |operator: u16| {
-            if let Some(word) = operators.get_mut(usize::from(operator / 64)) {
-                *word |= 1 << (operator % 64);
-            }
-        };
-        self.grams.find(padded, &mut found);
+        self.by_byte.find(present, operators);
+        self.grams.find(padded, |operator| set_bit(operators, operator));
         if stage == Stage::Response {
-            self.late_grams.find(padded, &mut found);
+            self.late_grams.find(padded, |operator| set_bit(operators, operator));
         }
         for (index, (word, wanted)) in operators.iter_mut().zip(wanted).enumerate() {
             *word &= wanted;
-            let mut left = *word;
-            while left != 0 {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                let may = self.needs.get(index * 64 + bit as usize).is_some_and(|rest| {
-                    let has = |set: &ByteSet| {
-                        set.iter().zip(present).any(|(set, present)| set & present != 0)
-                    };
-                    length >= rest.length_min && rest.sets.iter().all(has)
-                });
-                if !may {
+            for bit in bits_of(*word) {
+                let rest = self.needs.get(index * 64 + usize::from(bit));
+                if !rest.is_some_and(|rest| rest.is_met(length, present)) {
                     *word &= !(1 << bit);
                 }
             }
@@ -180,14 +171,55 @@ impl Kind {
     }
 }
 
+impl ByByte {
+    fn new(by_set: &[(u16, ByteSet)]) -> Self {
+        let words = by_set.len().div_ceil(64);
+        let (mut needed, mut rows) = ([0; 4], vec![0; 256 * words]);
+        for (at, (_, set)) in by_set.iter().enumerate() {
+            needed.iter_mut().zip(set).for_each(|(word, more)| *word |= more);
+            for byte in bytes_of(set) {
+                rows[usize::from(byte) * words + at / 64] |= 1 << (at % 64);
+            }
+        }
+        let operators = by_set.iter().map(|(operator, _)| *operator).collect();
+        Self { operators, needed, rows: rows.into() }
+    }
+
+    /// Marks those of which a byte is there.
+    fn find(&self, present: &ByteSet, row: &mut [u64]) {
+        let words = self.operators.len().div_ceil(64);
+        let there: ByteSet = std::array::from_fn(|word| self.needed[word] & present[word]);
+        for (word, operators) in self.operators.chunks(64).enumerate() {
+            let masks =
+                bytes_of(&there).map(|byte| self.rows.get(usize::from(byte) * words + word));
+            let found = masks.flatten().fold(0, |found, mask| found | mask);
+            for bit in bits_of(found) {
+                operators.get(usize::from(bit)).into_iter().for_each(|it| set_bit(row, *it));
+            }
+        }
+    }
+}
+
+impl Rest {
+    fn is_met(&self, length: usize, present: &ByteSet) -> bool {
+        let has = |set: &ByteSet| set.iter().zip(present).any(|(set, there)| set & there != 0);
+        length >= self.length_min && self.sets.iter().all(has)
+    }
+}
+
 /// The bytes of a set.
 fn bytes_of(set: &ByteSet) -> impl Iterator<Item = u8> {
-    (0u8..4).zip(*set).flat_map(|(index, mut word)| {
-        std::iter::from_fn(move || {
-            let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
-            word &= word - 1;
-            Some(index << 6 | bit)
-        })
+    (0u8..4)
+        .zip(*set)
+        .flat_map(|(index, word)| bits_of(word).map(move |bit| index << 6 | bit as u8))
+}
+
+/// The places of the bits of a word.
+pub fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros() as u16)?;
+        word &= word - 1;
+        Some(bit)
     })
 }
 
@@ -216,9 +248,16 @@ fn lower(set: &ByteSet) -> ByteSet {
     lower
 }
 
-/// The operators of a row of bits.
-pub fn has(row: &[u64], operator: u16) -> bool {
+/// Whether an operator is in a row of bits.
+pub fn has_bit(row: &[u64], operator: u16) -> bool {
     row.get(usize::from(operator / 64)).is_some_and(|word| word >> (operator % 64) & 1 == 1)
+}
+
+/// Puts an operator into a row of bits.
+pub fn set_bit(row: &mut [u64], operator: u16) {
+    if let Some(word) = row.get_mut(usize::from(operator / 64)) {
+        *word |= 1 << (operator % 64);
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
+use super::literals::ByteSet;
 use super::template::CompiledTemplate;
+use crate::injection;
 use crate::seclang::Pattern;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
@@ -81,6 +83,24 @@ impl TextComparison {
             Self::EndsWith => value.ends_with(argument),
         }
     }
+}
+
+/// Bytes of which a value has one if such an operator holds for it; `None`: nothing is known. Those with texts of their own are not asked.
+pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
+    let those = |is_needed: &dyn Fn(u8) -> bool| {
+        let mut set = [0; 4];
+        let needed = (0..=u8::MAX).filter(|byte| is_needed(*byte));
+        needed.for_each(|byte| set[usize::from(byte >> 6)] |= 1 << (byte & 63));
+        set
+    };
+    Some(match comparison {
+        Comparison::ByteRange(allowed) => allowed.map(|word| !word),
+        Comparison::UrlEncoding => those(&|byte| byte == b'%'),
+        Comparison::Utf8Encoding => those(&|byte| !byte.is_ascii()),
+        Comparison::Sqli => those(&injection::may_be_sql),
+        Comparison::Xss => those(&injection::may_be_script),
+        _ => return None,
+    })
 }
 
 fn has_word(value: &[u8], word: &[u8]) -> bool {

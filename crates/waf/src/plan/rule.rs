@@ -34,10 +34,12 @@ pub struct Group {
 }
 
 /// A target, without what is left out of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct GroupTarget {
     pub target: Target,
     pub excluded: Box<[Target]>,
+    /// Operators that look at it, behind whatever transformations: a bit each.
+    pub operators: Box<[u64]>,
 }
 
 /// What a link does when it holds for a value.
@@ -195,7 +197,10 @@ pub struct RuleSet {
     pub signatures: Vec<Box<str>>,
     pub(crate) pipelines: Vec<Pipeline>,
     pub(crate) symbols: Symbols,
-    pub(crate) operators: OperatorIndex,
+    /// How many operators are chosen beforehand.
+    pub(crate) operators_count: usize,
+    /// What these need of texts: first those of rules that stay if nobody sets anything, then all.
+    pub(crate) operators: Vec<OperatorIndex>,
     pub(crate) groups: Vec<Group>,
     /// The targets of groups, one by one.
     pub(crate) targets: Vec<GroupTarget>,

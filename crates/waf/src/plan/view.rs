@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::facts::{OperatorIndex, OperatorNeeds, Stage, set_bit};
 use super::index::Bits;
 use super::rule::{CompiledRule, Effect, RuleSet};
 use super::statics;
@@ -27,7 +28,9 @@ pub struct View {
     /// Those that `SecAction` does not change.
     pub(crate) fixed: Bits,
     /// Operators of these rules, a bit each.
-    pub(crate) operators: Box<[u64]>,
+    operators: Box<[u64]>,
+    /// Which of the rules' indexes has them all.
+    index: usize,
     /// Variables of `TX` with names that no rule has in it: rules may look at them by a pattern, or make their names. In lower case.
     pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
     /// What is done otherwise than rules say.
@@ -48,8 +51,9 @@ impl View {
         }
         let warnings = stay().filter_map(warning).collect();
         let operators = operators(&rules, &statics.phases);
+        let index = index_of(&rules, &operators);
         let (phases, initial) = (statics.phases, statics.initial.into());
-        Ok(Self { rules, phases, initial, fixed, operators, unnamed, warnings })
+        Ok(Self { rules, phases, initial, fixed, operators, index, unnamed, warnings })
     }
 
     /// The same, with every rule evaluated for every request: what the one above is compared with.
@@ -64,12 +68,25 @@ impl View {
         let operators = operators(&rules, &phases);
         let unnamed = unnamed(&rules, settings);
         let (initial, warnings) = (given.into(), Vec::new());
-        Self { rules, phases, initial, fixed, operators, unnamed, warnings }
+        let index = index_of(&rules, &operators);
+        Self { rules, phases, initial, fixed, operators, index, unnamed, warnings }
     }
 
     /// The rules.
     pub fn rules(&self) -> &RuleSet {
         &self.rules
+    }
+
+    /// Puts into `row` those of its operators that may match a text, as [`OperatorIndex::look`] has them.
+    pub(crate) fn look(&self, padded: &[u8], stage: Stage, row: &mut [u64]) {
+        if let Some(index) = self.rules.operators.get(self.index) {
+            index.look(padded, stage, &self.operators, row);
+        }
+    }
+
+    /// How many words a row of operators has.
+    pub(crate) fn row_words(&self) -> usize {
+        self.operators.len()
     }
 
     /// How many rules are evaluated in all phases, at most.
@@ -109,13 +126,31 @@ fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
 
 /// Operators that are chosen beforehand, of rules of these places.
 fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
-    let mut operators = vec![0; rules.operators.words()];
+    let mut operators = vec![0; rules.operators_count.div_ceil(64)];
     let places = phases.iter().flatten();
     let links = places.flat_map(|place| &rules.rules[*place as usize].links);
     for number in links.filter_map(|link| link.operator.number) {
-        operators[usize::from(number / 64)] |= 1 << (number % 64);
+        set_bit(&mut operators, number);
     }
     operators.into()
+}
+
+/// What operators need of texts: of rules that stay if nobody sets anything, and of all. What the others need is not looked for in vain.
+pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<OperatorIndex> {
+    let usual = operators(rules, &statics::decide(rules, &[]).phases);
+    let mut all: Box<[u64]> = vec![0; usual.len()].into();
+    (0u16..).zip(needs).for_each(|(number, _)| set_bit(&mut all, number));
+    let mut indexes = Vec::new();
+    if usual != all {
+        indexes.push(OperatorIndex::new(needs, usual));
+    }
+    indexes.push(OperatorIndex::new(needs, all));
+    indexes
+}
+
+/// The first index that has all of these.
+fn index_of(rules: &RuleSet, operators: &[u64]) -> usize {
+    rules.operators.iter().position(|index| index.has(operators)).unwrap_or_default()
 }
 
 fn unnamed(rules: &RuleSet, settings: &Settings) -> Box<[(Box<[u8]>, Value)]> {

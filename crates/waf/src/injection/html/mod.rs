@@ -31,6 +31,11 @@ pub fn detect_script(input: &[u8]) -> bool {
         || values::is_script_address(input)
 }
 
+/// Whether a byte is one of those of which all inputs have one that bring script: of markup, or of an address.
+pub fn may_be_script(byte: u8) -> bool {
+    matches!(byte, b'<' | b'=' | b':')
+}
+
 fn brings_script(mut tokens: Tokenizer<'_>) -> bool {
     let mut element: &[u8] = &[];
     tokens.any(|token| match token {

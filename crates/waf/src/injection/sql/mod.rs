@@ -59,6 +59,11 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
     if look.dialects_differ { after_nested_comment(input) } else { None }
 }
 
+/// Whether a byte is one of those of which all injections have one.
+pub fn may_be_sql(byte: u8) -> bool {
+    MEANINGS[usize::from(byte)] != PLAIN || byte == b'-'
+}
+
 /// No query has a comment within a comment, and databases read one differently: what hides a query from one shows it to another.
 fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
     let end = literals::nested_comment_end(input)?;
