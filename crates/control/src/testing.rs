@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_config::snapshot::{Address, Member, Monitor, Pool, Snapshot, Unjudged, Waf};
+use weir_config::snapshot::{Address, Member, Monitor, Pool, Record, Snapshot, Unjudged, Waf};
 use weir_core::policy::WafMode;
 use weir_dataplane::outside;
 use weir_exchange::shared::counters::PerWorker;
@@ -65,6 +65,7 @@ pub fn observed_with_waf(rules: &'static str) -> Observed {
         body_bytes_max: 1 << 20,
         work_bytes_max: 1 << 20,
         unjudged: Unjudged::Block,
+        record: Record::Off,
     }));
     observed_of(Arc::new(snapshot), 1)
 }
