@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_tests::http2::Peer;
 use weir_tests::member::Member;
-use weir_tests::proxy::Proxy;
+use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
 use crate::setup::{Rules, ask, counted, form, guarded, wait_for_lines, with_type};
@@ -203,11 +203,10 @@ fn clients_that_break_off_are_not_passed_on() {
 fn requests_wait_for_their_turn_with_what_was_judged() {
     let (member, gate) = Member::gated("slow");
     let rules = Rules::new(EVERY_BODY);
-    let setup =
-        guarded(&member, &rules.key("mode: block")).pool("queue: { length_max: 10, timeout: 10s }");
-    let address = member.address();
-    let proxy = Proxy::start(&setup.pool(&format!("retries: 0")).top(""));
-    let _ = address;
+    let waf = rules.key("mode: block");
+    let place = format!("{{ address: \"{}\", connections_max: 1 }}", member.address());
+    let setup = Setup::new(&[]).member(&place).virtual_server(&waf);
+    let proxy = Proxy::start(&setup.pool("queue: { length_max: 10, timeout: 10s }"));
     let mut first = proxy.client();
     first.send(form("/first", "a=1"));
     let mut others: Vec<_> = (0..4).map(|_| proxy.client()).collect();

@@ -46,7 +46,7 @@ fn what_is_recorded_is_judged_the_same_again() {
     ask(&proxy, get("/?q=shoes")).assert_status(200);
     wait_for_lines(&mut proxy, 2);
     let folder = TempDir::new("recorded");
-    folder.write("waf.log", &proxy.process().output());
+    folder.write("waf.log", proxy.process().output());
     folder.write("none.conf", "SecAction \"id:1,phase:1,pass,nolog\"\n");
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let output = Command::new(weir_tests::proxy::weir_binary())

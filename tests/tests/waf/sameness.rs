@@ -11,6 +11,7 @@ SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 SecRule REQUEST_URI "@unconditionalMatch" "id:2,phase:2,pass,log,msg:'uri'"
 SecRule REQUEST_BODY "@unconditionalMatch" "id:3,phase:2,pass,log,msg:'body'"
 SecRule REQUEST_METHOD "@unconditionalMatch" "id:4,phase:2,pass,log,msg:'method'"
+SecRule REQUEST_HEADERS:Host "@unconditionalMatch" "id:5,phase:2,pass,log,msg:'host'"
 "#;
 
 /// Requests, each on a connection of its own.
@@ -27,6 +28,7 @@ const REQUESTS: &[&str] = &[
     "GET /a%c0%af..%c0%af HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /%u0061 HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET http://a/absolute?x=1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET http://b/other?x=1 HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET http://a?x=1 HTTP/1.1\r\nHost: a\r\n\r\n",
     // Queries.
     "GET /?a=1&a=2;b=3 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -95,6 +97,7 @@ fn members_get_what_was_judged() {
         let line = of_request.expect("a line");
         assert_eq!(told(&line, "uri"), got.target(), "{request:?}");
         assert_eq!(told(&line, "method"), got.method(), "{request:?}");
+        assert_eq!(told(&line, "host"), got.head.field("host").unwrap_or_default(), "{request:?}");
         let body: String = got.body.iter().map(|byte| char::from(*byte)).collect();
         assert_eq!(told(&line, "body"), body, "{request:?}");
     }

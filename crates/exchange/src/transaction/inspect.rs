@@ -7,7 +7,7 @@ use weir_config::snapshot::{Page, Record};
 use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::h1::{Persistence, ResponseForward};
-use weir_http::message::{Framing, RequestHead, Span, Version};
+use weir_http::message::{FieldId, Framing, RequestHead, Span, Version};
 use weir_waf::inspection::{self, Inspection, Limit, Options, Verdict};
 
 use crate::edge::Edge;
@@ -109,21 +109,23 @@ fn begin(
             Version::Http11 => b"HTTP/1.1",
             Version::Http2 => b"HTTP/2.0",
         },
-        headers: &fields(head, input),
+        headers: &fields(head, input, edits),
         unique_id: id.as_bytes(),
     };
     Inspection::begin(terms.waf.view.clone(), options, &request)
 }
 
-/// The fields of a head, with a Host of those that name it elsewhere.
-fn fields<'a>(head: &'a RequestHead, input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
-    let received = head.fields.iter().map(|field| (field.name.of(input), field.value.of(input)));
-    let mut fields: Vec<_> = received.collect();
-    let has_host = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"host"));
-    if !has_host && !head.authority(input).is_empty() {
-        fields.insert(0, (b"Host", head.authority(input)));
-    }
-    fields
+/// The fields of a head, with the Host that the member gets in place of those that were received.
+fn fields<'a>(
+    head: &'a RequestHead,
+    input: &'a [u8],
+    edits: &'a RequestEdits,
+) -> Vec<(&'a [u8], &'a [u8])> {
+    let host = edits.authority().unwrap_or(head.authority(input));
+    let host = (!host.is_empty()).then_some((&b"Host"[..], host));
+    let received = head.fields.iter().filter(|field| field.id != FieldId::Host);
+    let received = received.map(|field| (field.name.of(input), field.value.of(input)));
+    host.into_iter().chain(received).collect()
 }
 
 /// Judges what there is of a request whose body cannot be judged to its end.
