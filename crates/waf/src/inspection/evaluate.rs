@@ -151,9 +151,11 @@ impl State {
         let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
         for part in self.groups.group(&mut self.message, view, group) {
-            let found = self.groups.list(&mut self.message, view, part, operator);
-            for at in found.places() {
-                let Some(hit) = self.groups.get(&found, at) else { break };
+            for at in self.groups.list(&mut self.message, view, part, operator) {
+                let Some(hit) = self.groups.get(at) else { break };
+                if !self.message.texts.is_candidate(hit.text, operator, view) {
+                    continue;
+                }
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
                     holds |= self.compared(place, link, hit, captured);
                 }
@@ -199,11 +201,8 @@ impl State {
         hit: Hit,
         captured: &mut bool,
     ) -> bool {
-        if let Some(operator) = link.operator.number {
-            let facts = self.message.texts.facts(hit.text, view);
-            if !self.message.texts.may_match(facts, operator, view) {
-                return false;
-            }
+        if !self.message.texts.is_candidate(hit.text, link.operator.number, view) {
+            return false;
         }
         self.compared(place, link, hit, captured)
     }

@@ -179,7 +179,14 @@ impl Texts {
         let own = &self.bytes[range];
         // Some write what was there before, as `length` of `1`: that changes nothing.
         let is_changed = step.apply(own, &mut output) && output != own;
-        let made = if is_changed { self.add(&output) } else { id };
+        if !is_changed {
+            self.output = output;
+            if let Some(text) = self.texts.get_mut(id.0 as usize) {
+                text.may_change = text.may_change.without(step);
+            }
+            return id;
+        }
+        let made = self.add(&output);
         self.output = output;
         self.made.push(Made { step, text: made, before });
         let place = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
@@ -249,8 +256,10 @@ impl Texts {
         self.facts.get(from..from + words).unwrap_or_default()
     }
 
-    /// Whether an operator may match.
-    pub fn may_match(&self, facts: FactsId, operator: u16, view: &View) -> bool {
+    /// Whether an operator may match a text. One of no number may match any.
+    pub fn is_candidate(&mut self, id: TextId, operator: Option<u16>, view: &View) -> bool {
+        let Some(operator) = operator else { return true };
+        let facts = self.facts(id, view);
         has_bit(self.operators(facts, view), operator)
     }
 
