@@ -151,11 +151,9 @@ impl State {
         let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
         for part in self.groups.group(&mut self.message, view, group) {
-            for at in self.groups.list(&mut self.message, view, part, operator) {
-                let Some(hit) = self.groups.get(at) else { break };
-                if !self.message.texts.is_candidate(hit.text, operator, view) {
-                    continue;
-                }
+            let mut places = self.groups.list(&mut self.message, view, part, operator);
+            while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
+            {
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
                     holds |= self.compared(place, link, hit, captured);
                 }
@@ -201,8 +199,11 @@ impl State {
         hit: Hit,
         captured: &mut bool,
     ) -> bool {
-        if !self.message.texts.is_candidate(hit.text, link.operator.number, view) {
-            return false;
+        if let Some(operator) = link.operator.number {
+            self.message.texts.facts(hit.text, view);
+            if !self.message.texts.may_match(hit.text, operator, view.row_words()) {
+                return false;
+            }
         }
         self.compared(place, link, hit, captured)
     }

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::hit::Hit;
 use super::message::Message;
+use super::texts::Texts;
 use crate::plan::{Group, GroupTarget, PipelineId, View, has_bit};
 use crate::transformation::{Steps, Transformation};
 
@@ -66,10 +67,6 @@ impl Groups {
             operators: Vec::with_capacity(512),
             found: Vec::new(),
         }
-    }
-
-    pub fn get(&self, at: usize) -> Option<Hit> {
-        self.hits.get(at).copied()
     }
 
     pub fn forget(&mut self) {
@@ -153,6 +150,24 @@ impl Groups {
         list.from as usize..list.to as usize
     }
 
+    /// The next of the values at these places that an operator is tried on; one of no number is tried on all. The places are those behind it then.
+    pub fn next(
+        &self,
+        texts: &Texts,
+        view: &View,
+        operator: Option<u16>,
+        places: &mut Range<usize>,
+    ) -> Option<Hit> {
+        let hits = self.hits.get(places.clone())?;
+        let may_match = |hit: &Hit| match operator {
+            Some(operator) => texts.may_match(hit.text, operator, view.row_words()),
+            None => true,
+        };
+        let at = hits.iter().position(may_match)?;
+        places.start += at + 1;
+        hits.get(at).copied()
+    }
+
     fn lists_of(&mut self, message: &mut Message, view: &View, number: u16) -> (u32, u32) {
         let Some(group) = view.rules.groups.get(usize::from(number)) else { return (0, 0) };
         let from = self.parts.len() as u32;
@@ -225,12 +240,16 @@ impl Groups {
         }
         let from = self.hits.len();
         let (mut may_change, mut is_changed) = (Steps::default(), false);
-        for at in list.from as usize..list.to as usize {
-            let Some(hit) = self.hits.get(at).copied() else { break };
-            let text = message.texts.transformed_once(hit.text, step);
-            may_change = may_change.or(message.texts.may_change(text));
-            is_changed |= text != hit.text;
-            self.hits.push(Hit { text, ..hit });
+        self.hits.extend_from_within(list.from as usize..list.to as usize);
+        for hit in self.hits.iter_mut().skip(from) {
+            let mut steps = message.texts.may_change(hit.text);
+            if steps.has(step) {
+                let text = message.texts.transformed_once(hit.text, step);
+                steps = message.texts.may_change(text);
+                is_changed |= text != hit.text;
+                hit.text = text;
+            }
+            may_change = may_change.or(steps);
         }
         if !is_changed {
             self.hits.truncate(from);

@@ -4,7 +4,7 @@
 //! share them; one that leaves a text as it is costs a look.
 
 use super::report::Counts;
-use crate::plan::{PADDING_BYTES, Pipeline, Stage, View, has_bit};
+use crate::plan::{PADDING_BYTES, Pipeline, Stage, View};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
@@ -256,11 +256,13 @@ impl Texts {
         self.facts.get(from..from + words).unwrap_or_default()
     }
 
-    /// Whether an operator may match a text. One of no number may match any.
-    pub fn is_candidate(&mut self, id: TextId, operator: Option<u16>, view: &View) -> bool {
-        let Some(operator) = operator else { return true };
-        let facts = self.facts(id, view);
-        has_bit(self.operators(facts, view), operator)
+    /// Whether an operator may match a text, as far as that was looked at. `words`: those of a row of operators.
+    #[inline]
+    pub fn may_match(&self, id: TextId, operator: u16, words: usize) -> bool {
+        let facts = self.texts.get(id.0 as usize).and_then(|text| text.facts.checked_sub(1));
+        let place = facts.map(|facts| facts as usize * words + usize::from(operator / 64));
+        let word = place.and_then(|place| self.facts.get(place));
+        word.is_none_or(|word| word >> (operator % 64) & 1 == 1)
     }
 
     /// Counts bytes that an operator looks at.
