@@ -110,7 +110,7 @@ impl Query {
 }
 
 /// The byte that two hexadecimal digits stand for, and what follows them.
-fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
+pub(super) fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, behind) = bytes.split_first_chunk::<2>()?;
     Some((hex_digit(digits[0])? << 4 | hex_digit(digits[1])?, behind))
 }

@@ -7,7 +7,7 @@
 use super::differences::{Difference, Differences};
 use super::limits::{self, Limits};
 use super::problem::{Failure, Problem};
-use super::query::hex_digit;
+use super::query::{escape, hex_digit};
 use super::sink::Sink;
 
 /// Reads a body as it comes.
@@ -26,7 +26,7 @@ pub struct UrlEncoded {
 }
 
 /// What of `%hh` has been read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escape {
     Nothing,
     Percent,
@@ -62,6 +62,11 @@ impl UrlEncoded {
             if !run.is_empty() {
                 self.push(run, true, to);
                 rest = others;
+            } else if let Some((byte, others)) = self.escaped(others) {
+                self.offset += 2;
+                self.push(&[byte], false, to);
+                self.offset += 1;
+                rest = others;
             } else if let Some((byte, others)) = others.split_first() {
                 self.byte(*byte, to);
                 self.offset += 1;
@@ -95,12 +100,20 @@ impl UrlEncoded {
         }
     }
 
-    /// The first byte that does not stand for itself. It is near as a rule, so that a plain loop is faster than `memchr`.
+    /// The byte of an escape that begins and ends here, and what is behind it.
+    fn escaped<'a>(&self, bytes: &'a [u8]) -> Option<(u8, &'a [u8])> {
+        let (sign, behind) = bytes.split_first()?;
+        let is_escape = *sign == b'%' && self.escape == Escape::Nothing;
+        let is_cut = bytes.iter().take(3).any(|byte| *byte == self.separator);
+        escape(behind).filter(|_| is_escape && !is_cut)
+    }
+
+    /// The first byte that stands neither for itself nor for a space. It is near as a rule, so that a plain loop is faster than `memchr`.
     fn special(&self, bytes: &[u8]) -> Option<usize> {
         let (separator, in_value) = (self.separator, self.in_value);
-        bytes.iter().position(|byte| {
-            *byte == separator || matches!(byte, b'%' | b'+') || (*byte == b'=' && !in_value)
-        })
+        bytes
+            .iter()
+            .position(|byte| *byte == separator || *byte == b'%' || (*byte == b'=' && !in_value))
     }
 
     fn byte(&mut self, byte: u8, to: &mut impl Sink) {
@@ -137,7 +150,7 @@ impl UrlEncoded {
         self.bad_escapes += 1;
     }
 
-    /// Adds to the name or value. Whether the bytes stand so in the body, and count.
+    /// Adds to the name or value. Whether the bytes stand so in the body, but for spaces, and count.
     fn push(&mut self, bytes: &[u8], counted: bool, to: &mut impl Sink) {
         if self.failure.is_some() {
             return;
@@ -147,7 +160,12 @@ impl UrlEncoded {
         } else {
             (&mut self.name, self.limits.name_bytes_max, Problem::NameLimit)
         };
+        let before = buffer.len();
         let taken = limits::append(buffer, bytes, bytes_max);
+        if counted {
+            let added = buffer.iter_mut().skip(before);
+            added.filter(|byte| **byte == b'+').for_each(|byte| *byte = b' ');
+        }
         if counted {
             self.offset += taken as u64;
         }

@@ -36,19 +36,18 @@ impl State {
     pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
         let length = self.message.texts.get(text).len();
         self.message.texts.count_work(length);
-        self.tried.compared += 1;
+        self.counts.compared += 1;
         match &link.operator.kind {
             Comparison::Rx(pattern) => {
-                self.tried.patterns += 1;
-                let outcome = rx(pattern, self.message.texts.get(text), link.captures);
-                self.or_exceeded(outcome)
+                self.counts.patterns += 1;
+                self.tried(pattern, text, link.captures)
             }
             Comparison::RxTemplate(template) => {
                 let pattern = self.expanded(rule, template);
-                let outcome = self
-                    .pattern_of(&pattern)
-                    .and_then(|pattern| rx(&pattern, self.message.texts.get(text), link.captures));
-                self.or_exceeded(outcome)
+                match self.pattern_of(&pattern) {
+                    Some(pattern) => self.tried(&pattern, text, link.captures),
+                    None => self.or_exceeded(None),
+                }
             }
             Comparison::Pm(words) => match words.find(self.message.texts.get(text)) {
                 None => Outcome::No,
@@ -108,6 +107,21 @@ impl State {
         let pattern = Pattern::new(&String::from_utf8_lossy(text)).ok();
         self.made_pattern = Some((text.to_vec(), pattern.clone()));
         pattern
+    }
+
+    /// Tries a pattern. The steps of one that goes back are counted as work beforehand, and where that is too much it is not tried.
+    fn tried(&mut self, pattern: &Pattern, text: TextId, captures: bool) -> Outcome {
+        const WORK_BYTES_PER_STEP: usize = 8;
+        let steps = pattern.steps_max(self.message.texts.get(text));
+        if steps > 0 {
+            self.message.texts.count_work(steps.saturating_mul(WORK_BYTES_PER_STEP));
+            if self.message.texts.work_bytes() > self.work_bytes_max {
+                self.exceeded.get_or_insert(Limit::Work);
+                return Outcome::No;
+            }
+        }
+        let outcome = rx(pattern, self.message.texts.get(text), captures);
+        self.or_exceeded(outcome)
     }
 
     /// A pattern that cannot be tried is a verdict, never a silent "no match".

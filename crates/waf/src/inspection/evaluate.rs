@@ -151,9 +151,9 @@ impl State {
         let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
         for part in self.groups.group(&mut self.message, view, group) {
-            let found = self.groups.list(&mut self.message, view, part, operator);
-            for at in found.places() {
-                let Some(hit) = self.groups.get(&found, at) else { break };
+            let mut places = self.groups.list(&mut self.message, view, part, operator);
+            while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
+            {
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
                     holds |= self.compared(place, link, hit, captured);
                 }
@@ -200,8 +200,8 @@ impl State {
         captured: &mut bool,
     ) -> bool {
         if let Some(operator) = link.operator.number {
-            let facts = self.message.texts.facts(hit.text, view);
-            if !self.message.texts.may_match(facts, operator, view) {
+            self.message.texts.facts(hit.text, view);
+            if !self.message.texts.may_match(hit.text, operator, view.row_words()) {
                 return false;
             }
         }

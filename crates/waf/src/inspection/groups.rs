@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use super::hit::Hit;
 use super::message::Message;
-use crate::plan::{Group, GroupTarget, PipelineId, View, bits_of};
+use super::texts::Texts;
+use crate::plan::{Group, GroupTarget, PipelineId, View, has_bit};
 use crate::transformation::{Steps, Transformation};
 
 /// Values of the same targets behind the same transformations.
@@ -15,32 +16,16 @@ use crate::transformation::{Steps, Transformation};
 struct List {
     from: u32,
     to: u32,
-    /// The number of the target.
-    target: u16,
     /// Transformations that may change one of them.
     may_change: Steps,
     /// One more than the place of the list that was made of this one last, and of the one that was made before of the same.
     made: u32,
     before: u32,
     maker: Option<Maker>,
-    /// Where the candidates among them are, if these were asked for.
-    candidates: Option<(u32, u32)>,
-}
-
-/// Values that an operator is tried on.
-pub(super) enum Found {
-    /// Those at these places.
-    All(Range<usize>),
-    /// Those of the candidates at these places.
-    Candidates(Range<usize>),
-}
-
-impl Found {
-    /// The places.
-    pub fn places(&self) -> Range<usize> {
-        let (Self::All(places) | Self::Candidates(places)) = self;
-        places.clone()
-    }
+    /// Where the row of operators is that may match one of them, if that was asked for. It may have more, which match values that these were made of.
+    row: Option<u32>,
+    /// One more than the place of the list with as many values that it was made of; 0: there is none.
+    of: u32,
 }
 
 /// What makes a list of another.
@@ -64,8 +49,8 @@ pub(super) struct Groups {
     of_targets: Vec<u32>,
     lists: Vec<List>,
     hits: Vec<Hit>,
-    /// Operators and the places of values that they may match, of each list in order.
-    candidates: Vec<(u16, u32)>,
+    /// Rows of operators, a bit each.
+    operators: Vec<u64>,
     /// Room for values that are collected.
     found: Vec<Hit>,
 }
@@ -79,19 +64,8 @@ impl Groups {
             of_targets: vec![0; targets],
             lists: Vec::with_capacity(64),
             hits: Vec::with_capacity(256),
-            candidates: Vec::with_capacity(256),
+            operators: Vec::with_capacity(512),
             found: Vec::new(),
-        }
-    }
-
-    /// A value to be compared.
-    pub fn get(&self, found: &Found, at: usize) -> Option<Hit> {
-        match found {
-            Found::All(_) => self.hits.get(at).copied(),
-            Found::Candidates(_) => {
-                let (_, at) = self.candidates.get(at)?;
-                self.hits.get(*at as usize).copied()
-            }
         }
     }
 
@@ -101,7 +75,7 @@ impl Groups {
         self.of_targets.fill(0);
         self.lists.clear();
         self.hits.clear();
-        self.candidates.clear();
+        self.operators.clear();
     }
 
     /// What was made of a list.
@@ -118,32 +92,23 @@ impl Groups {
     }
 
     /// Ends a list that began there.
-    fn end(&mut self, from: usize, target: u16, may_change: Steps) -> u32 {
+    fn end(&mut self, from: usize, may_change: Steps) -> u32 {
         let (from, to) = (from as u32, self.hits.len() as u32);
-        let list = List {
-            from,
-            to,
-            target,
-            may_change,
-            made: 0,
-            before: 0,
-            maker: None,
-            candidates: None,
-        };
-        self.lists.push(list);
+        let (made, before, maker, row, of) = (0, 0, None, None, 0);
+        self.lists.push(List { from, to, may_change, made, before, maker, row, of });
         self.lists.len() as u32 - 1
     }
 
     /// The same for one that was made of another.
     fn end_made(&mut self, from: usize, may_change: Steps, of: u32, maker: Maker) -> u32 {
-        let target = self.lists.get(of as usize).map_or(0, |list| list.target);
-        let place = self.end(from, target, may_change);
+        let place = self.end(from, may_change);
         let mut before = 0;
         if let Some(list) = self.lists.get_mut(of as usize) {
             before = std::mem::replace(&mut list.made, place + 1);
         }
         if let Some(list) = self.lists.get_mut(place as usize) {
             (list.before, list.maker) = (before, Some(maker));
+            list.of = if matches!(maker, Maker::Step(_)) { of + 1 } else { 0 };
         }
         place
     }
@@ -162,28 +127,45 @@ impl Groups {
         from as usize..to as usize
     }
 
-    /// The values of a list that an operator is tried on; one of no number is tried on all.
+    /// Where the values of a list are, if the operator may match one of them; those of no number are not chosen beforehand.
     pub fn list(
         &mut self,
         message: &mut Message,
         view: &View,
         part: usize,
         operator: Option<u16>,
-    ) -> Found {
-        let Some(place) = self.parts.get(part).copied() else { return Found::All(0..0) };
-        let Some(list) = self.lists.get(place as usize).copied() else { return Found::All(0..0) };
-        let Some(operator) = operator else {
-            return Found::All(list.from as usize..list.to as usize);
+    ) -> Range<usize> {
+        let Some(place) = self.parts.get(part).copied() else { return 0..0 };
+        let Some(mut list) = self.lists.get(place as usize).copied() else { return 0..0 };
+        if let Some(operator) = operator.filter(|_| list.from < list.to) {
+            if list.row.is_none() {
+                list = self.look_at(message, view, place, list);
+            }
+            let from = list.row.unwrap_or(0) as usize;
+            let row = self.operators.get(from..from + view.row_words()).unwrap_or_default();
+            if !has_bit(row, operator) {
+                return 0..0;
+            }
+        }
+        list.from as usize..list.to as usize
+    }
+
+    /// The next of the values at these places that an operator is tried on; one of no number is tried on all. The places are those behind it then.
+    pub fn next(
+        &self,
+        texts: &Texts,
+        view: &View,
+        operator: Option<u16>,
+        places: &mut Range<usize>,
+    ) -> Option<Hit> {
+        let hits = self.hits.get(places.clone())?;
+        let may_match = |hit: &Hit| match operator {
+            Some(operator) => texts.may_match(hit.text, operator, view.row_words()),
+            None => true,
         };
-        let (from, to) = match list.candidates {
-            Some(known) => known,
-            None => self.look_at(message, view, place, list),
-        };
-        let (from, to) = (from as usize, to as usize);
-        let candidates = self.candidates.get(from..to).unwrap_or_default();
-        let start = candidates.partition_point(|(other, _)| *other < operator);
-        let of_it = candidates.iter().skip(start).take_while(|(other, _)| *other == operator);
-        Found::Candidates(from + start..from + start + of_it.count())
+        let at = hits.iter().position(may_match)?;
+        places.start += at + 1;
+        hits.get(at).copied()
     }
 
     fn lists_of(&mut self, message: &mut Message, view: &View, number: u16) -> (u32, u32) {
@@ -227,8 +209,7 @@ impl Groups {
         }
         let from = self.hits.len();
         let mut may_change = Steps::default();
-        if let Some(GroupTarget { target, excluded, .. }) =
-            view.rules.targets.get(usize::from(number))
+        if let Some(GroupTarget { target, excluded }) = view.rules.targets.get(usize::from(number))
         {
             let mut found = std::mem::take(&mut self.found);
             found.clear();
@@ -241,7 +222,7 @@ impl Groups {
             }
             self.found = found;
         }
-        let place = self.end(from, number, may_change);
+        let place = self.end(from, may_change);
         if let Some(kept) = self.of_targets.get_mut(usize::from(number)) {
             *kept = place + 1;
         }
@@ -258,12 +239,24 @@ impl Groups {
             return known;
         }
         let from = self.hits.len();
-        let mut may_change = Steps::default();
-        for at in list.from as usize..list.to as usize {
-            let Some(hit) = self.hits.get(at).copied() else { break };
-            let text = message.texts.transformed_once(hit.text, step);
-            may_change = may_change.or(message.texts.may_change(text));
-            self.hits.push(Hit { text, ..hit });
+        let (mut may_change, mut is_changed) = (Steps::default(), false);
+        self.hits.extend_from_within(list.from as usize..list.to as usize);
+        for hit in self.hits.iter_mut().skip(from) {
+            let mut steps = message.texts.may_change(hit.text);
+            if steps.has(step) {
+                let text = message.texts.transformed_once(hit.text, step);
+                steps = message.texts.may_change(text);
+                is_changed |= text != hit.text;
+                hit.text = text;
+            }
+            may_change = may_change.or(steps);
+        }
+        if !is_changed {
+            self.hits.truncate(from);
+            if let Some(list) = self.lists.get_mut(place as usize) {
+                list.may_change = list.may_change.without(step);
+            }
+            return place;
         }
         self.end_made(from, may_change, place, Maker::Step(step))
     }
@@ -303,31 +296,44 @@ impl Groups {
         self.end_made(from, Steps::default(), place, maker)
     }
 
-    /// Finds which operators that are asked for may match which values of a list.
-    fn look_at(
-        &mut self,
-        message: &mut Message,
-        view: &View,
-        place: u32,
-        list: List,
-    ) -> (u32, u32) {
-        let from = self.candidates.len();
-        let target = view.rules.targets.get(usize::from(list.target));
-        let asked = target.map_or(&[][..], |target| &target.operators);
-        for at in list.from..list.to {
-            let Some(hit) = self.hits.get(at as usize) else { break };
+    /// Finds which operators may match the values of a list. Those that it shares with one that it was made of are known if that was looked at.
+    fn look_at(&mut self, message: &mut Message, view: &View, place: u32, mut list: List) -> List {
+        let (row, words) = (self.operators.len(), view.row_words());
+        let like = self.looked_at_before(&list);
+        match like.and_then(|like| like.row) {
+            Some(known) => {
+                self.operators.extend_from_within(known as usize..known as usize + words)
+            }
+            None => self.operators.resize(row + words, 0),
+        }
+        let Self { hits, operators, .. } = self;
+        let row_of_list = operators.get_mut(row..).unwrap_or_default();
+        let values = hits.get(list.from as usize..list.to as usize).unwrap_or_default();
+        let mut before = like.and_then(|like| hits.get(like.from as usize..)).into_iter().flatten();
+        for hit in values {
+            if before.next().is_some_and(|before| before.text == hit.text) {
+                continue;
+            }
             let facts = message.texts.facts(hit.text, view);
-            let row = message.texts.operators(facts, view).iter().zip(asked);
-            for (index, (word, asked)) in (0u16..).zip(row) {
-                let operators = bits_of(word & asked).map(|bit| index * 64 + bit);
-                self.candidates.extend(operators.map(|operator| (operator, at)));
+            let more = message.texts.operators(facts, view);
+            row_of_list.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
+        }
+        list.row = u32::try_from(row).ok();
+        if let Some(kept) = self.lists.get_mut(place as usize) {
+            *kept = list;
+        }
+        list
+    }
+
+    /// The nearest list with a row that a list was made of.
+    fn looked_at_before(&self, list: &List) -> Option<List> {
+        let mut list = *list;
+        while let Some(of) = list.of.checked_sub(1) {
+            list = *self.lists.get(of as usize)?;
+            if list.row.is_some() {
+                return Some(list);
             }
         }
-        self.candidates.get_mut(from..).unwrap_or_default().sort_unstable();
-        let range = (from as u32, self.candidates.len() as u32);
-        if let Some(kept) = self.lists.get_mut(place as usize) {
-            kept.candidates = Some(range);
-        }
-        range
+        None
     }
 }

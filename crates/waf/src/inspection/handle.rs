@@ -169,7 +169,7 @@ impl Inspection {
 
     /// What was done so far.
     pub fn counts(&self) -> Counts {
-        let Tried { compared, patterns } = self.state.tried;
+        let Tried { compared, patterns } = self.state.counts;
         Counts { compared, patterns, ..self.state.message.texts.counts() }
     }
 

@@ -62,7 +62,7 @@ pub(super) struct State {
     pub engine: Engine,
     pub work_bytes_max: u64,
     pub exceeded: Option<Limit>,
-    pub tried: Tried,
+    pub counts: Tried,
     /// The pattern that was made last for this request, and of what.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
     pub checked: Checked,
@@ -95,7 +95,7 @@ impl State {
             engine: Engine { is_on: true, only_detects: false, is_audited: true },
             work_bytes_max: options.work_bytes_max,
             exceeded: None,
-            tried: Tried::default(),
+            counts: Tried::default(),
             made_pattern: None,
             checked: Checked { checks: options.checks.clone(), findings: Vec::new() },
             would_be: None,

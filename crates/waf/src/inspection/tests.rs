@@ -136,3 +136,11 @@ fn a_rule_that_turns_the_engine_off_blocks_no_more() {
     let on = "SecAction \"id:1,phase:1,deny,ctl:ruleEngine=On\"";
     assert!(inspected(on, &[], "/").would_be().is_some());
 }
+
+#[test]
+fn steps_back_are_work() {
+    let rules = "SecRule ARGS \"@rx ^(?:(?:a|aa)(?!x))+b\" \"id:1,phase:1,pass\"";
+    let few = inspected(rules, &[], "/?p=aaaaaaaaaaaaaaaaaaaab").work_bytes();
+    let many = inspected(rules, &[], "/?p=aaaaaaaaaaaaaaaaaaaac").work_bytes();
+    assert!(many > few + 100_000, "{few} and {many}");
+}

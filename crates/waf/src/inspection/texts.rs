@@ -4,7 +4,7 @@
 //! share them; one that leaves a text as it is costs a look.
 
 use super::report::Counts;
-use crate::plan::{PADDING_BYTES, Pipeline, Stage, View, has_bit};
+use crate::plan::{PADDING_BYTES, Pipeline, Stage, View};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
@@ -179,7 +179,14 @@ impl Texts {
         let own = &self.bytes[range];
         // Some write what was there before, as `length` of `1`: that changes nothing.
         let is_changed = step.apply(own, &mut output) && output != own;
-        let made = if is_changed { self.add(&output) } else { id };
+        if !is_changed {
+            self.output = output;
+            if let Some(text) = self.texts.get_mut(id.0 as usize) {
+                text.may_change = text.may_change.without(step);
+            }
+            return id;
+        }
+        let made = self.add(&output);
         self.output = output;
         self.made.push(Made { step, text: made, before });
         let place = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
@@ -249,9 +256,13 @@ impl Texts {
         self.facts.get(from..from + words).unwrap_or_default()
     }
 
-    /// Whether an operator may match.
-    pub fn may_match(&self, facts: FactsId, operator: u16, view: &View) -> bool {
-        has_bit(self.operators(facts, view), operator)
+    /// Whether an operator may match a text, as far as that was looked at. `words`: those of a row of operators.
+    #[inline]
+    pub fn may_match(&self, id: TextId, operator: u16, words: usize) -> bool {
+        let facts = self.texts.get(id.0 as usize).and_then(|text| text.facts.checked_sub(1));
+        let place = facts.map(|facts| facts as usize * words + usize::from(operator / 64));
+        let word = place.and_then(|place| self.facts.get(place));
+        word.is_none_or(|word| word >> (operator % 64) & 1 == 1)
     }
 
     /// Counts bytes that an operator looks at.

@@ -271,7 +271,6 @@ impl<'a> Compiler<'a> {
             targets: shared.targets,
             by_id: order.by_id,
         };
-        tell_targets(&mut rules);
         rules.operators = view::indexes(&rules, &shared.needs);
         Ok(rules)
     }
@@ -532,20 +531,6 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Tells the targets of groups which operators look at them.
-fn tell_targets(rules: &mut RuleSet) {
-    let words = rules.operators_count.div_ceil(64);
-    rules.targets.iter_mut().for_each(|target| target.operators = vec![0; words].into());
-    for link in rules.rules.iter().flat_map(|rule| &rule.links) {
-        let (Some(group), Some(number)) = (link.group, link.operator.number) else { continue };
-        for target in rules.groups.get(usize::from(group)).iter().flat_map(|it| &it.targets) {
-            if let Some(target) = rules.targets.get_mut(usize::from(*target)) {
-                facts::set_bit(&mut target.operators, number);
-            }
-        }
-    }
-}
-
 /// Where rules stand once all are known.
 struct Order {
     /// Of each rule that was read, its place, or that of the next one if it was removed.
@@ -591,8 +576,7 @@ impl Shared {
         let is_it = |known: &GroupTarget| known.target == *target && known.excluded == excluded;
         let known = self.targets.iter().position(is_it);
         let place = known.unwrap_or_else(|| {
-            let (target, operators) = (target.clone(), Box::default());
-            self.targets.push(GroupTarget { target, excluded, operators });
+            self.targets.push(GroupTarget { target: target.clone(), excluded });
             self.targets.len() - 1
         });
         u16::try_from(place).ok()

@@ -215,7 +215,7 @@ fn bytes_of(set: &ByteSet) -> impl Iterator<Item = u8> {
 }
 
 /// The places of the bits of a word.
-pub fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
+fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
     std::iter::from_fn(move || {
         let bit = (word != 0).then(|| word.trailing_zeros() as u16)?;
         word &= word - 1;

@@ -38,8 +38,6 @@ pub struct Group {
 pub struct GroupTarget {
     pub target: Target,
     pub excluded: Box<[Target]>,
-    /// Operators that look at it, behind whatever transformations: a bit each.
-    pub operators: Box<[u64]>,
 }
 
 /// What a link does when it holds for a value.

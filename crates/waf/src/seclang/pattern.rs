@@ -11,6 +11,8 @@ const PATTERN_BYTES_MAX: usize = 4 << 20;
 const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
 /// Most steps of a pattern that goes back.
 const STEPS_MAX: usize = 100_000;
+/// Steps of such a pattern that are few.
+const FEW_STEPS_MAX: usize = 1_000;
 
 /// A pattern that matches bytes.
 #[derive(Debug, Clone)]
@@ -18,7 +20,15 @@ pub enum Pattern {
     /// In time that is linear in the text.
     Linear(Regex),
     /// With look-around or references to groups: it goes back, up to a number of steps. Old rules have a few.
-    Backtracking(Box<fancy_regex::Regex>),
+    Backtracking(Box<GoingBack>),
+}
+
+/// A pattern that goes back.
+#[derive(Debug, Clone)]
+pub struct GoingBack {
+    regex: fancy_regex::Regex,
+    /// The same with fewer steps: it tells which texts take many.
+    quick: fancy_regex::Regex,
 }
 
 /// What a pattern says of a text: a range for each group, the first for the whole.
@@ -39,7 +49,7 @@ impl Pattern {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Linear(regex) => regex.as_str(),
-            Self::Backtracking(regex) => regex.as_str(),
+            Self::Backtracking(pattern) => pattern.regex.as_str(),
         }
     }
 
@@ -47,7 +57,16 @@ impl Pattern {
     pub fn has_groups(&self) -> bool {
         match self {
             Self::Linear(regex) => regex.captures_len() > 1,
-            Self::Backtracking(regex) => regex.captures_len() > 1,
+            Self::Backtracking(pattern) => pattern.regex.captures_len() > 1,
+        }
+    }
+
+    /// Steps back that it may take on a text, at most: none if it is linear.
+    pub fn steps_max(&self, text: &[u8]) -> usize {
+        match self {
+            Self::Linear(_) => 0,
+            Self::Backtracking(pattern) if pattern.quick.is_match(text).is_ok() => FEW_STEPS_MAX,
+            Self::Backtracking(_) => STEPS_MAX,
         }
     }
 
@@ -55,7 +74,7 @@ impl Pattern {
     pub fn is_match(&self, text: &[u8]) -> Option<bool> {
         match self {
             Self::Linear(regex) => Some(regex.is_match(text)),
-            Self::Backtracking(regex) => regex.is_match(text).ok(),
+            Self::Backtracking(pattern) => pattern.regex.is_match(text).ok(),
         }
     }
 
@@ -65,8 +84,8 @@ impl Pattern {
             Self::Linear(regex) => Some(regex.captures(text).map(|groups| {
                 groups.iter().take(groups_max).map(|group| group.map(|it| it.range())).collect()
             })),
-            Self::Backtracking(regex) => {
-                let groups = regex.captures_input(text.into()).ok()?;
+            Self::Backtracking(pattern) => {
+                let groups = pattern.regex.captures_input(text.into()).ok()?;
                 Some(groups.map(|groups| {
                     let range = |index| groups.get(index).map(|it| it.start()..it.end());
                     (0..groups.len().min(groups_max)).map(range).collect()
@@ -110,14 +129,17 @@ fn linear(plain: &str, ignores_case: bool) -> Result<Regex, String> {
 }
 
 fn backtracking(plain: &str) -> Result<Pattern, fancy_regex::Error> {
-    let regex = fancy_regex::RegexBuilder::new(plain)
-        .bytes_mode(fancy_regex::BytesMode::Ascii)
-        .dot_matches_new_line(true)
-        .backtrack_limit(STEPS_MAX)
-        .delegate_size_limit(PATTERN_BYTES_MAX)
-        .delegate_dfa_size_limit(PATTERN_CACHE_BYTES_MAX)
-        .build()?;
-    Ok(Pattern::Backtracking(Box::new(regex)))
+    let with_steps = |steps_max| {
+        fancy_regex::RegexBuilder::new(plain)
+            .bytes_mode(fancy_regex::BytesMode::Ascii)
+            .dot_matches_new_line(true)
+            .backtrack_limit(steps_max)
+            .delegate_size_limit(PATTERN_BYTES_MAX)
+            .delegate_dfa_size_limit(PATTERN_CACHE_BYTES_MAX)
+            .build()
+    };
+    let (regex, quick) = (with_steps(STEPS_MAX)?, with_steps(FEW_STEPS_MAX)?);
+    Ok(Pattern::Backtracking(Box::new(GoingBack { regex, quick })))
 }
 
 /// Compiles a pattern that names things: it is linear, and cases are one.
@@ -163,5 +185,7 @@ mod tests {
     fn going_back_has_an_end() {
         let pattern = Pattern::new("(a*)*(?=b)\\1c").expect("a pattern");
         assert_eq!(pattern.is_match(&[b'a'; 200]), None);
+        assert_eq!(pattern.steps_max(&[b'a'; 200]), STEPS_MAX);
+        assert_eq!(pattern.steps_max(b"ab"), FEW_STEPS_MAX);
     }
 }

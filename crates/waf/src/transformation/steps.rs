@@ -24,6 +24,11 @@ impl Steps {
         Self(self.0 | other.0)
     }
 
+    /// These but one.
+    pub fn without(self, step: Transformation) -> Self {
+        Self(self.0 & !bit(step))
+    }
+
     /// Whether none is in both.
     pub fn is_disjoint(self, other: Self) -> bool {
         self.0 & other.0 == 0
