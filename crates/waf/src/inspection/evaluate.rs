@@ -47,7 +47,7 @@ impl State {
         let mut at = 0;
         while let Some(&place) = rules.get(at) {
             at += 1;
-            if !self.engine.is_on || self.is_passed_over(phase) {
+            if !self.engine.is_on || self.passing.passes_over(phase) {
                 break;
             }
             if self.removals.rules.has(place as usize) {
@@ -71,14 +71,6 @@ impl State {
             }
         }
         Verdict::Pass
-    }
-
-    fn is_passed_over(&self, phase: Phase) -> bool {
-        match self.passing {
-            Passing::Nothing => false,
-            Passing::Request => phase <= Phase::RequestBody,
-            Passing::Everything => phase < Phase::Logging,
-        }
     }
 
     /// What keeps the request from being judged, if anything does.

@@ -11,7 +11,7 @@ use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
 use super::written::Written;
 use crate::plan::View;
-use crate::seclang::{Pattern, Variable};
+use crate::seclang::{Pattern, Phase, Variable};
 
 /// Severity of a request in which nothing was found.
 const NO_SEVERITY: u8 = 255;
@@ -24,6 +24,17 @@ pub(super) enum Passing {
     Request,
     /// All but those of the logging phase.
     Everything,
+}
+
+impl Passing {
+    /// Whether rules of this phase are passed over.
+    pub fn passes_over(self, phase: Phase) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Request => phase <= Phase::RequestBody,
+            Self::Everything => phase < Phase::Logging,
+        }
+    }
 }
 
 /// What rules have said of the engine.
