@@ -226,3 +226,66 @@ fn requests_wait_for_their_turn_with_what_was_judged() {
     bodies.sort();
     assert_eq!(bodies, ["a=1", "n=0", "n=1", "n=2", "n=3"]);
 }
+
+/// What servers read in another way than rules do is not judged.
+#[test]
+fn bodies_that_cannot_be_looked_into_are_not_judged() {
+    let member = Member::echo();
+    let rules = Rules::new(EVERY_BODY);
+    let proxy = Proxy::start(&guarded(&member, &rules.key("mode: block")));
+    let with = |fields: &str| {
+        let length = "a=harmless".len();
+        format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\na=harmless")
+    };
+    const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+    for (fields, status) in [
+        (FORM.to_owned(), 200),
+        (format!("{FORM}Content-Encoding: identity\r\n"), 200),
+        (format!("{FORM}Content-Encoding: gzip\r\n"), 400),
+        (format!("{FORM}Content-Type: image/png\r\n"), 400),
+        (format!("Content-Type: image/png\r\n{FORM}"), 400),
+    ] {
+        assert_eq!(ask(&proxy, with(&fields)).status, status, "{fields}");
+    }
+}
+
+/// Client and member of a call answer each other before either has ended.
+#[test]
+fn calls_are_not_held() {
+    let (heard, told) = std::sync::mpsc::channel();
+    let member = Member::streaming(move |exchange| {
+        exchange.read_body(|bytes| heard.send(bytes.to_vec()).expect("the test listens"))?;
+        exchange.answer("done")
+    });
+    let rules = Rules::new(EVERY_BODY);
+    let proxy = Proxy::start(&guarded(&member, &rules.key("mode: block")));
+    let mut client = proxy.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send("5\r\nfirst\r\n");
+    assert_eq!(told.recv_timeout(STEP_TIMEOUT).expect("it is passed on"), b"first");
+    client.send("0\r\n\r\n");
+    assert_eq!(client.response().text(), "done");
+    // A second type is no way past the rules.
+    let two = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+               Content-Type: application/grpc\r\nContent-Length: 8\r\n\r\na=attack";
+    assert_eq!(ask(&proxy, two).status, 400);
+}
+
+/// More arguments than are taken hide nothing in those that are, nor in the body.
+#[test]
+fn many_arguments_hide_nothing() {
+    let member = Member::echo();
+    let rules = Rules::new(EVERY_BODY);
+    let setup = guarded(&member, &rules.key("mode: block, unjudged: pass, arguments_max: 10"));
+    let mut proxy = Proxy::start(&setup);
+    let many = "&a=b".repeat(20);
+    for (path, body, status) in [
+        (format!("/?q=c{many}"), "d=e", 200),
+        (format!("/?q=attack{many}"), "d=e", 403),
+        (format!("/?q=c{many}"), "d=attack", 403),
+    ] {
+        assert_eq!(ask(&proxy, form(&path, body)).status, status, "{path} {body}");
+    }
+    let told = wait_for_lines(&mut proxy, 3);
+    assert_eq!(told.iter().filter(|line| line["limit"] == "arguments").count(), 1, "{told:#?}");
+}

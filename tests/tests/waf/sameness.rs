@@ -12,6 +12,7 @@ SecRule REQUEST_URI "@unconditionalMatch" "id:2,phase:2,pass,log,msg:'uri'"
 SecRule REQUEST_BODY "@unconditionalMatch" "id:3,phase:2,pass,log,msg:'body'"
 SecRule REQUEST_METHOD "@unconditionalMatch" "id:4,phase:2,pass,log,msg:'method'"
 SecRule REQUEST_HEADERS:Host "@unconditionalMatch" "id:5,phase:2,pass,log,msg:'host'"
+SecRule REQUEST_HEADERS:Content-Type "@unconditionalMatch" "id:6,phase:2,pass,log,msg:'type'"
 "#;
 
 /// Requests, each on a connection of its own.
@@ -54,6 +55,7 @@ const REQUESTS: &[&str] = &[
     "GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n z\r\n\r\n",
     "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nConnection: content-type\r\nContent-Length: 2\r\n\r\n{}",
     // Bodies.
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\na=1&a=%00",
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"a\":1,\"a\":\"2\"}",
@@ -98,6 +100,8 @@ fn members_get_what_was_judged() {
         assert_eq!(told(&line, "uri"), got.target(), "{request:?}");
         assert_eq!(told(&line, "method"), got.method(), "{request:?}");
         assert_eq!(told(&line, "host"), got.head.field("host").unwrap_or_default(), "{request:?}");
+        let content_type = got.head.field("content-type").unwrap_or_default();
+        assert_eq!(told(&line, "type"), content_type, "{request:?}");
         let body: String = got.body.iter().map(|byte| char::from(*byte)).collect();
         assert_eq!(told(&line, "body"), body, "{request:?}");
     }

@@ -6,8 +6,9 @@
 use weir_config::snapshot::{Page, Record};
 use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
+use weir_http::fields::values;
 use weir_http::h1::{Persistence, ResponseForward};
-use weir_http::message::{FieldId, Framing, RequestHead, Span, Version};
+use weir_http::message::{Field, FieldId, Framing, RequestHead, Span, Version};
 use weir_waf::inspection::{self, Inspection, Limit, Options, Verdict};
 
 use crate::edge::Edge;
@@ -19,6 +20,7 @@ use crate::parts::inspected::{Inspected, Outcome};
 use crate::parts::inspecting::{Block, Reading, Scrutiny, Terms};
 use crate::parts::messages::{HeadKind, OutHead};
 use crate::parts::notice::Notice;
+use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::parts::request::KEPT_PIECE_BYTES_MAX;
 use crate::shared::counters::count_status;
@@ -57,7 +59,8 @@ pub fn inspect_head(
     let options = Options { mode: engine_mode, limits, work_bytes_max, checks, keeps_body };
     let mut inspection = begin(&terms, &options, arrival, &decision.request);
     let verdict = inspection.request_headers();
-    let is_read = verdict == Verdict::Pass && !head.framing.is_empty() && inspection.needs_body();
+    let has_body = !head.framing.is_empty() && !is_stream(head, input);
+    let is_read = verdict == Verdict::Pass && has_body && inspection.needs_body();
     let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max);
     if is_read && !is_too_long {
         decision.request.fields.remove(b"Expect");
@@ -115,6 +118,12 @@ fn begin(
     Inspection::begin(terms.waf.view.clone(), options, &request)
 }
 
+/// Whether client and member answer each other within their bodies (gRPC): neither can wait for the end of the other's.
+fn is_stream(head: &RequestHead, input: &[u8]) -> bool {
+    let has_one_type = values(&head.fields, input, "Content-Type").count() == 1;
+    has_one_type && Pace::of_request(head, input) == Pace::Sparse
+}
+
 /// The fields of a head, with the Host that the member gets in place of those that were received.
 fn fields<'a>(
     head: &'a RequestHead,
@@ -123,7 +132,13 @@ fn fields<'a>(
 ) -> Vec<(&'a [u8], &'a [u8])> {
     let host = edits.authority().unwrap_or(head.authority(input));
     let host = (!host.is_empty()).then_some((&b"Host"[..], host));
-    let received = head.fields.iter().filter(|field| field.id != FieldId::Host);
+    // What Connection names stays here: the member does not get it.
+    let is_seen = |field: &&Field| match field.id {
+        FieldId::Host => false,
+        FieldId::Other => field.forward,
+        _ => true,
+    };
+    let received = head.fields.iter().filter(is_seen);
     let received = received.map(|field| (field.name.of(input), field.value.of(input)));
     host.into_iter().chain(received).collect()
 }

@@ -22,9 +22,6 @@ impl Inspection {
     pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
         let mut state = State::new(view, options);
         state.message.head(request);
-        if state.message.has_too_many {
-            state.exceeded = Some(Limit::Arguments);
-        }
         state.checked.head(request, &state.message);
         Self { state }
     }
@@ -49,8 +46,12 @@ impl Inspection {
 
     /// Whether the rules of the first phase have left the body to be looked at.
     pub fn reads_body(&self) -> bool {
-        let state = &self.state;
-        state.message.body.is_read && state.engine.is_on && state.passing == Passing::Nothing
+        self.state.message.body.is_read && self.is_judging()
+    }
+
+    /// Whether rules still have their say of the request.
+    fn is_judging(&self) -> bool {
+        self.state.engine.is_on && self.state.passing == Passing::Nothing
     }
 
     /// Whether any of its bytes would be looked at: without that it need not be waited for.
@@ -76,7 +77,8 @@ impl Inspection {
         }
     }
 
-    /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, whatever the rules say of what came before.
+    /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, nor is a query with too
+    /// many arguments, whatever the rules say of the rest.
     pub fn request_body(&mut self) -> Verdict {
         if let Some(verdict) = self.refused() {
             return verdict;
@@ -84,6 +86,9 @@ impl Inspection {
         match self.state.phase(Phase::RequestBody) {
             Verdict::Pass if self.body_failure().is_some() && self.reads_body() => {
                 Verdict::Exceeded(Limit::Body)
+            }
+            Verdict::Pass if self.state.message.has_too_many && self.is_judging() => {
+                Verdict::Exceeded(Limit::Arguments)
             }
             verdict => verdict,
         }

@@ -31,6 +31,9 @@ pub struct BodySettings {
     joined: Vec<u8>,
     /// Why it could not be read to its end.
     pub failure: Option<&'static str>,
+    /// Why nothing can be said of it, if that is so.
+    unreadable: Option<&'static str>,
+    has_types: bool,
     length: u64,
 }
 
@@ -102,7 +105,11 @@ impl Message {
             } else if name.eq_ignore_ascii_case(b"host") {
                 self.set(V::ServerName, host_without_port(value));
             } else if name.eq_ignore_ascii_case(b"content-type") {
-                self.body.content_type = value.to_vec();
+                self.content_type_is(value);
+            } else if name.eq_ignore_ascii_case(b"content-encoding")
+                && !value.trim_ascii().eq_ignore_ascii_case(b"identity")
+            {
+                self.body.unreadable.get_or_insert("The body is encoded (Content-Encoding).");
             }
         }
         self.query(parts.query);
@@ -112,6 +119,15 @@ impl Message {
             self.set(variable, b"0");
         }
         self.set_sizes();
+    }
+
+    /// Servers differ in which of several they go by.
+    fn content_type_is(&mut self, value: &[u8]) {
+        if !self.body.content_type.is_empty() {
+            self.body.has_types = true;
+            self.body.unreadable.get_or_insert("The request has several Content-Type fields.");
+        }
+        self.body.content_type = value.to_vec();
     }
 
     fn query(&mut self, query: &[u8]) {
@@ -155,6 +171,10 @@ impl Message {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
             return;
         }
+        if let Some(reason) = self.body.unreadable {
+            self.body.failure.get_or_insert(reason);
+            return;
+        }
         self.texts.count_work(bytes.len());
         if self.keeps_body() {
             self.body.kept.extend_from_slice(bytes);
@@ -180,7 +200,7 @@ impl Message {
 
     /// Whether anything looks at the request's body: what takes it apart, or a rule that wants it as it is.
     pub fn needs_body(&self) -> bool {
-        self.body.is_kept || self.body.processor != Processor::None
+        self.body.is_kept || self.body.has_types || self.body.processor != Processor::None
     }
 
     /// Those of forms and JSON are looked at as a whole as well, others only where a rule asks for that.
