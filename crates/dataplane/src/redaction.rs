@@ -290,7 +290,9 @@ impl<'a> Secrets<'a> {
     pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> Shown<'t> {
         let told: Vec<Option<Cow<'_, [u8]>>> =
             values.iter().map(|it| masked(&it.variable, &it.value)).collect();
-        let has_secret = told.iter().any(Option::is_some) || names_secret(data);
+        let is_named = |it: &MatchedValue| matches!(variable(&it.variable), Cow::Owned(_));
+        let has_secret =
+            told.iter().any(Option::is_some) || values.iter().any(is_named) || names_secret(data);
         let values = values.iter().zip(told).map(|(it, masked)| match masked {
             Some(masked) => Cow::Owned(self.without(&masked).into_owned()),
             None if has_secret && is_derived(&it.variable) => Cow::Borrowed(MASK),
@@ -332,9 +334,11 @@ fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// What may be shown of a value that is a secret, or has one in it by a name; `None`: all.
 fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
-    let is_count = variable.starts_with(b"&");
-    if is_count || variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
+    if variable.starts_with(b"&") {
         return None;
+    }
+    if variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
+        return is_document(value).then_some(Cow::Borrowed(MASK));
     }
     // JSON, XML and what could not be read have names anywhere.
     let is_body = variable == b"REQUEST_BODY" && is_secret_name(value);
@@ -342,6 +346,32 @@ fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
         return Some(Cow::Borrowed(MASK));
     }
     without_pair(value, last_word)
+}
+
+/// Whether what is taken for a name is a document with a secret in it: JSON that was sent as a form is.
+fn is_document(name: &[u8]) -> bool {
+    const MARKS: &[u8] = b"\"'<>{}\r\n";
+    name.iter().any(|byte| MARKS.contains(byte)) && is_secret_name(name)
+}
+
+/// A variable, without a name that is a document with a secret in it.
+pub fn variable(variable: &[u8]) -> Cow<'_, [u8]> {
+    match variable.iter().position(|byte| *byte == b':') {
+        Some(colon) if is_document(&variable[colon + 1..]) => {
+            Cow::Owned([&variable[..=colon], MASK].concat())
+        }
+        _ => Cow::Borrowed(variable),
+    }
+}
+
+/// The place of a finding, likewise.
+pub fn place(place: &str) -> Cow<'_, [u8]> {
+    match place.split_once(' ') {
+        Some((kind, name)) if is_document(name.as_bytes()) => {
+            Cow::Owned([kind.as_bytes(), b" ", MASK].concat())
+        }
+        _ => Cow::Borrowed(place.as_bytes()),
+    }
 }
 
 /// A name at the end of a text: behind `select password from users where id` it is `id`.

@@ -114,7 +114,7 @@ fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
     match outcome {
         Outcome::Detected(cause) | Outcome::Blocked(cause) => put_cause(out, cause),
         Outcome::Unjudged { limit, .. } => put_text(out, "limit", limit.name().as_bytes()),
-        Outcome::Passed => {}
+        Outcome::Passed | Outcome::Unfinished => {}
     }
     if let Some(reason) = inspection.body_failure() {
         put_text(out, "reason", reason.as_bytes());
@@ -150,7 +150,7 @@ fn put_findings(out: &mut Vec<u8>, findings: &[Finding], secrets: &Secrets<'_>) 
         out.extend_from_slice(b"{\"name\":");
         put_whole_string(out, finding.check.name().as_bytes());
         put_text(out, "action", finding.action.name().as_bytes());
-        put_text(out, "place", finding.place.as_bytes());
+        put_text(out, "place", &redaction::place(&finding.place));
         put_text(out, "data", &secrets.of_finding(&finding.place, finding.detail.as_bytes()));
         out.push(b'}');
     });
@@ -226,7 +226,7 @@ fn put_details(
     let values = found.values.iter().zip(&shown.values).take(VALUES_MAX);
     put_list(out, "values", values, |out, (MatchedValue { variable, .. }, value)| {
         out.extend_from_slice(b"{\"variable\":");
-        put_whole_string(out, clipped(variable));
+        put_whole_string(out, clipped(&redaction::variable(variable)));
         put_text(out, "value", value);
         out.push(b'}');
     });

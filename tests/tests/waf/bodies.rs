@@ -200,6 +200,27 @@ fn clients_that_break_off_are_not_passed_on() {
 }
 
 #[test]
+fn what_was_found_before_a_body_broke_off_is_told() {
+    let member = Member::echo();
+    let rules = Rules::new(
+        "SecRule ARGS_GET \"@contains attack\" \"id:7,phase:1,pass,log,msg:'in the query'\"\n\
+         SecAction \"id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On\"",
+    );
+    let mut proxy = Proxy::start(&guarded(&member, &rules.key("mode: block")));
+    for query in ["attack", "harmless"] {
+        let mut client = proxy.client();
+        let head = "Host: a\r\nContent-Length: 8\r\n\r\nharm";
+        client.send(format!("POST /?q={query} HTTP/1.1\r\n{head}")).finish();
+        assert_eq!(client.response().status, 400);
+    }
+    let line = &wait_for_lines(&mut proxy, 1)[0];
+    assert_eq!((&line["outcome"], &line["blocked"]), (&"unfinished".into(), &false.into()));
+    assert_eq!(line["rules"][0]["id"], 7, "{line}");
+    assert_eq!(counted(&proxy, "inspected"), 2.0);
+    assert_eq!(member.connection_count(), 0);
+}
+
+#[test]
 fn requests_wait_for_their_turn_with_what_was_judged() {
     let (member, gate) = Member::gated("slow");
     let rules = Rules::new(EVERY_BODY);

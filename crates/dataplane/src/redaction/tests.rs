@@ -185,3 +185,29 @@ fn findings_of_checks_show_no_secret() {
         assert_eq!(String::from_utf8_lossy(&shown), expected, "{place}");
     }
 }
+
+/// JSON that is sent as a form is one long name.
+#[test]
+fn names_that_are_documents_are_not_shown() {
+    for (name, expected) in [
+        ("ARGS:id", "ARGS:id"),
+        ("ARGS:password", "ARGS:password"),
+        ("ARGS:{\"password\":\"hunter2\"}", "ARGS:***"),
+        ("ARGS:{\"id\":5}", "ARGS:{\"id\":5}"),
+        ("ARGS:<login><password>hunter2", "ARGS:***"),
+        ("REQUEST_URI", "REQUEST_URI"),
+    ] {
+        assert_eq!(String::from_utf8_lossy(&variable(name.as_bytes())), expected);
+    }
+    assert_eq!(&*place("parameter {\"token\":1}"), b"parameter ***");
+    assert_eq!(&*place("path"), b"path");
+    let secrets = Secrets::from_values([].into_iter());
+    let value = |variable: &str, value: &str| MatchedValue {
+        variable: variable.into(),
+        value: value.into(),
+    };
+    let document = "{\"password\":\"hunter2\"}";
+    let values = [value("ARGS_NAMES", document), value(&format!("ARGS:{document}"), "")];
+    let shown = secrets.shown(format!("found within ARGS:{document}").as_bytes(), &values);
+    assert_eq!((&*shown.data, &*shown.values[0]), (MASK, MASK));
+}

@@ -35,6 +35,8 @@ pub enum Outcome {
     Detected(Cause),
     /// This has kept it from its member.
     Blocked(Cause),
+    /// It ended before all of it had come; its member did not get it.
+    Unfinished,
     /// It could not be judged.
     Unjudged {
         /// Why.
@@ -69,6 +71,7 @@ impl Outcome {
             Self::Passed => "passed",
             Self::Detected(_) => "detected",
             Self::Blocked(_) => "blocked",
+            Self::Unfinished => "unfinished",
             Self::Unjudged { .. } => "unjudged",
         }
     }

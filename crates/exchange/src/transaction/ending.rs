@@ -11,6 +11,7 @@ use crate::parts::stream_end::StreamEnd;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::inspect;
 
 impl Exchange {
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
@@ -52,7 +53,7 @@ impl Exchange {
         body: Option<&[u8]>,
     ) {
         self.ends.drop_member(at);
-        self.scrutiny = None;
+        inspect::leave(self, at);
         let draining = at.turn().is_draining;
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
@@ -148,7 +149,7 @@ impl Exchange {
         };
         self.ends.end(at, termination, stream_end);
         at.recycle(std::mem::take(&mut self.request.bytes));
-        self.scrutiny = None;
+        inspect::leave(self, at);
         let encoding = self.encoding.take();
         at.tools().give_encoding(encoding);
         self.ends.over = Some(after);

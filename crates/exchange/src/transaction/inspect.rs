@@ -157,32 +157,52 @@ fn conclude(
     at: &mut impl Edge,
     server: &LocalServer,
     terms: &Terms,
-    mut inspection: Inspection,
+    inspection: Inspection,
     verdict: Verdict,
 ) -> Option<Block> {
     let blocks_unjudged = terms.blocks_unjudged();
     let outcome = Outcome::of(&verdict, &inspection, blocks_unjudged);
     let block = Block::of(verdict, blocks_unjudged);
+    let status = block.as_ref().map_or(0, Block::status);
+    tell(at, (server, terms), inspection, outcome, status);
+    block
+}
+
+/// Counts an inspection, and tells of it if there is something to tell.
+fn tell(
+    at: &mut impl Edge,
+    (server, terms): (&LocalServer, &Terms),
+    mut inspection: Inspection,
+    outcome: Outcome,
+    status: u16,
+) {
     let counters = &server.counters;
     counters.waf_inspected.add(1);
     match outcome {
-        Outcome::Passed => {}
+        Outcome::Passed | Outcome::Unfinished => {}
         Outcome::Detected(_) => counters.waf_detected.add(1),
         Outcome::Blocked(_) => counters.waf_blocked.add(1),
         Outcome::Unjudged { .. } => counters.waf_unjudged.add(1),
     }
     let is_logged = inspection.matches().iter().any(|found| found.is_logged);
-    let has_findings = !inspection.findings().is_empty();
-    let is_told = outcome != Outcome::Passed || is_logged || has_findings;
-    if is_told || terms.waf.record == Record::All {
+    let has_findings = is_logged || !inspection.findings().is_empty();
+    let is_of_note = !matches!(outcome, Outcome::Passed | Outcome::Unfinished);
+    if is_of_note || has_findings || terms.waf.record == Record::All {
         inspection.logging();
         let Terms { mode, request_id, client, .. } = *terms;
-        let status = block.as_ref().map_or(0, Block::status);
         let inspection = &inspection;
         let inspected = Inspected { request_id, server, client, mode, outcome, status, inspection };
         at.tell(Notice::Inspected(&inspected));
     }
-    block
+}
+
+/// An exchange is over, or has its answer, before all of its body has come: what was found so far is told.
+pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
+    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
+    let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
+    let Reading { mut inspection, terms, .. } = *reading;
+    inspection.leave_body_out();
+    tell(at, (&exchange.ends.server, &terms), inspection, Outcome::Unfinished, 0);
 }
 
 /// Whether the body of an exchange is held until it was judged.
