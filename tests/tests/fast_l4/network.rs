@@ -21,6 +21,9 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, tools};
 
+/// The kernel looks at programs for seconds when they are loaded, and longer beside other work.
+const LOADING_TIMEOUT: Duration = Duration::from_secs(90);
+
 pub const FIRST: &str = "10.77.2.2:9000";
 pub const SECOND: &str = "10.77.2.3:9000";
 
@@ -175,7 +178,7 @@ impl Network {
         words.extend([&*weir, "run", &file]);
         let log = self.directory.path().join(format!("output-{}.log", number()));
         let mut process = Process::start(&nsenter, &words, &log);
-        eventually(&format!("weir says {says}"), STEP_TIMEOUT, || {
+        eventually(&format!("weir says {says}"), LOADING_TIMEOUT, || {
             assert!(process.exited().is_none(), "{}", process.output());
             process.output().contains(says)
         });
