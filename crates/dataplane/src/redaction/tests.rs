@@ -208,6 +208,7 @@ fn names_that_are_documents_are_not_shown() {
     };
     let document = "{\"password\":\"hunter2\"}";
     let values = [value("ARGS_NAMES", document), value(&format!("ARGS:{document}"), "")];
-    let shown = secrets.shown(format!("found within ARGS:{document}").as_bytes(), &values);
+    let data = format!("found within ARGS:{document}");
+    let shown = secrets.shown(data.as_bytes(), &values);
     assert_eq!((&*shown.data, &*shown.values[0]), (MASK, MASK));
 }
