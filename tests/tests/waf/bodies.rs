@@ -290,6 +290,10 @@ fn calls_are_not_held() {
     let two = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
                Content-Type: application/grpc\r\nContent-Length: 8\r\n\r\na=attack";
     assert_eq!(ask(&proxy, two).status, 400);
+    // Nor is one that the member does not get.
+    let nominated = "POST / HTTP/1.1\r\nHost: a\r\nConnection: content-type\r\n\
+                     Content-Type: application/grpc\r\nContent-Length: 8\r\n\r\na=attack";
+    assert_eq!(ask(&proxy, nominated).status, 403);
 }
 
 /// More arguments than are taken hide nothing in those that are, nor in the body.

@@ -6,8 +6,7 @@
 use weir_config::snapshot::{Page, Record};
 use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
-use weir_http::fields::values;
-use weir_http::h1::{Persistence, ResponseForward};
+use weir_http::fields::forwarded_values;
 use weir_http::message::{Field, FieldId, Framing, RequestHead, Span, Version};
 use weir_waf::inspection::{self, Inspection, Limit, Options, Verdict};
 
@@ -18,15 +17,14 @@ use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::inspected::{Inspected, Outcome};
 use crate::parts::inspecting::{Block, Reading, Scrutiny, Terms};
-use crate::parts::messages::{HeadKind, OutHead};
 use crate::parts::notice::Notice;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::parts::request::KEPT_PIECE_BYTES_MAX;
-use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::receiving::hand_on;
+use crate::transaction::response::send_interim;
 
 /// What stands for the request's number in the page of a block.
 const REQUEST_ID_MARK: &[u8] = b"${request_id}";
@@ -120,7 +118,8 @@ fn begin(
 
 /// Whether client and member answer each other within their bodies (gRPC): neither can wait for the end of the other's.
 fn is_stream(head: &RequestHead, input: &[u8]) -> bool {
-    let has_one_type = values(&head.fields, input, "Content-Type").count() == 1;
+    // As the member gets it: what Connection names is no type of a call.
+    let has_one_type = forwarded_values(&head.fields, input, b"Content-Type").count() == 1;
     has_one_type && Pace::of_request(head, input) == Pace::Sparse
 }
 
@@ -231,17 +230,7 @@ fn tell_to_continue(exchange: &mut Exchange, at: &mut impl Edge) {
     head.clear();
     head.status = 100;
     head.reason = Span { start: 0, end: CONTINUE.len() as u32 };
-    count_status!(exchange.ends.server.counters, head.status);
-    let forward = ResponseForward {
-        framing: Framing::None,
-        client_version: exchange.request.version,
-        persistence: Persistence::KeepAlive,
-        date: None,
-    };
-    let edits = &FieldEdits::NONE;
-    let out = OutHead { head: &head, input: CONTINUE, edits, forward, is_dated: false };
-    let message = at.head(&mut exchange.ends, &out, HeadKind::Interim, false);
-    exchange.ends.send_head_alone(at, message);
+    send_interim(exchange, at, &head, CONTINUE);
     at.tools().own_head = Some(head);
 }
 

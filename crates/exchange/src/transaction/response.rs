@@ -36,17 +36,7 @@ impl Exchange {
         if self.request.version == Version::Http10 {
             return;
         }
-        count_status!(self.ends.server.counters, head.status);
-        let forward = ResponseForward {
-            framing: Framing::None,
-            client_version: self.request.version,
-            persistence: Persistence::KeepAlive,
-            date: None,
-        };
-        let edits = &FieldEdits::NONE;
-        let out = OutHead { head, input, edits, forward, is_dated: false };
-        let message = at.head(&mut self.ends, &out, HeadKind::Interim, false);
-        self.ends.send_head_alone(at, message);
+        send_interim(self, at, head, input);
         if self.ends.is_client_behind(at) {
             self.await_client(at);
             self.ends.pause_member(at);
@@ -231,4 +221,24 @@ impl Exchange {
         }
         false
     }
+}
+
+/// Sends an interim response to a client that takes such.
+pub fn send_interim(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &ResponseHead,
+    input: &[u8],
+) {
+    count_status!(exchange.ends.server.counters, head.status);
+    let forward = ResponseForward {
+        framing: Framing::None,
+        client_version: exchange.request.version,
+        persistence: Persistence::KeepAlive,
+        date: None,
+    };
+    let edits = &FieldEdits::NONE;
+    let out = OutHead { head, input, edits, forward, is_dated: false };
+    let message = at.head(&mut exchange.ends, &out, HeadKind::Interim, false);
+    exchange.ends.send_head_alone(at, message);
 }
