@@ -56,6 +56,8 @@ fn paths(weir: Path4) -> [(&'static str, Path4); 3] {
 const WARMING_PACKETS_PER_FLOW: u64 = 4;
 /// What that may take.
 const WARMING_MAX: Duration = Duration::from_secs(20);
+/// A sender whose first packet has not arrived by then is not waited for.
+const BEGINNING_MAX: Duration = Duration::from_secs(5);
 /// Between two packets of the measurement: a rate that all keep. Of what finds no room the memory comes back to the sender, and both
 /// cores then wait for each other.
 const INTERVAL_NS: u32 = 4_000;
@@ -173,7 +175,9 @@ fn through(
     let warming = send(0)?;
     warm_up(session, bed, &warming, flows, workload)?;
     warming.end().map_err(cannot)?;
+    let before = bed.arrived().map_err(unable)?;
     let sender = send(INTERVAL_NS)?;
+    wait_for_packets(session, bed, &sender, before)?;
     std::thread::sleep(workload.warm_up);
     let processes = (bed.worker(), session.origin.id());
     let mut meter = Meter::new(&session.bed.cores, processes, &session.energy);
@@ -205,6 +209,24 @@ fn through(
         ..Outcome::default()
     };
     Ok(Sample { load, cost, around })
+}
+
+/// Waits until packets arrive: on a busy machine it takes the sender a while to begin.
+fn wait_for_packets(
+    session: &Session<'_>,
+    bed: &PacketBed<'_>,
+    sender: &Sender,
+    arrived_before: u64,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    while bed.arrived().map_err(Failure::Unable)? == arrived_before
+        && began.elapsed() < BEGINNING_MAX
+        && sender.is_sending()
+    {
+        session.check_interrupt()?;
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Waits until the flows are known.
