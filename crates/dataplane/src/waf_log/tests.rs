@@ -52,6 +52,7 @@ fn inspected_by(
         target: target.as_bytes(),
         protocol: b"HTTP/1.1",
         headers: &headers,
+        changed_cookies: &[],
         unique_id: b"1",
     };
     let mut inspection = Inspection::begin(Arc::new(view), options, &request);

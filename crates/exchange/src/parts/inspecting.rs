@@ -1,8 +1,6 @@
 //! A request that the web application firewall looks at, and its body while that waits to be judged.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{Unjudged, Waf};
@@ -10,9 +8,7 @@ use weir_core::policy::WafMode;
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
 use crate::parts::end::OwnedEnd;
-
-/// Bytes of bodies that wait to be judged at a time, in one worker.
-const HELD_BYTES_MAX: u64 = 256 << 20;
+use crate::parts::held::{HeldBody, HeldBytes};
 
 /// How far an inspection is.
 pub enum Scrutiny {
@@ -20,6 +16,8 @@ pub enum Scrutiny {
     Reading(Box<Reading>),
     /// The request may go on: this of its body waits for a member.
     Passed(HeldBody, OwnedEnd),
+    /// A member gets it: what its body takes is counted until it answers.
+    Passing(HeldBytes),
     /// It gets no member.
     Blocked(Block),
 }
@@ -32,6 +30,8 @@ pub struct Reading {
     pub terms: Terms,
     /// What came of its body.
     pub body: HeldBody,
+    /// It has to be whole by then.
+    pub until_ms: u64,
     /// The client waits to be told that it may send its body.
     pub is_awaited: bool,
 }
@@ -44,7 +44,7 @@ impl Reading {
             self.inspection.body(piece);
             has_room &= self.body.push(piece);
         }
-        let is_too_long = self.body.bytes.len() as u64 > self.terms.waf.body_bytes_max;
+        let is_too_long = self.body.bytes().len() as u64 > self.terms.waf.body_bytes_max;
         match (is_too_long, has_room) {
             (true, _) => Some(Limit::BodyLength),
             (false, false) => Some(Limit::Memory),
@@ -131,66 +131,9 @@ fn is_field_value(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_graphic)
 }
 
-/// Room for bodies that wait to be judged, of one worker.
-#[derive(Debug, Default)]
-pub struct HeldRoom {
-    taken_bytes: Rc<Cell<u64>>,
-}
-
-impl HeldRoom {
-    /// A body of which nothing has come.
-    pub fn body(&self) -> HeldBody {
-        HeldBody { bytes: Vec::new(), taken_bytes: Rc::clone(&self.taken_bytes) }
-    }
-}
-
-/// A body that waits. Its room is free again when it is gone.
-#[derive(Debug)]
-pub struct HeldBody {
-    bytes: Vec<u8>,
-    taken_bytes: Rc<Cell<u64>>,
-}
-
-impl HeldBody {
-    /// Appends what has come. Whether there was room for it.
-    fn push(&mut self, data: &[u8]) -> bool {
-        self.bytes.extend_from_slice(data);
-        self.taken_bytes.set(self.taken_bytes.get() + data.len() as u64);
-        self.taken_bytes.get() <= HELD_BYTES_MAX
-    }
-
-    /// What has come.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for HeldBody {
-    fn drop(&mut self) {
-        let taken = self.taken_bytes.get();
-        debug_assert!(taken >= self.bytes.len() as u64, "room is given back once");
-        self.taken_bytes.set(taken.saturating_sub(self.bytes.len() as u64));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn room_comes_back() {
-        let room = HeldRoom::default();
-        let (mut first, mut second) = (room.body(), room.body());
-        let piece = vec![b'x'; HELD_BYTES_MAX as usize / 2];
-        assert!(first.push(&piece));
-        assert!(second.push(&piece));
-        assert!(!second.push(b"y"), "no room for more");
-        assert_eq!(second.bytes().len(), piece.len() + 1, "it is there all the same");
-        drop(first);
-        assert!(second.push(&piece[..1_000]));
-        drop(second);
-        assert_eq!(room.taken_bytes.get(), 0);
-    }
 
     #[test]
     fn verdicts_become_answers() {

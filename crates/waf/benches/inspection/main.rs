@@ -48,6 +48,7 @@ fn run(view: &Arc<View>, case: &Case) -> (Inspection, [f64; 5]) {
         target: &case.target,
         protocol: b"HTTP/1.1",
         headers: &headers,
+        changed_cookies: &[],
         unique_id: b"a-request",
     };
     // Hostile inputs are to show what they cost, not where they end.

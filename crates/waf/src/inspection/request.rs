@@ -19,6 +19,8 @@ pub struct Request<'a> {
     pub protocol: &'a [u8],
     /// Names and values, in their order.
     pub headers: &'a [(&'a [u8], &'a [u8])],
+    /// Names of sealed cookies that are not as they were set.
+    pub changed_cookies: &'a [Vec<u8>],
     /// What tells this request from all others.
     pub unique_id: &'a [u8],
 }

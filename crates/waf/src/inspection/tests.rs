@@ -33,6 +33,7 @@ fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> I
         target: target.as_bytes(),
         protocol: b"HTTP/1.1",
         headers: &[],
+        changed_cookies: &[],
         unique_id: b"1",
     };
     let mut inspection = Inspection::begin(Arc::new(view), &Options::new(Mode::Detect), &request);

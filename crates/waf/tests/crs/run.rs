@@ -24,6 +24,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         // A request line without a version is one of HTTP/0.9.
         protocol: if sent.protocol.is_empty() { b"HTTP/0.9" } else { &sent.protocol },
         headers: &headers,
+        changed_cookies: &[],
         unique_id: b"a-test",
     };
     let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Detect), &request);

@@ -109,6 +109,7 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
         target: &sent.target,
         protocol: b"HTTP/1.1",
         headers: &headers,
+        changed_cookies: &[],
         unique_id: b"detection",
     };
     let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request);

@@ -82,6 +82,7 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome 
         target,
         protocol: b"HTTP/1.1",
         headers: &headers,
+        changed_cookies: &[],
         unique_id: b"1",
     };
     let options = Options { work_bytes_max: WORK_BYTES_MAX, ..Options::new(mode) };

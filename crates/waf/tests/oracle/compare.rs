@@ -49,6 +49,7 @@ impl<'a> Exchange<'a> {
             target: self.target,
             protocol: self.protocol,
             headers: self.headers,
+            changed_cookies: &[],
             unique_id: b"foo-1",
         }
     }

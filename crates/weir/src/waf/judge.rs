@@ -85,6 +85,7 @@ impl Judge {
             target: &trial.target,
             protocol: &trial.protocol,
             headers: &headers,
+            changed_cookies: &[],
             unique_id: b"weir-waf-test",
         };
         let mut inspection = Inspection::begin(Arc::clone(&self.view), &self.options, &request);
