@@ -230,7 +230,7 @@ pub enum TrailerEdits<'a> {
 
 impl TrailerEdits<'_> {
     /// Whether a field of this name travels on.
-    pub(crate) fn let_pass(&self, name: &[u8]) -> bool {
+    pub fn let_pass(&self, name: &[u8]) -> bool {
         match self {
             Self::Drop => false,
             Self::Keep => true,

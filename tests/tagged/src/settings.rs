@@ -7,11 +7,11 @@ use crate::keeping::SPARE;
 use crate::member::Role;
 use crate::place::Server;
 
-/// Rules that read every body. Short limits on bodies, so that some are longer.
+/// Rules that read every body, of requests as of responses. Short limits on bodies, so that some are longer.
 const GUARD: &str = concat!(
     "waf: { mode: block, rules: \"",
     env!("CARGO_MANIFEST_DIR"),
-    "/rules.conf\", checks: off, body_size_max: 64KiB, unjudged: pass }"
+    "/rules.conf\", checks: off, body_size_max: 64KiB, unjudged: pass, responses: { size_max: 8KiB } }"
 );
 
 /// Where everything listens.

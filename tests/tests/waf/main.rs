@@ -5,5 +5,6 @@ mod bodies;
 mod checks;
 mod cookies;
 mod recording;
+mod responses;
 mod sameness;
 mod setup;

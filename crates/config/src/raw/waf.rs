@@ -33,6 +33,8 @@ section! {
         optional variables: TxTexts;
         /// What is looked at without rules: settings of checks, or `off`. Default: all checks with their own actions and limits. With mode `detect` none of them blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
+        /// Responses are inspected too: for messages of errors, and what else must not leave. Default: they are not.
+        optional responses: Responses;
         /// What is done with the cookies that the application sets, whatever the mode. Default: nothing.
         optional cookies: Cookies;
         /// Largest body that is inspected; a request with a larger one is not judged. Bodies are held until they are judged.
@@ -47,6 +49,17 @@ section! {
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
         /// What becomes of a request that cannot be judged: its body cannot be read, or is beyond a limit. `block`: with mode `block` its member does not get it. `pass`: it goes on.
         default unjudged: Unjudged = Unjudged::Block;
+    }
+    later []
+}
+
+section! {
+    /// Which responses are inspected, and how far. Members are asked without `Accept-Encoding` then; weir compresses itself.
+    Responses at "virtual_servers.NAME.waf.responses" {
+        /// How much of a body is looked at, and held until that is judged; what follows passes as it comes.
+        default size_max: Size<KIB, BODY_BYTES_MAX> = Size(512 * KIB);
+        /// Media types whose bodies are looked at: `text/html`, or `text/*`. Event streams, calls (gRPC) and encoded bodies never are. Default: `text/html`, `text/plain`, `text/xml`, `application/json`, `application/xml`.
+        optional types: Vec<Spanned<Text>>;
     }
     later []
 }

@@ -19,6 +19,8 @@ pub struct Waf {
     pub checks: Option<Arc<Checks>>,
     /// What is done with the cookies that the application sets; `None`: nothing.
     pub cookies: Option<Arc<Cookies>>,
+    /// How responses are inspected; `None`: they are not.
+    pub responses: Option<Arc<Responses>>,
     /// How much of arguments and bodies is taken apart.
     pub limits: Limits,
     /// Bytes of a body that is inspected; a longer one is not judged.
@@ -31,6 +33,27 @@ pub struct Waf {
     pub unjudged: Unjudged,
     /// Which requests the log records whole.
     pub record: Record,
+}
+
+/// Which responses are inspected, and how far.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Responses {
+    /// Bytes of a body that are looked at; what follows passes as it comes.
+    pub bytes_max: usize,
+    /// Media types of bodies that are looked at, in lower case: `text/html`, or `text/*`.
+    pub types: Vec<Box<str>>,
+}
+
+impl Responses {
+    /// Whether bodies of this Content-Type are looked at.
+    pub fn look_at(&self, content_type: &[u8]) -> bool {
+        let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = essence.trim_ascii().to_ascii_lowercase();
+        self.types.iter().any(|wanted| match wanted.strip_suffix('*') {
+            Some(prefix) => essence.starts_with(prefix.as_bytes()),
+            None => essence == wanted.as_bytes(),
+        })
+    }
 }
 
 /// What is done with the cookies that an application sets.

@@ -3,6 +3,7 @@
 mod checks;
 mod cookies;
 mod openapi;
+mod responses;
 mod settings;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,7 +26,7 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::{self as all, waf as raw};
 use crate::rule_files::{self, BUILTIN, Disk};
-use crate::snapshot::{Record, Unjudged, Waf};
+use crate::snapshot::{Record, Responses, Unjudged, Waf};
 use crate::tree::Span;
 
 /// Problems of rules that are shown at one place.
@@ -62,6 +63,7 @@ struct Wanted {
     depth_max: Option<u16>,
     body_bytes_max: u64,
     body_timeout_ms: u64,
+    responses: Option<Arc<Responses>>,
     work_bytes_max: u64,
     unjudged: raw::Unjudged,
 }
@@ -106,6 +108,7 @@ impl<'a> WafProfiles<'a> {
         let variables = settings::variables(raw, context);
         let checks = checks::wanted(raw, self.directory, context);
         let cookies = cookies::wanted(raw, self.directory, context);
+        let responses = responses::wanted(raw, context);
         let wanted = Wanted {
             paths: self.paths(raw),
             variables: variables?,
@@ -116,6 +119,7 @@ impl<'a> WafProfiles<'a> {
             depth_max: raw.depth_max.as_ref().map(|depth| depth.value.0),
             body_bytes_max: raw.body_size_max.value.0,
             body_timeout_ms: raw.body_timeout.0,
+            responses: responses?,
             work_bytes_max: raw.work_max.value.0,
             unjudged: raw.unjudged.value,
         };
@@ -225,6 +229,7 @@ impl Wanted {
             limits,
             body_bytes_max: self.body_bytes_max,
             body_timeout_ms: self.body_timeout_ms,
+            responses: self.responses.clone(),
             work_bytes_max: self.work_bytes_max,
             unjudged: match self.unjudged {
                 raw::Unjudged::Block => Unjudged::Block,

@@ -96,9 +96,9 @@ impl HeldBody {
         &self.bytes
     }
 
-    /// What it takes of the room, and goes on to take while its member gets it.
-    pub fn into_held(self) -> HeldBytes {
-        self.held
+    /// What has come, and what that takes of the room: as much while its member gets it.
+    pub fn into_parts(self) -> (Vec<u8>, HeldBytes) {
+        (self.bytes, self.held)
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         let mut others: Vec<_> = (1..8).map(|number| room.body(address(number))).collect();
         assert!(others[1..].iter_mut().all(|other| other.push(&piece)));
         assert!(!others[0].push(&piece), "no room for all");
-        let held = first.into_held();
+        let (_, held) = first.into_parts();
         assert!(!others[0].push(b"z"));
         drop(held);
         drop(others);

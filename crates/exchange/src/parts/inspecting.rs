@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_config::snapshot::{Unjudged, Waf};
 use weir_core::policy::WafMode;
+use weir_http::message::ResponseHead;
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
 use crate::parts::end::OwnedEnd;
@@ -15,11 +16,33 @@ pub enum Scrutiny {
     /// The body comes, and is held.
     Reading(Box<Reading>),
     /// The request may go on: this of its body waits for a member.
-    Passed(HeldBody, OwnedEnd),
-    /// A member gets it: what its body takes is counted until it answers.
-    Passing(HeldBytes),
+    Passed(HeldBody, OwnedEnd, Option<Box<Judged>>),
+    /// It is on its way to a member. What was held of its body is counted until that answers.
+    Passing(Option<HeldBytes>, Option<Box<Judged>>),
+    /// The response comes, and is held.
+    Answering(Box<Answering>),
     /// It gets no member.
     Blocked(Block),
+}
+
+/// A request that was judged, and whose response is to be judged too.
+pub struct Judged {
+    /// What is known of it so far.
+    pub inspection: Inspection,
+    /// What holds for it.
+    pub terms: Terms,
+}
+
+/// A response whose body comes.
+pub struct Answering {
+    /// What is known of it and its request.
+    pub judged: Judged,
+    /// Its head.
+    pub head: ResponseHead,
+    /// What the head's spans are of.
+    pub text: Vec<u8>,
+    /// What came of its body.
+    pub body: HeldBody,
 }
 
 /// A request whose body comes.

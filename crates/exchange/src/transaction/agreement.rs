@@ -7,7 +7,9 @@ use crate::edge::Edge;
 use crate::parts::ends::After;
 use crate::parts::messages::{HeadKind, OutHead};
 use crate::parts::websocket::{Handshake, write_accept};
+use crate::shared::counters::count_status;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::inspect;
 
 impl Exchange {
     /// The member agreed to change the protocol: a tunnel is what it becomes.
@@ -18,6 +20,9 @@ impl Exchange {
         has_member_ended: bool,
     ) {
         self.response_began(at, head.status);
+        count_status!(self.ends.server.counters, head.status);
+        // What follows is no response.
+        inspect::leave(self, at);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         self.edit_response(at, head, input, &mut edits);
         self.keep_cookies(at, (head, input), &mut edits);

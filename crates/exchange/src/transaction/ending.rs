@@ -55,6 +55,10 @@ impl Exchange {
         self.ends.drop_member(at);
         inspect::leave(self, at);
         let draining = at.turn().is_draining;
+        if self.phase == Phase::Judge {
+            // Nothing of it has gone out, and nothing will.
+            self.phase = Phase::AwaitHead;
+        }
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
         }
@@ -141,6 +145,7 @@ impl Exchange {
         let is_answered = match (self.ends.stream, self.phase) {
             (None, _) => true,
             (_, Phase::AwaitHead) => status != 0,
+            (_, Phase::Judge) => false,
             (_, Phase::Respond) => termination == Termination::Complete,
             (_, Phase::Deliver { .. }) => !self.ends.is_undelivered(at),
         };

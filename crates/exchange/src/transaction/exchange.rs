@@ -26,6 +26,8 @@ pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
 pub enum Phase {
     /// No response head has come yet.
     AwaitHead,
+    /// The response head has come, and waits with its body to be judged: nothing of it has gone out.
+    Judge,
     /// The response head went to the client, its body follows.
     Respond,
     /// The response has come to its end, and the client has yet to let the rest of it out (HTTP/2).
@@ -131,9 +133,16 @@ impl Exchange {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
         self.ends.attempt.connection = None;
         self.ends.tries.failure = Some(reason);
-        if !matches!(self.phase, Phase::AwaitHead) {
-            self.ends.leave_member(at, Some(reason));
-            return self.truncate(at, reason.termination());
+        match self.phase {
+            Phase::AwaitHead => {}
+            Phase::Judge => {
+                self.ends.leave_member(at, Some(reason));
+                return self.respond(at, reason.status(), reason.termination());
+            }
+            Phase::Respond | Phase::Deliver { .. } => {
+                self.ends.leave_member(at, Some(reason));
+                return self.truncate(at, reason.termination());
+            }
         }
         self.ends.attempt.first_byte_us = 0;
         let sent = match (nothing_sent, self.request.is_replayable()) {
@@ -230,8 +239,6 @@ impl Exchange {
         self.ends.account.status = status;
         at.recycle(std::mem::take(&mut self.request.bytes));
         self.request.let_go();
-        self.scrutiny = None;
-        count_status!(self.ends.server.counters, status);
         let Some(member) = self.ends.attempt.member() else {
             return;
         };

@@ -17,7 +17,7 @@ use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::inspected::{Inspected, Outcome};
-use crate::parts::inspecting::{Block, Reading, Scrutiny, Terms};
+use crate::parts::inspecting::{Block, Judged, Reading, Scrutiny, Terms};
 use crate::parts::notice::Notice;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
@@ -57,6 +57,10 @@ pub fn inspect_head(
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
     let keeps_body = waf.record != Record::Off;
     let options = Options { mode: engine_mode, limits, work_bytes_max, checks, keeps_body };
+    if waf.responses.is_some() {
+        // Rules cannot read what is encoded.
+        decision.request.fields.remove(b"Accept-Encoding");
+    }
     let mut inspection = begin(&terms, &options, arrival, (&decision.request, opened));
     let verdict = inspection.request_headers();
     let has_body = !head.framing.is_empty() && !is_stream(head, input);
@@ -78,8 +82,11 @@ pub fn inspect_head(
         Verdict::Pass => inspection.request_body(),
         verdict => verdict,
     };
-    let block = conclude(at, server, &terms, inspection, verdict);
-    Some((number, block.map(|block| Box::new(Scrutiny::Blocked(block)))))
+    let scrutiny = match settle(at, server, (inspection, terms), verdict) {
+        Err(block) => Some(Scrutiny::Blocked(block)),
+        Ok(judged) => judged.map(|judged| Scrutiny::Passing(None, Some(judged))),
+    };
+    Some((number, scrutiny.map(Box::new)))
 }
 
 /// Hands a request over to the rules.
@@ -161,8 +168,25 @@ fn of_part(inspection: &mut Inspection, limit: Limit) -> Verdict {
     }
 }
 
+/// Counts and tells what came of the inspection of a request, unless its response is to be judged too: then it is handed on. How
+/// the request is kept from members, if it is.
+fn settle(
+    at: &mut impl Edge,
+    server: &LocalServer,
+    (inspection, terms): (Inspection, Terms),
+    verdict: Verdict,
+) -> Result<Option<Box<Judged>>, Block> {
+    if verdict == Verdict::Pass && terms.waf.responses.is_some() {
+        return Ok(Some(Box::new(Judged { inspection, terms })));
+    }
+    match conclude(at, server, &terms, inspection, verdict) {
+        Some(block) => Err(block),
+        None => Ok(None),
+    }
+}
+
 /// Counts and tells what came of an inspection. How the request is kept from members, if it is.
-fn conclude(
+pub fn conclude(
     at: &mut impl Edge,
     server: &LocalServer,
     terms: &Terms,
@@ -207,11 +231,26 @@ fn tell(
 
 /// An exchange is over, or has its answer, before all of its body has come: what was found so far is told.
 pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
-    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
-    let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
-    let Reading { mut inspection, terms, .. } = *reading;
-    inspection.leave_body_out();
-    tell(at, (&exchange.ends.server, &terms), inspection, Outcome::Unfinished, 0);
+    let Some(scrutiny) = exchange.scrutiny.take() else { return };
+    let server = &exchange.ends.server;
+    match *scrutiny {
+        Scrutiny::Reading(reading) => {
+            let Reading { mut inspection, terms, .. } = *reading;
+            inspection.leave_body_out();
+            tell(at, (server, &terms), inspection, Outcome::Unfinished, 0);
+        }
+        Scrutiny::Passed(_, _, Some(judged)) | Scrutiny::Passing(_, Some(judged)) => {
+            tell_judged(at, server, *judged);
+        }
+        Scrutiny::Answering(answering) => tell_judged(at, server, answering.judged),
+        Scrutiny::Passed(_, _, None) | Scrutiny::Passing(_, None) | Scrutiny::Blocked(_) => {}
+    }
+}
+
+/// Tells of a request that has no response which could be judged.
+fn tell_judged(at: &mut impl Edge, server: &LocalServer, judged: Judged) {
+    let Judged { inspection, terms } = judged;
+    conclude(at, server, &terms, inspection, Verdict::Pass);
 }
 
 /// Whether the body of an exchange is held until it was judged.
@@ -277,11 +316,12 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
             inspection.request_body()
         }
     };
-    if let Some(block) = conclude(at, &exchange.ends.server, &terms, inspection, verdict) {
-        return answer_blocked(exchange, at, &block);
-    }
+    let judged = match settle(at, &exchange.ends.server, (inspection, terms), verdict) {
+        Ok(judged) => judged,
+        Err(block) => return answer_blocked(exchange, at, &block),
+    };
     exchange.request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
-    exchange.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end))));
+    exchange.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end), judged)));
     if exchange.dispatch(at) {
         pass_judged_body(exchange, at);
     }
@@ -291,14 +331,12 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
 pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let is_passed = matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Passed(..)));
     let Some(scrutiny) = exchange.scrutiny.take_if(|_| is_passed) else { return false };
-    let Scrutiny::Passed(body, end) = *scrutiny else { return false };
+    let Scrutiny::Passed(body, end, judged) = *scrutiny else { return false };
     exchange.request.has_long_body_ahead = false;
-    let bytes = body.bytes();
-    hand_on(exchange, at, (bytes, &Pieces::whole(bytes.len())), end.get());
-    if !exchange.is_over() {
-        // The member may take its time, and what it has not taken is kept until then.
-        exchange.scrutiny = Some(Box::new(Scrutiny::Passing(body.into_held())));
-    }
+    let (bytes, held) = body.into_parts();
+    // The member may take its time, and what it has not taken is kept until then.
+    exchange.scrutiny = Some(Box::new(Scrutiny::Passing(Some(held), judged)));
+    hand_on(exchange, at, (&bytes, &Pieces::whole(bytes.len())), end.get());
     if !exchange.request.is_whole && !exchange.is_over() {
         exchange.request_goes_on(at);
     }
@@ -312,7 +350,8 @@ pub fn end_blocked(exchange: &mut Exchange, at: &mut impl Edge) {
     }
 }
 
-fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
+/// Answers in place of whoever would have.
+pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
     match block {
         Block::Close => exchange.end_unanswered(at, Termination::Waf, false),
         Block::Redirect { to, status } => {

@@ -11,6 +11,7 @@ pub mod ending;
 pub mod ends;
 pub mod exchange;
 pub mod inspect;
+pub mod inspect_response;
 pub mod losing;
 pub mod patience;
 pub mod policy;

@@ -14,6 +14,7 @@ use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::inspect_response;
 
 /// What became of some of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +55,19 @@ impl Exchange {
     ) -> Message {
         self.leave_out_known(head, input);
         self.response_began(at, head.status);
+        if self.scrutiny.is_some() && inspect_response::begin(self, at, (head, input)) {
+            return at.tools().scratch.take();
+        }
+        self.begin_judged(at, head, (input, body))
+    }
+
+    /// Begins a response that is not inspected, or was.
+    pub fn begin_judged(
+        &mut self,
+        at: &mut impl Edge,
+        head: &mut ResponseHead,
+        (input, body): (&[u8], &[u8]),
+    ) -> Message {
         let framing = head.framing.toward(self.request.version);
         if self.ends.remembered.is_none() && !self.ends.server.edits_responses {
             return self.begin_message(at, (head, input), &FieldEdits::NONE, framing);
@@ -87,6 +101,7 @@ impl Exchange {
         let may_go_on = self.request.is_whole && !at.turn().is_draining;
         self.keep_alive &= may_go_on && framing != Framing::UntilClose;
         self.phase = Phase::Respond;
+        count_status!(self.ends.server.counters, head.status);
         self.pace = self.pace.with_response(head, input);
         self.response_framing = framing;
         let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
@@ -104,6 +119,15 @@ impl Exchange {
         (input, pieces): (&[u8], &Pieces),
         end: End<'_>,
     ) -> Passed {
+        match self.phase {
+            Phase::Respond => {}
+            Phase::Judge => return inspect_response::hold(self, at, head, (input, pieces), end),
+            Phase::AwaitHead | Phase::Deliver { .. } => {
+                // It was answered in the member's place.
+                at.tools().scratch.give(head);
+                return Passed::Over;
+            }
+        }
         if self.encoding.is_none() {
             self.send_pieces(at, head, (input, pieces), end);
             return Passed::On;
@@ -158,7 +182,8 @@ impl Exchange {
             return;
         }
         let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
-        let (is_responding, request_done) = (self.phase == Phase::Respond, self.request.is_whole);
+        let is_responding = matches!(self.phase, Phase::Respond | Phase::Judge);
+        let request_done = self.request.is_whole;
         if request_done {
             self.ends.clear_client_deadline(at);
         } else {
@@ -176,7 +201,7 @@ impl Exchange {
     /// Data from a member, and its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self.phase {
-            Phase::Respond => {
+            Phase::Respond | Phase::Judge => {
                 let nothing = at.tools().scratch.take();
                 self.member_body(at, nothing, data, end);
             }

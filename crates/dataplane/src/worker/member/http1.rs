@@ -69,7 +69,7 @@ impl Worker {
                 // The response has ended, and the connection has nothing to do with it any more.
                 Phase::Deliver { .. } => return input.len(),
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
-                Phase::Respond => {
+                Phase::Respond | Phase::Judge => {
                     let mut fields = std::mem::take(&mut self.inbox.trailers);
                     let step = self.with(io, exchange, |it, at| {
                         // Its head is out.

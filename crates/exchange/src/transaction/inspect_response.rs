@@ -1,0 +1,146 @@
+//! Responses on their way through the web application firewall, where that looks at them.
+//!
+//! The head is judged when it comes. A body of a kind that rules look at is held until it is whole, or as long as what is looked at,
+//! and judged; then it goes on. Event streams, calls and what is encoded pass as they come.
+
+use weir_config::snapshot::Responses;
+use weir_http::message::{Field, Framing, Method, ResponseHead, Version};
+use weir_waf::inspection::{self, Limit, Verdict};
+
+use crate::edge::Edge;
+use crate::parts::end::End;
+use crate::parts::inspecting::{Answering, Judged, Scrutiny};
+use crate::parts::messages::Message;
+use crate::parts::pace::Pace;
+use crate::parts::pieces::Pieces;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::inspect::{answer_blocked, conclude};
+use crate::transaction::response::Passed;
+
+/// Judges the head of a response. Whether that is all for now: its body is held, or it was answered in its place.
+pub fn begin(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (head, input): (&ResponseHead, &[u8]),
+) -> bool {
+    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
+    let Some(Scrutiny::Passing(_, Some(judged))) = scrutiny else { return false };
+    let Judged { mut inspection, terms } = *judged;
+    let Some(responses) = &terms.waf.responses else { return false };
+    let is_held = is_looked_at(exchange, responses, (head, input));
+    inspection.response(&inspection::Response {
+        status: head.status,
+        protocol: match head.version {
+            Version::Http10 => b"HTTP/1.0",
+            Version::Http11 => b"HTTP/1.1",
+            Version::Http2 => b"HTTP/2.0",
+        },
+        headers: &fields(head, input),
+    });
+    let mut verdict = inspection.response_headers();
+    if verdict == Verdict::Pass && is_held {
+        let client = terms.client.map(|client| client.ip());
+        let body = at.tools().held_room.body(client);
+        let judged = Judged { inspection, terms };
+        let (head, text) = (head.clone(), input.to_vec());
+        let answering = Answering { judged, head, text, body };
+        exchange.scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(answering))));
+        exchange.phase = Phase::Judge;
+        return true;
+    }
+    if verdict == Verdict::Pass {
+        verdict = inspection.response_body();
+    }
+    let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
+    if let Some(block) = &block {
+        exchange.ends.drop_member(at);
+        answer_blocked(exchange, at, block);
+    }
+    block.is_some()
+}
+
+fn fields<'a>(head: &'a ResponseHead, input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
+    head.fields.iter().map(|field| (field.name.of(input), field.value.of(input))).collect()
+}
+
+/// Whether the body of a response is held.
+fn is_looked_at(
+    exchange: &Exchange,
+    responses: &Responses,
+    (head, input): (&ResponseHead, &[u8]),
+) -> bool {
+    if head.framing.is_empty()
+        || exchange.request.method == Method::Head
+        || exchange.pace.with_response(head, input) == Pace::Sparse
+    {
+        return false;
+    }
+    let value = |wanted: &[u8]| {
+        let mut fields = head.fields.iter();
+        let field = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(wanted))?;
+        Some(field.value.of(input))
+    };
+    let is_plain =
+        value(b"Content-Encoding").is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity"));
+    is_plain && value(b"Content-Type").is_some_and(|media_type| responses.look_at(media_type))
+}
+
+/// Holds pieces of a response's body; judges it when it is whole, or there is as much as is looked at.
+pub fn hold(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: Message,
+    (input, pieces): (&[u8], &Pieces),
+    end: End<'_>,
+) -> Passed {
+    // Nothing has gone into it.
+    at.tools().scratch.give(head);
+    let Some(Scrutiny::Answering(answering)) = exchange.scrutiny.as_deref_mut() else {
+        return Passed::Over;
+    };
+    let mut has_room = true;
+    for piece in pieces.of(input) {
+        has_room &= answering.body.push(piece);
+    }
+    let bytes_max = answering.judged.terms.waf.responses.as_ref().map_or(0, |it| it.bytes_max);
+    let is_whole = !matches!(end, End::No);
+    if has_room && !is_whole && answering.body.bytes().len() < bytes_max {
+        return Passed::On;
+    }
+    judge(exchange, at, has_room, end)
+}
+
+/// Judges a response by what there is of it, and passes that on.
+fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'_>) -> Passed {
+    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
+    let Some(Scrutiny::Answering(answering)) = scrutiny else { return Passed::Over };
+    let Answering { judged: Judged { mut inspection, terms }, mut head, text, body } = *answering;
+    let bytes_max = terms.waf.responses.as_ref().map_or(0, |it| it.bytes_max);
+    let seen = body.bytes();
+    inspection.response_content(&seen[..seen.len().min(bytes_max)]);
+    let verdict = match inspection.response_body() {
+        Verdict::Pass if !has_room => Verdict::Exceeded(Limit::Memory),
+        verdict => verdict,
+    };
+    if let Some(block) = conclude(at, &exchange.ends.server, &terms, inspection, verdict) {
+        exchange.ends.drop_member(at);
+        answer_blocked(exchange, at, &block);
+        return Passed::Over;
+    }
+    // What is compressed is so as a whole where its length was known.
+    let is_whole = !matches!(end, End::No);
+    let begins_with = match head.framing {
+        Framing::Length(_) if is_whole => seen,
+        _ => &b""[..],
+    };
+    let message = exchange.begin_judged(at, &mut head, (&text, begins_with));
+    let pieces = if is_whole { Pieces::whole(seen.len()) } else { Pieces::part(seen.len()) };
+    let End::Trailers(fields, text) = end else {
+        return exchange.send_response(at, message, (seen, &pieces), end);
+    };
+    // When they came, nobody knew what would be changed of the head.
+    let edits = exchange.response_trailers();
+    let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
+    let fields: Vec<Field> = passing.cloned().collect();
+    exchange.send_response(at, message, (seen, &pieces), End::Trailers(&fields, text))
+}

@@ -1,0 +1,207 @@
+//! Responses: judged before clients get them, whole where rules look at them, and never held where they come bit by bit.
+
+use std::net::Shutdown;
+use std::sync::mpsc;
+
+use weir_tests::http2::Http2Member;
+use weir_tests::member::{Member, Then};
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+use crate::setup::{Rules, ask, counted, get, guarded, wait_for_lines};
+
+const LEAKS: &str = r#"
+SecRule RESPONSE_STATUS "@streq 500" "id:1,phase:3,deny,status:502,msg:'a status'"
+SecRule RESPONSE_HEADERS:X-Debug "@contains secret" "id:2,phase:3,deny,status:503,msg:'a field'"
+SecRule RESPONSE_BODY "@contains ORA-00933" "id:3,phase:4,deny,status:504,msg:'an error of a data base'"
+SecRule ARGS "@contains attack" "id:4,phase:2,deny,status:403,msg:'an attack'"
+"#;
+
+/// Answers with the fields and the body that the target names: `/FIELD~FIELD~BODY`, with `_` for blanks.
+fn member() -> Member {
+    Member::new(|exchange| {
+        let target = exchange.request.target().replace('_', " ");
+        let parts: Vec<&str> = target.trim_start_matches('/').split('~').collect();
+        let (fields, body) = parts.split_at(parts.len() - 1);
+        let mut head = String::from("HTTP/1.1 200 OK\r\n");
+        if fields.first() == Some(&"500") {
+            head = "HTTP/1.1 500 Oops\r\n".into();
+        }
+        for field in fields.iter().filter(|field| field.contains(':')) {
+            head += &format!("{field}\r\n");
+        }
+        let body = body[0];
+        if fields.contains(&"chunked") {
+            exchange.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n"))?;
+            for byte in body.as_bytes() {
+                exchange.send(format!("1\r\n{}\r\n", char::from(*byte)))?;
+            }
+            exchange.send("0\r\n\r\n")?;
+        } else if fields.contains(&"eof") {
+            exchange.send(format!("{head}\r\n{body}"))?;
+            return Ok(Then::Close);
+        } else if fields.contains(&"cut") {
+            exchange.send(format!("{head}Content-Length: 100\r\n\r\n{body}"))?;
+            return Ok(Then::Reset);
+        } else {
+            exchange.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()))?;
+        }
+        Ok(Then::KeepAlive)
+    })
+}
+
+fn leaks(member: &Member, rules: &Rules, more: &str) -> Setup {
+    guarded(member, &rules.key(&format!("mode: block, responses: {{ {more} }}")))
+}
+
+#[test]
+fn what_must_not_leave_is_answered_in_place_of() {
+    let (member, rules) = (member(), Rules::new(LEAKS));
+    let mut proxy = Proxy::start(&leaks(&member, &rules, "size_max: 64KiB"));
+    let leak = "ORA-00933:_not_properly_ended";
+    let cases = [
+        ("/Content-Type:text/html~fine".to_owned(), 200),
+        ("/500~Content-Type:text/html~fine".into(), 502),
+        ("/X-Debug:no_secret~fine".into(), 503),
+        (format!("/Content-Type:text/html~{leak}"), 504),
+        (format!("/Content-Type:TEXT/Plain;charset=utf-8~{leak}"), 504),
+        (format!("/Content-Type:application/json~chunked~{leak}"), 504),
+        (format!("/Content-Type:text/html~eof~{leak}"), 504),
+        // Nobody looks at these.
+        (format!("/Content-Type:image/png~{leak}"), 200),
+        (format!("/Content-Type:text/html~Content-Encoding:br~{leak}"), 200),
+        (format!("/{leak}"), 200),
+    ];
+    let mut client = proxy.client();
+    for (target, status) in &cases {
+        client.send(get(target));
+        let response = client.response();
+        assert_eq!(response.status, *status, "{target}");
+        assert_eq!(response.text().contains("ORA"), *status == 200 && target.contains("ORA"));
+        if response.head.has_token("Connection", "close") {
+            client = proxy.client();
+        }
+    }
+    let blocked = cases.iter().filter(|(_, status)| *status != 200).count();
+    let lines = wait_for_lines(&mut proxy, blocked);
+    assert!(lines.iter().all(|line| line["outcome"] == "blocked"), "{lines:#?}");
+    assert_eq!(counted(&proxy, "blocked") as usize, blocked);
+    assert_eq!(counted(&proxy, "inspected") as usize, cases.len());
+}
+
+#[test]
+fn responses_arrive_as_they_were_sent() {
+    let (member, rules) = (member(), Rules::new(LEAKS));
+    let proxy = Proxy::start(&leaks(&member, &rules, "size_max: 1KiB"));
+    let long = "x".repeat(5_000);
+    for framing in ["", "chunked~", "eof~"] {
+        for body in ["", "a", &"b".repeat(1_023), &"c".repeat(1_024), &long] {
+            let response = ask(&proxy, get(&format!("/Content-Type:text/html~{framing}{body}")));
+            assert_eq!((response.status, &*response.text()), (200, body), "{framing}");
+        }
+    }
+    let head = ask(&proxy, get("/Content-Type:text/html~abc").replace("GET", "HEAD"));
+    assert_eq!((head.status, head.head.field("Content-Length")), (200, Some("3")));
+    // What lies behind what is looked at is not seen.
+    let behind = format!("/Content-Type:text/html~{long}ORA-00933");
+    assert_eq!(ask(&proxy, get(&behind)).status, 200);
+}
+
+#[test]
+fn a_member_that_breaks_off_is_told_to_the_client() {
+    let (member, rules) = (member(), Rules::new(LEAKS));
+    let mut proxy = Proxy::start(&leaks(&member, &rules, "size_max: 1KiB").access_log());
+    let response = ask(&proxy, get("/Content-Type:text/html~cut~half"));
+    assert_eq!(response.status, 502, "nothing of it has gone out");
+    assert!(!response.text().contains("half"));
+    assert_eq!(ask(&proxy, get("/Content-Type:text/html~whole")).text(), "whole");
+    eventually("the log tells it", STEP_TIMEOUT, || {
+        proxy.process().output().contains("\"termination\":\"member_abort\"")
+    });
+}
+
+#[test]
+fn event_streams_are_not_held() {
+    let (sender, receiver) = mpsc::sync_channel::<&str>(1);
+    let receiver = std::sync::Mutex::new(receiver);
+    let member = Member::new(move |exchange| {
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")?;
+        let events = receiver.lock().expect("one client");
+        while let Ok(event) = events.recv() {
+            exchange.send(event)?;
+        }
+        exchange.stream().shutdown(Shutdown::Write)?;
+        Ok(Then::Close)
+    });
+    let rules = Rules::new(LEAKS);
+    // Not even where they are among the types.
+    let proxy = Proxy::start(&leaks(&member, &rules, "types: [ \"text/*\" ]"));
+    let mut client = proxy.client();
+    client.send(get("/"));
+    for event in ["data: one\n\n", "data: ORA-00933\n\n"] {
+        sender.send(event).expect("the member listens");
+        let mut came = String::new();
+        while !came.contains(event) {
+            let mut buffer = [0; 1_024];
+            let count = client.reader().some(&mut buffer).expect("the event");
+            assert!(count > 0, "{came}");
+            came += &String::from_utf8_lossy(&buffer[..count]);
+        }
+    }
+    drop(sender);
+}
+
+#[test]
+fn members_are_asked_for_what_can_be_read() {
+    let (member, rules) = (member(), Rules::new(LEAKS));
+    let setup = leaks(&member, &rules, "size_max: 64KiB").virtual_server("compression: {}");
+    let proxy = Proxy::start(&setup);
+    let long = "a".repeat(4_000);
+    let request = |target: &str| get(target).replace("Accept:", "Accept-Encoding: gzip\r\nAccept:");
+    let response = ask(&proxy, request(&format!("/Content-Type:text/html~{long}")));
+    assert_eq!(response.head.field("Content-Encoding"), Some("gzip"));
+    assert!(response.body.len() < 1_000);
+    assert_eq!(
+        ask(&proxy, request(&format!("/Content-Type:text/html~{long}ORA-00933"))).status,
+        504
+    );
+    for request in member.requests() {
+        assert_eq!(request.head.field("Accept-Encoding"), None);
+    }
+}
+
+#[test]
+fn both_sides_may_speak_http2() {
+    let member = Http2Member::new(&[], |peer, _| {
+        while let Some(stream) = peer.next_request() {
+            let leaks = peer.streams[&stream].path() == "/leak";
+            let fields = [(":status", "200"), ("content-type", "text/html")];
+            peer.headers(stream, &fields, false);
+            for byte in if leaks { "ORA-00933" } else { "fine" }.as_bytes().chunks(1) {
+                peer.data(stream, byte, false);
+            }
+            peer.data(stream, b"", true);
+        }
+        Ok(())
+    });
+    let rules = Rules::new(LEAKS);
+    let waf = rules.key("mode: block, responses: { size_max: 64KiB }");
+    let setup = Setup::new(&[member.address()]).virtual_server(&waf).pool("http2: true");
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    for (path, status) in [("/", 200), ("/leak", 504), ("/", 200)] {
+        client.send(get(path));
+        assert_eq!(client.response().status, status, "{path}");
+    }
+}
+
+#[test]
+fn only_detecting_lets_everything_leave() {
+    let (member, rules) = (member(), Rules::new(LEAKS));
+    let waf = rules.key("mode: detect, responses: { size_max: 64KiB }");
+    let mut proxy = Proxy::start(&guarded(&member, &waf));
+    let response = ask(&proxy, get("/Content-Type:text/html~ORA-00933"));
+    assert_eq!((response.status, &*response.text()), (200, "ORA-00933"));
+    let line = &wait_for_lines(&mut proxy, 1)[0];
+    assert_eq!((&line["outcome"], &line["rule"]), (&"detected".into(), &3.into()));
+}
