@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_core::policy::WafMode;
 use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::shared::live::LiveTable;
-use weir_waf::inspection::{Limit, Mode, Options, Request};
+use weir_waf::inspection::{BodyLength, Limit, Mode, Options, Request};
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 use super::*;
@@ -52,6 +52,7 @@ fn inspected_by(
         target: target.as_bytes(),
         protocol: b"HTTP/1.1",
         headers: &headers,
+        body: BodyLength::Unknown,
         unique_id: b"1",
     };
     let mut inspection = Inspection::begin(Arc::new(view), options, &request);

@@ -43,12 +43,13 @@ impl Reading {
         for piece in data {
             self.inspection.body(piece);
             has_room &= self.body.push(piece);
+            has_room &= self.body.needs_beside(self.inspection.inflating_bytes());
         }
         let is_too_long = self.body.bytes.len() as u64 > self.terms.waf.body_bytes_max;
         match (is_too_long, has_room) {
             (true, _) => Some(Limit::BodyLength),
             (false, false) => Some(Limit::Memory),
-            (false, true) => None,
+            (false, true) => self.inspection.body_limit(),
         }
     }
 }
@@ -140,7 +141,7 @@ pub struct HeldRoom {
 impl HeldRoom {
     /// A body of which nothing has come.
     pub fn body(&self) -> HeldBody {
-        HeldBody { bytes: Vec::new(), taken_bytes: Rc::clone(&self.taken_bytes) }
+        HeldBody { bytes: Vec::new(), beside_bytes: 0, taken_bytes: Rc::clone(&self.taken_bytes) }
     }
 }
 
@@ -148,6 +149,8 @@ impl HeldRoom {
 #[derive(Debug)]
 pub struct HeldBody {
     bytes: Vec<u8>,
+    /// What it takes beside these, because it is encoded.
+    beside_bytes: u64,
     taken_bytes: Rc<Cell<u64>>,
 }
 
@@ -159,6 +162,13 @@ impl HeldBody {
         self.taken_bytes.get() <= HELD_BYTES_MAX
     }
 
+    /// Takes so much room beside what has come, in place of what it took beside that before. Whether there was room for it.
+    pub fn needs_beside(&mut self, bytes: u64) -> bool {
+        let before = std::mem::replace(&mut self.beside_bytes, bytes);
+        self.taken_bytes.set(self.taken_bytes.get().saturating_sub(before).saturating_add(bytes));
+        self.taken_bytes.get() <= HELD_BYTES_MAX
+    }
+
     /// What has come.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -167,9 +177,9 @@ impl HeldBody {
 
 impl Drop for HeldBody {
     fn drop(&mut self) {
-        let taken = self.taken_bytes.get();
-        debug_assert!(taken >= self.bytes.len() as u64, "room is given back once");
-        self.taken_bytes.set(taken.saturating_sub(self.bytes.len() as u64));
+        let (taken, own) = (self.taken_bytes.get(), self.bytes.len() as u64 + self.beside_bytes);
+        debug_assert!(taken >= own, "room is given back once");
+        self.taken_bytes.set(taken.saturating_sub(own));
     }
 }
 
@@ -187,6 +197,8 @@ mod tests {
         assert!(!second.push(b"y"), "no room for more");
         assert_eq!(second.bytes().len(), piece.len() + 1, "it is there all the same");
         drop(first);
+        assert!(!second.needs_beside(HELD_BYTES_MAX), "nor beside it");
+        assert!(second.needs_beside(1_000));
         assert!(second.push(&piece[..1_000]));
         drop(second);
         assert_eq!(room.taken_bytes.get(), 0);

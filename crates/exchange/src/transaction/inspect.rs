@@ -8,7 +8,7 @@ use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::fields::forwarded_values;
 use weir_http::message::{Field, FieldId, Framing, RequestHead, Span, Version};
-use weir_waf::inspection::{self, Inspection, Limit, Options, Verdict};
+use weir_waf::inspection::{self, BodyLength, Inspection, Limit, Options, Verdict};
 
 use crate::edge::Edge;
 use crate::local::client_address::client_of;
@@ -54,7 +54,15 @@ pub fn inspect_head(
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
     let keeps_body = waf.record != Record::Off;
-    let options = Options { mode: engine_mode, limits, work_bytes_max, checks, keeps_body };
+    let inflated_bytes_max = waf.body_bytes_max;
+    let options = Options {
+        mode: engine_mode,
+        limits,
+        inflated_bytes_max,
+        work_bytes_max,
+        checks,
+        keeps_body,
+    };
     let mut inspection = begin(&terms, &options, arrival, &decision.request);
     let verdict = inspection.request_headers();
     let has_body = !head.framing.is_empty() && !is_stream(head, input);
@@ -70,7 +78,10 @@ pub fn inspect_head(
         inspection.leave_body_out();
     }
     let verdict = match verdict {
-        Verdict::Pass if is_read => of_part(&mut inspection, Limit::BodyLength),
+        Verdict::Pass if is_read => {
+            inspection.cut_body(Limit::BodyLength);
+            inspection.request_body()
+        }
         Verdict::Pass => inspection.request_body(),
         verdict => verdict,
     };
@@ -111,6 +122,11 @@ fn begin(
             Version::Http2 => b"HTTP/2.0",
         },
         headers: &fields(head, input, edits),
+        body: match head.framing {
+            Framing::None | Framing::Length(0) => BodyLength::None,
+            Framing::Length(bytes) => BodyLength::Known(bytes),
+            Framing::Chunked | Framing::UntilClose => BodyLength::Unknown,
+        },
         unique_id: id.as_bytes(),
     };
     Inspection::begin(terms.waf.view.clone(), options, &request)
@@ -140,15 +156,6 @@ fn fields<'a>(
     let received = head.fields.iter().filter(is_seen);
     let received = received.map(|field| (field.name.of(input), field.value.of(input)));
     host.into_iter().chain(received).collect()
-}
-
-/// Judges what there is of a request whose body cannot be judged to its end.
-fn of_part(inspection: &mut Inspection, limit: Limit) -> Verdict {
-    inspection.leave_body_out();
-    match inspection.request_body() {
-        Verdict::Pass => Verdict::Exceeded(limit),
-        verdict => verdict,
-    }
 }
 
 /// Counts and tells what came of an inspection. How the request is kept from members, if it is.
@@ -259,17 +266,16 @@ pub fn hold(
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
-    let Reading { mut inspection, terms, body, .. } = *reading;
-    let verdict = match limit {
-        Some(limit) => of_part(&mut inspection, limit),
-        None => {
-            inspection.end_body();
-            inspection.request_body()
-        }
-    };
+    let Reading { mut inspection, terms, mut body, .. } = *reading;
+    match limit {
+        Some(limit) => inspection.cut_body(limit),
+        None => inspection.end_body(),
+    }
+    let verdict = inspection.request_body();
     if let Some(block) = conclude(at, &exchange.ends.server, &terms, inspection, verdict) {
         return answer_blocked(exchange, at, &block);
     }
+    body.needs_beside(0);
     exchange.request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
     exchange.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end))));
     if exchange.dispatch(at) {

@@ -7,6 +7,7 @@
 //! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the logarithm of a limit
 //! where keys are compared), and there is no recursion. The size of a body as a whole is the caller's concern.
 
+mod charset;
 mod cookies;
 mod differences;
 mod json;
@@ -26,6 +27,7 @@ pub use differences::{Difference, Differences};
 pub use json::{Json, JsonNames};
 pub use limits::Limits;
 pub use media_type::{MediaType, PARAMETERS_MAX, Parameter, Processor};
+pub(crate) use charset::has_readable_charset;
 pub use multipart::{Multipart, MultipartFlag, MultipartFlags};
 pub use problem::{Failure, Problem};
 pub use query::Query;

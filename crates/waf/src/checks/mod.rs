@@ -27,9 +27,9 @@ pub use catalogue::{Check, Family};
 pub use compliance::compliance;
 pub use documents::{graphql, of_body};
 pub use evasion::{argument, target};
-pub use lengths::{lengths, parameter};
+pub use lengths::{body_length, lengths, parameter};
 pub use policy::{FileType, FileTypes, Limits, Policy};
-pub use request::{Checks, Named};
+pub use request::{Checks, Named, Received};
 
 /// Something that a check has found.
 #[derive(Debug, Clone, PartialEq, Eq)]

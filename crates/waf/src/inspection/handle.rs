@@ -75,6 +75,7 @@ impl Inspection {
             let State { checked, message, .. } = &mut self.state;
             checked.body(&body, message);
         }
+        self.state.message.add_found_as_sent();
     }
 
     /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, nor is a query with too
@@ -83,15 +84,33 @@ impl Inspection {
         if let Some(verdict) = self.refused() {
             return verdict;
         }
-        match self.state.phase(Phase::RequestBody) {
-            Verdict::Pass if self.body_failure().is_some() && self.reads_body() => {
+        match (self.state.phase(Phase::RequestBody), self.state.message.body.limit) {
+            (Verdict::Pass, Some(limit)) => Verdict::Exceeded(limit),
+            (Verdict::Pass, _) if self.body_failure().is_some() && self.reads_body() => {
                 Verdict::Exceeded(Limit::Body)
             }
-            Verdict::Pass if self.state.message.has_too_many && self.is_judging() => {
+            (Verdict::Pass, _) if self.state.message.has_too_many && self.is_judging() => {
                 Verdict::Exceeded(Limit::Arguments)
             }
-            verdict => verdict,
+            (verdict, _) => verdict,
         }
+    }
+
+    /// Nothing more of the body is shown, for this reason. Rules judge what was; that is no pass, whatever they say.
+    pub fn cut_body(&mut self, limit: Limit) {
+        self.leave_body_out();
+        self.state.message.cut(limit);
+        self.end_body();
+    }
+
+    /// What keeps the body from being read on, if anything does.
+    pub fn body_limit(&self) -> Option<Limit> {
+        self.state.message.body.limit
+    }
+
+    /// Memory that the body takes because it is encoded, at most.
+    pub fn inflating_bytes(&self) -> u64 {
+        self.state.message.inflating_bytes()
     }
 
     /// The request has a body that is not shown, or not all of it.

@@ -1,12 +1,15 @@
 //! A message's parts as variables.
 
+use super::encoded::{Encoded, Named};
 use super::hit::Hit;
 use super::options::Options;
 use super::recorded::Recording;
+use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
 use crate::body::{self, Body, Processor, Sink};
+use crate::coding::{self, Coding};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 /// How the bodies of a message are treated.
@@ -23,6 +26,12 @@ pub struct BodySettings {
     pub bytes_max: Option<u64>,
     processor: Processor,
     content_type: Vec<u8>,
+    /// How it is encoded, in the order in which that was done.
+    pub(super) codings: Vec<Coding>,
+    pub(super) inflated_bytes_max: u64,
+    pub(super) encoded: Option<Box<Encoded>>,
+    /// What its bytes have in them as they came, if it is encoded.
+    pub(super) found_as_sent: Named,
     reading: Option<Body>,
     /// What came, if that is to be recorded.
     pub recording: Option<Recording>,
@@ -31,10 +40,19 @@ pub struct BodySettings {
     joined: Vec<u8>,
     /// Why it could not be read to its end.
     pub failure: Option<&'static str>,
+    /// What ended the reading, if nothing behind that is read.
+    pub limit: Option<Limit>,
     /// Why nothing can be said of it, if that is so.
     unreadable: Option<&'static str>,
+    /// Why servers may see something else in it, if that is so.
+    doubt: Option<&'static str>,
+    has_type: bool,
     has_types: bool,
-    length: u64,
+    has_encoding: bool,
+    /// Bytes that came.
+    pub received_bytes: u64,
+    /// Bytes of it as rules see it.
+    pub(super) length: u64,
 }
 
 /// A message's parts.
@@ -54,6 +72,7 @@ impl Message {
     pub fn new(options: &Options, separator: u8) -> Self {
         let body = BodySettings {
             limits: options.limits,
+            inflated_bytes_max: options.inflated_bytes_max,
             is_read: true,
             is_response_read: true,
             recording: options.keeps_body.then(Recording::default),
@@ -71,7 +90,7 @@ impl Message {
         self.set(variable, number.to_string().as_bytes());
     }
 
-    fn add(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
+    pub(super) fn add(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
         let (name, text) = (self.texts.add(name), self.texts.add(value));
         self.values.add(variable, name, text);
     }
@@ -106,10 +125,8 @@ impl Message {
                 self.set(V::ServerName, host_without_port(value));
             } else if name.eq_ignore_ascii_case(b"content-type") {
                 self.content_type_is(value);
-            } else if name.eq_ignore_ascii_case(b"content-encoding")
-                && !value.trim_ascii().eq_ignore_ascii_case(b"identity")
-            {
-                self.body.unreadable.get_or_insert("The body is encoded (Content-Encoding).");
+            } else if name.eq_ignore_ascii_case(b"content-encoding") {
+                self.encoding_is(value);
             }
         }
         self.query(parts.query);
@@ -123,11 +140,30 @@ impl Message {
 
     /// Servers differ in which of several they go by.
     fn content_type_is(&mut self, value: &[u8]) {
-        if !self.body.content_type.is_empty() {
+        if std::mem::replace(&mut self.body.has_type, true) {
             self.body.has_types = true;
             self.body.unreadable.get_or_insert("The request has several Content-Type fields.");
         }
+        if !body::has_readable_charset(value) {
+            self.body.doubt.get_or_insert("The body has a charset that rules cannot read.");
+        }
         self.body.content_type = value.to_vec();
+    }
+
+    /// Servers differ in what they make of several fields, though they are one list.
+    fn encoding_is(&mut self, value: &[u8]) {
+        let is_second = std::mem::replace(&mut self.body.has_encoding, true);
+        match coding::codings(value) {
+            Ok(codings) if !is_second => self.body.codings = codings,
+            Ok(codings) if codings.is_empty() && self.body.codings.is_empty() => {}
+            Ok(_) => {
+                let reason = "The request has several Content-Encoding fields.";
+                self.body.unreadable.get_or_insert(reason);
+            }
+            Err(problem) => {
+                self.body.unreadable.get_or_insert(problem.sentence());
+            }
+        }
     }
 
     fn query(&mut self, query: &[u8]) {
@@ -164,8 +200,24 @@ impl Message {
         }
     }
 
-    /// Takes bytes of the request's body.
+    /// Takes bytes of the request's body, as they came.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.body.received_bytes += bytes.len() as u64;
+        if self.body.limit.is_some() {
+            return;
+        }
+        if let Some(reason) = self.body.doubt {
+            self.body.failure.get_or_insert(reason);
+        }
+        if self.body.codings.is_empty() || self.body.unreadable.is_some() {
+            self.read(bytes);
+        } else {
+            self.read_encoded(bytes);
+        }
+    }
+
+    /// Takes bytes of the body that is read.
+    pub(super) fn read(&mut self, bytes: &[u8]) {
         self.body.length += bytes.len() as u64;
         if self.body.bytes_max.is_some_and(|max| self.body.length > max) {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
@@ -179,23 +231,33 @@ impl Message {
         if self.keeps_body() {
             self.body.kept.extend_from_slice(bytes);
         }
-        let mut reading = self.body.reading.take().unwrap_or_else(|| {
-            let settings = body::Settings {
-                separator: self.separator,
-                limits: self.body.limits,
-                ..body::Settings::DEFAULT
-            };
-            Body::new(self.body.processor, &self.body.content_type, &settings)
-        });
-        reading.feed(
-            bytes,
-            &mut Arguments {
-                texts: &mut self.texts,
-                values: &mut self.values,
-                joined: &mut self.body.joined,
-            },
-        );
+        let mut reading = self.body.reading.take().unwrap_or_else(|| self.reader());
+        reading.feed(bytes, &mut self.arguments());
         self.body.reading = Some(reading);
+    }
+
+    /// What takes the body apart.
+    pub(super) fn reader(&self) -> Body {
+        let settings = body::Settings {
+            separator: self.separator,
+            limits: self.body.limits,
+            ..body::Settings::DEFAULT
+        };
+        Body::new(self.body.processor, &self.body.content_type, &settings)
+    }
+
+    /// Where that goes which a body has in it.
+    fn arguments(&mut self) -> Arguments<'_> {
+        Arguments {
+            texts: &mut self.texts,
+            values: &mut self.values,
+            joined: &mut self.body.joined,
+        }
+    }
+
+    /// Nothing more of the body is read.
+    pub fn cut(&mut self, limit: Limit) {
+        self.body.limit.get_or_insert(limit);
     }
 
     /// Whether anything looks at the request's body: what takes it apart, or a rule that wants it as it is.
@@ -208,17 +270,17 @@ impl Message {
         self.body.is_kept || matches!(self.body.processor, Processor::UrlEncoded | Processor::Json)
     }
 
-    /// The request's body is over. It is given away as it was read.
+    /// The request's body is over. It is given away as it was read, if it was read to its end.
     pub fn end_body(&mut self) -> Option<Body> {
+        self.end_encoded();
+        let is_whole = self.body.limit.is_none();
         let mut read = self.body.reading.take();
         if let Some(reading) = &mut read {
-            let mut to = Arguments {
-                texts: &mut self.texts,
-                values: &mut self.values,
-                joined: &mut self.body.joined,
-            };
-            reading.finish(&mut to);
-            self.tell_problems(reading);
+            reading.finish(&mut self.arguments());
+            // What has no end is malformed by that alone.
+            if is_whole {
+                self.tell_problems(reading);
+            }
         }
         // As XPath has it, the text of an element is that of all within it.
         if self.values.of(Variable::Xml).len() > 1 && !self.body.joined.is_empty() {
@@ -230,7 +292,7 @@ impl Message {
             self.set(Variable::RequestBody, &kept);
         }
         self.set_sizes();
-        read
+        read.filter(|_| is_whole)
     }
 
     /// The Content-Type of the request.
@@ -241,18 +303,24 @@ impl Message {
     fn tell_problems(&mut self, reading: &Body) {
         use Variable as V;
         if let Some(failure) = reading.failure() {
-            self.body.failure = Some(failure.problem.sentence());
-            for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
-                self.set(variable, b"1");
-            }
-            for variable in [V::ReqbodyErrorMsg, V::ReqbodyProcessorErrorMsg] {
-                self.set(variable, failure.problem.sentence().as_bytes());
-            }
+            self.tell_error(failure.problem.sentence());
         }
         match reading {
             Body::UrlEncoded(form) if form.bad_escapes() > 0 => self.set(V::UrlencodedError, b"1"),
             Body::Multipart(multipart) => self.tell_flags(multipart),
             _ => {}
+        }
+    }
+
+    /// The body cannot be read.
+    pub(super) fn tell_error(&mut self, reason: &'static str) {
+        use Variable as V;
+        self.body.failure = Some(reason);
+        for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
+            self.set(variable, b"1");
+        }
+        for variable in [V::ReqbodyErrorMsg, V::ReqbodyProcessorErrorMsg] {
+            self.set(variable, reason.as_bytes());
         }
     }
 

@@ -6,6 +6,7 @@
 mod checked;
 mod compare;
 mod effects;
+mod encoded;
 mod evaluate;
 mod expand;
 mod groups;
@@ -27,7 +28,7 @@ pub use handle::Inspection;
 pub use options::{Mode, Options};
 pub use recorded::RecordedBody;
 pub use report::{Counts, Limit, Match, MatchedValue, Verdict};
-pub use request::{Request, Response};
+pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 
 #[cfg(test)]

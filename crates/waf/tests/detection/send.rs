@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use weir_waf::inspection::{Inspection, Mode, Options, Request, Verdict};
+use weir_waf::inspection::{BodyLength, Inspection, Mode, Options, Request, Verdict};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)), 51_234);
@@ -109,6 +109,7 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
         target: &sent.target,
         protocol: b"HTTP/1.1",
         headers: &headers,
+        body: BodyLength::Known(sent.body.len() as u64),
         unique_id: b"detection",
     };
     let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request);
