@@ -31,7 +31,7 @@ section! {
         optional variables: TxTexts;
         /// What is looked at without rules: settings of checks, or `off`. Default: all checks with their own actions and limits. With mode `detect` none of them blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
-        /// Largest body that is inspected; a request with a larger one is not judged. Bodies are held until they are judged.
+        /// Largest body that is inspected, before and after it is decoded (`Content-Encoding`); a request with a larger one is not judged. Bodies are held until they are judged.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
         /// Most arguments of a request. Default: what the rules say (`SecArgumentsLimit`), else 1000.
         optional arguments_max: Whole<u32, 1, 1_000_000>;

@@ -68,10 +68,8 @@ fn put_body(
             && !value.is_empty()
             && !value.eq_ignore_ascii_case(b"identity")
     });
-    let kind = BodyKind {
-        media_type: inspection.header(b"content-type").unwrap_or_default(),
-        is_encoded,
-    };
+    let kind =
+        BodyKind { media_type: inspection.header(b"content-type").unwrap_or_default(), is_encoded };
     let body = match recorded {
         RecordedBody::Whole(body) => recorded_body(body, kind, secrets),
         RecordedBody::LeftOut | RecordedBody::Off => None,

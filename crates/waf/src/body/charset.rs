@@ -41,9 +41,9 @@ fn is_readable(value: &[u8]) -> bool {
     let is_end = |byte: &u8| matches!(byte, b';' | b',' | b'"') || byte.is_ascii_whitespace();
     let name = value.split(is_end).next().unwrap_or_default();
     READABLE.iter().any(|known| match known.strip_suffix('*') {
-            Some(family) => name.strip_prefix(family.as_bytes()).is_some_and(is_member),
-            None => name == known.as_bytes(),
-        })
+        Some(family) => name.strip_prefix(family.as_bytes()).is_some_and(is_member),
+        None => name == known.as_bytes(),
+    })
 }
 
 fn is_member(number: &[u8]) -> bool {

@@ -22,12 +22,12 @@ mod testing;
 mod urlencoded;
 mod xml;
 
+pub(crate) use charset::has_readable_charset;
 pub use cookies::cookies;
 pub use differences::{Difference, Differences};
 pub use json::{Json, JsonNames};
 pub use limits::Limits;
 pub use media_type::{MediaType, PARAMETERS_MAX, Parameter, Processor};
-pub(crate) use charset::has_readable_charset;
 pub use multipart::{Multipart, MultipartFlag, MultipartFlags};
 pub use problem::{Failure, Problem};
 pub use query::Query;

@@ -26,11 +26,7 @@ impl Inflater {
     }
 
     /// Takes the next bytes. Behind a problem there is nothing more to be had of it.
-    pub fn feed(
-        &mut self,
-        input: &[u8],
-        to: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), InflateProblem> {
+    pub fn feed(&mut self, input: &[u8], to: &mut dyn FnMut(&[u8])) -> Result<(), InflateProblem> {
         for piece in input.chunks(PIECE_BYTES) {
             self.taken_bytes += piece.len() as u64;
             let given_max = self.given_bytes_max();

@@ -78,11 +78,7 @@ impl Stage {
     }
 
     /// Nothing more comes.
-    pub fn finish(
-        &mut self,
-        given_bytes_max: u64,
-        to: Decoded<'_>,
-    ) -> Result<(), InflateProblem> {
+    pub fn finish(&mut self, given_bytes_max: u64, to: Decoded<'_>) -> Result<(), InflateProblem> {
         if self.decoder.is_none() {
             self.begin(given_bytes_max, to)?;
         }

@@ -111,7 +111,9 @@ fn a_body_ends_where_its_coding_says() {
 #[test]
 fn what_is_not_encoded_is_told() {
     for coding in [Coding::Gzip, Coding::Deflate, Coding::Zstd, Coding::Brotli] {
-        for body in [&b"a=harmless&b=attack"[..], b"{\"a\":1}", b"<a/>", b"\xff\xff\xff\xff\xff\xff"] {
+        for body in
+            [&b"a=harmless&b=attack"[..], b"{\"a\":1}", b"<a/>", b"\xff\xff\xff\xff\xff\xff"]
+        {
             let (_, result) = inflated(&[coding], body, usize::MAX, PLENTY);
             assert!(result.is_err(), "{coding:?}: {}", body.escape_ascii());
         }
@@ -125,7 +127,8 @@ fn what_is_not_encoded_is_told() {
         assert!(result.is_err() || name == "zstd", "{name}: its checksum is wrong");
     }
     // A dictionary that only they know.
-    let (_, result) = inflated(&[Coding::Deflate], b"\x78\xbb\0\0\0\x01\x03\0\0\0\0\x01", 1, PLENTY);
+    let (_, result) =
+        inflated(&[Coding::Deflate], b"\x78\xbb\0\0\0\x01\x03\0\0\0\0\x01", 1, PLENTY);
     assert_eq!(result, Err(Problem::Malformed));
 }
 
@@ -162,7 +165,10 @@ fn windows_are_bounded() {
         assert_eq!(inflated(&[Coding::Zstd], &body, 1, PLENTY).1, expected, "{window_log}");
     }
     // RFC 7932 has no window of this kind.
-    assert_eq!(inflated(&[Coding::Brotli], &[0x11, 0x1e, 0x03], 1, PLENTY).1, Err(Problem::Malformed));
+    assert_eq!(
+        inflated(&[Coding::Brotli], &[0x11, 0x1e, 0x03], 1, PLENTY).1,
+        Err(Problem::Malformed)
+    );
 }
 
 #[test]

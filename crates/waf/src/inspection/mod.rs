@@ -32,4 +32,6 @@ pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 
 #[cfg(test)]
+mod body_tests;
+#[cfg(test)]
 mod tests;

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
 
-use weir_waf::inspection::{BodyLength, Inspection, Match, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{
+    BodyLength, Inspection, Match, Mode, Options, Request, Response, Verdict,
+};
 use weir_waf::plan::{Settings, View};
 
 use super::rules;

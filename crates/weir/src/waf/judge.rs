@@ -8,7 +8,9 @@ use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_config::{Colour, Resolutions};
 use weir_http::h1::HeadLimits;
 use weir_waf::checks::Checks;
-use weir_waf::inspection::{BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{
+    BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+};
 use weir_waf::plan::{Settings, View};
 
 use super::files;
