@@ -66,8 +66,13 @@ impl Message {
     }
 
     fn end_by(&mut self, problem: InflateProblem) {
-        self.tell_error(problem.sentence());
-        self.cut(if problem.is_length() { Limit::BodyLength } else { Limit::Body });
+        if problem.is_length() {
+            self.body.failure = Some(problem.sentence());
+            self.cut(Limit::BodyLength);
+        } else {
+            self.tell_error(problem.sentence());
+            self.cut(Limit::Body);
+        }
     }
 
     /// Puts arguments that the encoded bytes have among those that rules judge.

@@ -97,8 +97,20 @@ pub struct Outcome {
     pub ids: Vec<u64>,
 }
 
-/// Runs a request through its two phases, as a virtual server does that blocks.
-pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
+/// What becomes of a request.
+pub fn judged(view: &Arc<View>, sent: &Sent) -> Verdict {
+    let mut inspection = begun(view, sent);
+    match inspection.request_headers() {
+        Verdict::Pass => {
+            inspection.body(&sent.body);
+            inspection.end_body();
+            inspection.request_body()
+        }
+        verdict => verdict,
+    }
+}
+
+fn begun(view: &Arc<View>, sent: &Sent) -> Inspection {
     let headers: Vec<(&[u8], &[u8])> =
         sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     let request = Request {
@@ -112,7 +124,12 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
         body: BodyLength::Known(sent.body.len() as u64),
         unique_id: b"detection",
     };
-    let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request);
+    Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request)
+}
+
+/// Runs a request through its two phases, as a virtual server does that blocks.
+pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
+    let mut inspection = begun(view, sent);
     let mut denied = rule_of(&inspection.request_headers()).map(|rule| (rule, 1));
     if denied.is_none() {
         inspection.body(&sent.body);
