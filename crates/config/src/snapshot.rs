@@ -34,7 +34,7 @@ pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use listening::{Listening, ranges};
 pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
 pub use source::{Source, SourceAddresses};
-pub use waf::{Record, Unjudged, Waf};
+pub use waf::{Cookies, Record, Unjudged, Waf};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]

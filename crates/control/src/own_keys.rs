@@ -1,5 +1,5 @@
-//! The key of inserted cookies whose persistence names no key file: made once, kept in `state_dir`, so
-//! that clients stay where they are when weir starts again.
+//! The key of inserted and of sealed cookies that name no key file: made once, kept in `state_dir`, so
+//! that clients stay where they are, and are believed, when weir starts again.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -34,12 +34,12 @@ impl fmt::Display for OwnKeysError {
                 let (path, why) = (path.display(), io_error_text(error));
                 write!(
                     formatter,
-                    "the key of persistence cookies cannot be kept in {path}: {why}; set `state_dir` to a \
-                     directory that weir may write to, or give the persistence a `key_file`"
+                    "the key of cookies cannot be kept in {path}: {why}; set `state_dir` to a directory \
+                     that weir may write to, or give the persistence (or `waf.cookies`) a `key_file`"
                 )
             }
             Self::Malformed(path, error) => {
-                write!(formatter, "the keys of persistence cookies in {}: {error}", path.display())
+                write!(formatter, "the keys of cookies in {}: {error}", path.display())
             }
         }
     }
@@ -53,7 +53,10 @@ pub fn provide(snapshot: &mut Snapshot) -> Result<(), OwnKeysError> {
         PersistenceKind::Insert(cookie) => cookie.keys.is_none(),
         _ => false,
     };
-    if snapshot.persistence.iter().any(|persistence| needs_one(&persistence.kind)) {
+    let wafs = snapshot.virtual_servers.iter().filter_map(|server| server.waf.as_ref());
+    let mut cookies = wafs.filter_map(|waf| waf.cookies.as_ref());
+    let is_sealed = cookies.any(|it| it.keys.is_none() && !it.terms.sealed.is_empty());
+    if is_sealed || snapshot.persistence.iter().any(|persistence| needs_one(&persistence.kind)) {
         snapshot.own_keys = Some(Arc::new(load_or_make(&snapshot.state_dir)?));
     }
     Ok(())

@@ -145,7 +145,8 @@ fn is_secret_variable(variable: &[u8]) -> bool {
     let Some(colon) = variable.iter().position(|byte| *byte == b':') else { return false };
     let name = &variable[colon + 1..];
     match &variable[..colon] {
-        b"REQUEST_COOKIES" => true,
+        // What stands between the tags of a document is told without their names.
+        b"REQUEST_COOKIES" | b"XML" => true,
         b"REQUEST_HEADERS" | b"RESPONSE_HEADERS" => is_secret_field(name),
         b"ARGS" | b"ARGS_GET" | b"ARGS_POST" | b"FILES" | b"MULTIPART_PART_HEADERS" => {
             is_secret_name(name)

@@ -33,6 +33,10 @@ const RULES_MAX: usize = 64;
 const TAGS_MAX: usize = 32;
 /// Findings of checks that a line shows.
 const FINDINGS_MAX: usize = 32;
+/// Bytes of all of them; rules come behind.
+const FINDINGS_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of the place of one.
+const PLACE_BYTES_MAX: usize = 256;
 /// Values that one rule was found in.
 const VALUES_MAX: usize = 16;
 
@@ -146,14 +150,37 @@ fn put_findings(out: &mut Vec<u8>, findings: &[Finding], secrets: &Secrets<'_>) 
     if findings.is_empty() {
         return;
     }
-    put_list(out, "checks", findings.iter().take(FINDINGS_MAX), |out, finding| {
-        out.extend_from_slice(b"{\"name\":");
-        put_whole_string(out, finding.check.name().as_bytes());
-        put_text(out, "action", finding.action.name().as_bytes());
-        put_text(out, "place", &redaction::place(&finding.place));
-        put_text(out, "data", &secrets.of_finding(&finding.place, finding.detail.as_bytes()));
-        out.push(b'}');
-    });
+    put_text_key(out, "checks");
+    out.push(b'[');
+    let start = out.len();
+    let mut shown = 0;
+    for finding in findings.iter().take(FINDINGS_MAX) {
+        let before = out.len();
+        if shown > 0 {
+            out.push(b',');
+        }
+        put_finding(out, finding, secrets);
+        if out.len() - start > FINDINGS_BYTES_MAX {
+            out.truncate(before);
+            break;
+        }
+        shown += 1;
+    }
+    out.push(b']');
+    if shown < findings.len() {
+        put_text_key(out, "checks_left_out");
+        put_number(out, (findings.len() - shown) as u64);
+    }
+}
+
+fn put_finding(out: &mut Vec<u8>, finding: &Finding, secrets: &Secrets<'_>) {
+    out.extend_from_slice(b"{\"name\":");
+    put_whole_string(out, finding.check.name().as_bytes());
+    put_text(out, "action", finding.action.name().as_bytes());
+    let place = redaction::place(&finding.place);
+    put_text(out, "place", &place[..place.len().min(PLACE_BYTES_MAX)]);
+    put_text(out, "data", &secrets.of_finding(&finding.place, finding.detail.as_bytes()));
+    out.push(b'}');
 }
 
 /// The rules that are logged, as many as a line that begins at `start` has room for.

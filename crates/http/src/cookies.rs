@@ -168,6 +168,17 @@ pub enum SameSite {
     None,
 }
 
+impl SameSite {
+    /// As it stands in the attribute.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "Strict",
+            Self::Lax => "Lax",
+            Self::None => "None",
+        }
+    }
+}
+
 /// A cookie to be set, without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetCookie {
@@ -305,9 +316,7 @@ impl SetCookie {
             attribute("HttpOnly", "");
         }
         match self.same_site {
-            Some(SameSite::Strict) => attribute("SameSite=", "Strict"),
-            Some(SameSite::Lax) => attribute("SameSite=", "Lax"),
-            Some(SameSite::None) => attribute("SameSite=", "None"),
+            Some(word) => attribute("SameSite=", word.as_str()),
             None => {}
         }
     }

@@ -317,3 +317,22 @@ fn many_arguments_hide_nothing() {
     let told = wait_for_lines(&mut proxy, 3);
     assert_eq!(told.iter().filter(|line| line["limit"] == "arguments").count(), 1, "{told:#?}");
 }
+
+#[test]
+fn bodies_have_to_be_whole_some_time() {
+    let member = Member::echo();
+    let waf = "waf: { mode: block, body_timeout: 1s }";
+    let proxy = Proxy::start(&guarded(&member, waf).http("body_timeout: 10s"));
+    let mut client = proxy.client();
+    let request = form("/", "a=0123456789012345678901234567890123456789");
+    let (head, body) = request.split_at(request.len() - 42);
+    client.send(head);
+    // Each byte is progress, and does not make it longer.
+    for byte in body.as_bytes().chunks(1).take(8) {
+        client.send(byte);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    client.response().assert_status(408);
+    assert_eq!(member.request_count(), 0);
+    assert_eq!(ask(&proxy, &request).status, 200);
+}

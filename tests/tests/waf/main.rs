@@ -3,6 +3,7 @@
 mod blocking;
 mod bodies;
 mod checks;
+mod cookies;
 mod encoded;
 mod recording;
 mod sameness;

@@ -1,7 +1,9 @@
 //! `waf`: by which rules requests are inspected, and what becomes of what these find.
 
 use crate::decode::{OneOrMany, Spanned};
-use crate::scalar::{GIB, KIB, MIB, Off, Size, Whole, WordOr};
+use crate::raw::Timeout;
+use crate::raw::policy::SameSite;
+use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, Size, Text, Whole, WordOr};
 use crate::shapes::{FilePath, TxTexts};
 
 /// Most bytes of a body that is held for an inspection.
@@ -31,8 +33,12 @@ section! {
         optional variables: TxTexts;
         /// What is looked at without rules: settings of checks, or `off`. Default: all checks with their own actions and limits. With mode `detect` none of them blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
+        /// What is done with the cookies that the application sets, whatever the mode. Default: nothing.
+        optional cookies: Cookies;
         /// Largest body that is inspected, before and after it is decoded (`Content-Encoding`); a request with a larger one is not judged. Bodies are held until they are judged.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
+        /// Longest time in which a body has to be whole that is held. What takes longer is answered with 408.
+        default body_timeout: Timeout = Duration(2 * MINUTE);
         /// Most arguments of a request. Default: what the rules say (`SecArgumentsLimit`), else 1000.
         optional arguments_max: Whole<u32, 1, 1_000_000>;
         /// How deep JSON and XML may nest. Default: what the rules say (`SecRequestBodyJsonDepthLimit`), else 512.
@@ -41,6 +47,23 @@ section! {
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
         /// What becomes of a request that cannot be judged: its body cannot be read, or is beyond a limit. `block`: with mode `block` its member does not get it. `pass`: it goes on.
         default unjudged: Unjudged = Unjudged::Block;
+    }
+    later []
+}
+
+section! {
+    /// What is done with the cookies that the application sets.
+    Cookies at "virtual_servers.NAME.waf.cookies" {
+        /// Cookies that have to come back as they were set, by name; `cart_*` stands for all that begin so, `*` for all. Each gets a tag behind its value, which is taken off before its member gets it; one whose tag is not right is found by the check `cookie_changed`. No good for cookies that scripts read or set.
+        optional sealed: Vec<Spanned<Text>>;
+        /// A file with keys for the tags, shared by several instances; the first key signs, all are honoured. Default: a key of its own that is kept in `state_dir`.
+        optional key_file: FilePath;
+        /// `Secure` is added to cookies that lack it: they are sent over TLS only.
+        default secure: bool = false;
+        /// `HttpOnly` is added to cookies that lack it: they are kept from scripts.
+        default http_only: bool = false;
+        /// `SameSite` with this value is added to cookies that lack it: whether they are sent from other sites.
+        optional same_site: SameSite;
     }
     later []
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use weir_core::persistence::keys::Keys;
 use weir_core::policy::WafMode;
 use weir_waf::body::Limits;
-use weir_waf::checks::Checks;
+use weir_waf::checks::{Checks, CookieTerms};
 use weir_waf::plan::View;
 
 /// `waf:` of a virtual server. Virtual servers that say the same share it.
@@ -16,16 +17,29 @@ pub struct Waf {
     pub view: Arc<View>,
     /// What is looked at without rules; `None`: nothing.
     pub checks: Option<Arc<Checks>>,
+    /// What is done with the cookies that the application sets; `None`: nothing.
+    pub cookies: Option<Arc<Cookies>>,
     /// How much of arguments and bodies is taken apart.
     pub limits: Limits,
     /// Bytes of a body that is inspected; a longer one is not judged.
     pub body_bytes_max: u64,
+    /// Time in which a body that is held has to be whole.
+    pub body_timeout_ms: u64,
     /// Bytes that may be looked at for one request, each counted as often as it is.
     pub work_bytes_max: u64,
     /// What becomes of requests that cannot be judged.
     pub unjudged: Unjudged,
     /// Which requests the log records whole.
     pub record: Record,
+}
+
+/// What is done with the cookies that an application sets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cookies {
+    /// Which, and what.
+    pub terms: CookieTerms,
+    /// Keys of tags; `None`: those of [`Snapshot::own_keys`](super::Snapshot::own_keys).
+    pub keys: Option<Arc<Keys>>,
 }
 
 /// What becomes of requests that cannot be judged: a limit is reached, or a body cannot be read.

@@ -153,7 +153,8 @@ fn connection_ids(raw: &raw::Persistence, context: &mut Context) -> Option<Conne
     })
 }
 
-fn keys(
+/// The keys of a file, if they are sound.
+pub(super) fn keys(
     path: &Spanned<FilePath>,
     directory: &std::path::Path,
     context: &mut Context,

@@ -1,6 +1,7 @@
 //! Inspection by the web application firewall: rules are compiled once, and who says the same shares it.
 
 mod checks;
+mod cookies;
 mod openapi;
 mod settings;
 
@@ -16,6 +17,7 @@ use weir_waf::plan::{RuleSet, Settings, View};
 use weir_waf::seclang::Problem;
 
 use self::checks::WantedChecks;
+use self::cookies::WantedCookies;
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::diagnostic::Severity;
@@ -54,10 +56,12 @@ struct Wanted {
     paths: Paths,
     variables: Variables,
     checks: WantedChecks,
+    cookies: WantedCookies,
     mode: raw::WafMode,
     arguments_max: Option<u32>,
     depth_max: Option<u16>,
     body_bytes_max: u64,
+    body_timeout_ms: u64,
     work_bytes_max: u64,
     unjudged: raw::Unjudged,
 }
@@ -101,14 +105,17 @@ impl<'a> WafProfiles<'a> {
     fn waf(&mut self, raw: &raw::Waf, context: &mut Context) -> Option<Arc<Waf>> {
         let variables = settings::variables(raw, context);
         let checks = checks::wanted(raw, self.directory, context);
+        let cookies = cookies::wanted(raw, self.directory, context);
         let wanted = Wanted {
             paths: self.paths(raw),
             variables: variables?,
             checks: checks?,
+            cookies: cookies?,
             mode: raw.mode.as_ref()?.value,
             arguments_max: raw.arguments_max.as_ref().map(|count| count.value.0),
             depth_max: raw.depth_max.as_ref().map(|depth| depth.value.0),
             body_bytes_max: raw.body_size_max.value.0,
+            body_timeout_ms: raw.body_timeout.0,
             work_bytes_max: raw.work_max.value.0,
             unjudged: raw.unjudged.value,
         };
@@ -120,7 +127,12 @@ impl<'a> WafProfiles<'a> {
             Some((_, Some(path))) => Some(self.interface(raw, path, context)?),
             _ => None,
         };
-        let made = Arc::new(Waf { record: self.record, ..wanted.with(view?, interface) });
+        let cookies = match &wanted.cookies {
+            Some((terms, _)) => Some(cookies::with_keys(raw, terms, self.directory, context)?),
+            None => None,
+        };
+        let wanted_waf = wanted.with(view?, interface);
+        let made = Arc::new(Waf { record: self.record, cookies, ..wanted_waf });
         self.made.insert(wanted, Arc::clone(&made));
         Some(made)
     }
@@ -209,8 +221,10 @@ impl Wanted {
             mode: mode(self.mode),
             view,
             checks,
+            cookies: None,
             limits,
             body_bytes_max: self.body_bytes_max,
+            body_timeout_ms: self.body_timeout_ms,
             work_bytes_max: self.work_bytes_max,
             unjudged: match self.unjudged {
                 raw::Unjudged::Block => Unjudged::Block,

@@ -1,4 +1,4 @@
-//! The keys of persistence cookies: their file, and what is made from them.
+//! The keys of persistence cookies and of sealed ones: their file, and what is made from them.
 //!
 //! A key file has one key per line: 32 bytes as base64 (44 characters) or as 64 hexadecimal digits.
 //! Empty lines and lines that start with `#` are passed over. The first key signs; the others are
@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use aws_lc_rs::hmac;
+use aws_lc_rs::{constant_time, hmac};
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 
 use crate::keyed_hash::KeyedHash;
@@ -19,7 +19,7 @@ pub const KEY_BYTES: usize = 32;
 pub const KEYS_MAX: usize = 8;
 
 /// Bytes that are kept of a message authentication code.
-pub(super) const TAG_BYTES: usize = 16;
+pub const TAG_BYTES: usize = 16;
 
 /// One secret. What is derived from it says nothing about it.
 #[derive(Clone, PartialEq, Eq)]
@@ -140,6 +140,15 @@ impl Keys {
         text
     }
 
+    /// What seals cookies of applications by these keys.
+    pub fn seals(&self) -> Seals {
+        let derived = |key: &Key| {
+            let secret = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.0), SEALS_PURPOSE);
+            hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref())
+        };
+        Seals(self.0.iter().map(derived).collect())
+    }
+
     /// The keys, the one that signs first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Key> {
         self.0.iter()
@@ -150,6 +159,38 @@ impl Keys {
     pub fn hash(&self, purpose: &str) -> KeyedHash {
         KeyedHash::new(self.0[0].tag(Use::Hash, &[purpose]))
     }
+}
+
+/// What the keys of seals are derived with: a tag of theirs is never one of another use.
+const SEALS_PURPOSE: &[u8] = b"weir sealed cookies 1";
+
+/// Makes and knows the tags of sealed cookies.
+#[derive(Clone)]
+pub struct Seals(Vec<hmac::Key>);
+
+impl fmt::Debug for Seals {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Seals")
+    }
+}
+
+impl Seals {
+    /// The tag by the key that signs.
+    pub fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
+        tag_by(&self.0[0], message)
+    }
+
+    /// Whether it is the tag by one of the keys, in constant time.
+    pub fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool {
+        let is_by =
+            |key| constant_time::verify_slices_are_equal(&tag_by(key, message), tag).is_ok();
+        self.0.iter().any(is_by)
+    }
+}
+
+/// The first half of the HMAC-SHA-256, as RFC 2104 section 5 allows.
+fn tag_by(key: &hmac::Key, message: &[u8]) -> [u8; TAG_BYTES] {
+    *hmac::sign(key, message).as_ref().first_chunk().expect("a SHA-256 has 32 bytes")
 }
 
 fn parse_key(text: &str) -> Option<Key> {
@@ -194,6 +235,18 @@ mod tests {
         ] {
             assert_eq!(Keys::parse(text), Err(error), "{text}");
         }
+    }
+
+    #[test]
+    fn seals_of_all_keys_hold() {
+        let (old, new) = (Key::new([1; 32]), Key::new([2; 32]));
+        let before = Keys::single(old.clone()).seals();
+        let after = Keys(vec![new.clone(), old]).seals();
+        let tag = before.tag(b"message");
+        assert!(after.is_tag(b"message", &tag));
+        assert!(!after.is_tag(b"massage", &tag));
+        assert_ne!(after.tag(b"message"), tag);
+        assert!(!Keys::single(new).seals().is_tag(b"message", &tag));
     }
 
     /// The expected tag was computed with Python's `hmac`: the format must not change unseen, since

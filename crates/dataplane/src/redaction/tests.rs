@@ -212,3 +212,20 @@ fn names_that_are_documents_are_not_shown() {
     let shown = secrets.shown(data.as_bytes(), &values);
     assert_eq!((&*shown.data, &*shown.values[0]), (MASK, MASK));
 }
+
+#[test]
+fn variables_that_are_secrets() {
+    for (variable, expected) in [
+        ("ARGS:password", true),
+        ("ARGS:id", false),
+        ("REQUEST_COOKIES:lang", true),
+        ("REQUEST_HEADERS:Authorization", true),
+        ("REQUEST_HEADERS:Accept", false),
+        ("MATCHED_VARS:ARGS:pin", true),
+        // Whose elements they are, nobody knows any more.
+        ("XML:/*", true),
+        ("XML", false),
+    ] {
+        assert_eq!(is_secret_variable(variable.as_bytes()), expected, "{variable}");
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_core::policy::WafMode;
 use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::shared::live::LiveTable;
+use weir_waf::checks::{Action, Check, Checks, Policy};
 use weir_waf::inspection::{BodyLength, Limit, Mode, Options, Request};
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
@@ -53,6 +54,7 @@ fn inspected_by(
         protocol: b"HTTP/1.1",
         headers: &headers,
         body: BodyLength::Unknown,
+        changed_cookies: &[],
         unique_id: b"1",
     };
     let mut inspection = Inspection::begin(Arc::new(view), options, &request);
@@ -158,6 +160,23 @@ fn a_line_is_cut_rule_by_rule() {
         assert!((shown_min..=RULES_MAX).contains(&shown), "{shown}");
         assert!(text.ends_with(&format!("],\"rules_left_out\":{}}}\n", 100 - shown)));
     }
+}
+
+#[test]
+fn findings_leave_room_for_rules() {
+    let mut policy = Policy::default();
+    policy.set(Check::NulByte, Action::Alarm);
+    let checks = Some(Arc::new(Checks { policy, interface: None }));
+    let options = Options { checks, ..Options::new(Mode::Detect) };
+    let names = (0..60).map(|number| format!("{}{number}=evil%00", "%ff".repeat(900)));
+    let target = format!("/?{}", names.collect::<Vec<_>>().join("&"));
+    let inspection = inspected_by(&options, RULES, &target, &[]);
+    let count = inspection.findings().len();
+    assert!(count > FINDINGS_MAX, "{count}");
+    let line = String::from_utf8(line(&inspection, Outcome::Passed, 0)).unwrap();
+    assert!(line.len() <= LINE_BYTES_MAX, "{}", line.len());
+    assert!(line.contains("\"checks_left_out\":"), "{line}");
+    assert!(line.contains("\"rules\":[{\"id\":2,"), "{line}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub mod client_address;
 pub mod client_tls;
+pub mod cookies;
 pub mod location;
 pub mod pool;
 pub mod table;

@@ -10,6 +10,7 @@ use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
 
+use crate::local::cookies::CookieKeeper;
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::local::traffic::Traffic;
 use crate::shared::counters::{Own, VirtualServerCounters};
@@ -53,6 +54,8 @@ pub struct LocalServer {
     pub traffic: Option<Box<Traffic>>,
     /// How requests are inspected; `None`: they are not.
     pub waf: Option<Arc<Waf>>,
+    /// What is done with the cookies of its application; `None`: nothing.
+    pub cookies: Option<Box<CookieKeeper>>,
     /// Where it stands in the snapshot.
     pub index: usize,
     /// The snapshot that it is from.
@@ -119,10 +122,13 @@ impl LocalTable {
                     head_size_max: server.http.head_size_max,
                     headers_max: server.http.headers_max,
                 };
+                let cookies = CookieKeeper::of(server, table);
+                let edits_responses =
+                    server.server_timing || server.compression.is_some() || cookies.is_some();
                 let local = LocalServer {
                     live: Arc::clone(&table.virtual_servers[index]),
                     counters: table.virtual_servers[index].counters.own(worker),
-                    edits_responses: server.server_timing || server.compression.is_some(),
+                    edits_responses,
                     is_tcp: server.service.is_tcp(),
                     http: server.http,
                     limits,
@@ -131,6 +137,7 @@ impl LocalTable {
                     tls: table.tls[index].clone(),
                     traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
                     waf: server.waf.clone(),
+                    cookies,
                     index,
                     snapshot: Arc::clone(snapshot),
                 };

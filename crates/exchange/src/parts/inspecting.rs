@@ -1,8 +1,6 @@
 //! A request that the web application firewall looks at, and its body while that waits to be judged.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{Unjudged, Waf};
@@ -10,9 +8,7 @@ use weir_core::policy::WafMode;
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
 use crate::parts::end::OwnedEnd;
-
-/// Bytes of bodies that wait to be judged at a time, in one worker.
-const HELD_BYTES_MAX: u64 = 256 << 20;
+use crate::parts::held::{HeldBody, HeldBytes};
 
 /// How far an inspection is.
 pub enum Scrutiny {
@@ -20,6 +16,8 @@ pub enum Scrutiny {
     Reading(Box<Reading>),
     /// The request may go on: this of its body waits for a member.
     Passed(HeldBody, OwnedEnd),
+    /// A member gets it: what its body takes is counted until it answers.
+    Passing(HeldBytes),
     /// It gets no member.
     Blocked(Block),
 }
@@ -32,6 +30,10 @@ pub struct Reading {
     pub terms: Terms,
     /// What came of its body.
     pub body: HeldBody,
+    /// What it takes beside that, because it is encoded.
+    pub decoding: HeldBytes,
+    /// It has to be whole by then.
+    pub until_ms: u64,
     /// The client waits to be told that it may send its body.
     pub is_awaited: bool,
 }
@@ -43,9 +45,9 @@ impl Reading {
         for piece in data {
             self.inspection.body(piece);
             has_room &= self.body.push(piece);
-            has_room &= self.body.needs_beside(self.inspection.inflating_bytes());
+            has_room &= self.decoding.raise_to(self.inspection.inflating_bytes());
         }
-        let is_too_long = self.body.bytes.len() as u64 > self.terms.waf.body_bytes_max;
+        let is_too_long = self.body.bytes().len() as u64 > self.terms.waf.body_bytes_max;
         match (is_too_long, has_room) {
             (true, _) => Some(Limit::BodyLength),
             (false, false) => Some(Limit::Memory),
@@ -132,77 +134,9 @@ fn is_field_value(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_graphic)
 }
 
-/// Room for bodies that wait to be judged, of one worker.
-#[derive(Debug, Default)]
-pub struct HeldRoom {
-    taken_bytes: Rc<Cell<u64>>,
-}
-
-impl HeldRoom {
-    /// A body of which nothing has come.
-    pub fn body(&self) -> HeldBody {
-        HeldBody { bytes: Vec::new(), beside_bytes: 0, taken_bytes: Rc::clone(&self.taken_bytes) }
-    }
-}
-
-/// A body that waits. Its room is free again when it is gone.
-#[derive(Debug)]
-pub struct HeldBody {
-    bytes: Vec<u8>,
-    /// What it takes beside these, because it is encoded.
-    beside_bytes: u64,
-    taken_bytes: Rc<Cell<u64>>,
-}
-
-impl HeldBody {
-    /// Appends what has come. Whether there was room for it.
-    fn push(&mut self, data: &[u8]) -> bool {
-        self.bytes.extend_from_slice(data);
-        self.taken_bytes.set(self.taken_bytes.get() + data.len() as u64);
-        self.taken_bytes.get() <= HELD_BYTES_MAX
-    }
-
-    /// Takes so much room beside what has come, in place of what it took beside that before. Whether there was room for it.
-    pub fn needs_beside(&mut self, bytes: u64) -> bool {
-        let before = std::mem::replace(&mut self.beside_bytes, bytes);
-        self.taken_bytes.set(self.taken_bytes.get().saturating_sub(before).saturating_add(bytes));
-        self.taken_bytes.get() <= HELD_BYTES_MAX
-    }
-
-    /// What has come.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for HeldBody {
-    fn drop(&mut self) {
-        let (taken, own) = (self.taken_bytes.get(), self.bytes.len() as u64 + self.beside_bytes);
-        debug_assert!(taken >= own, "room is given back once");
-        self.taken_bytes.set(taken.saturating_sub(own));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn room_comes_back() {
-        let room = HeldRoom::default();
-        let (mut first, mut second) = (room.body(), room.body());
-        let piece = vec![b'x'; HELD_BYTES_MAX as usize / 2];
-        assert!(first.push(&piece));
-        assert!(second.push(&piece));
-        assert!(!second.push(b"y"), "no room for more");
-        assert_eq!(second.bytes().len(), piece.len() + 1, "it is there all the same");
-        drop(first);
-        assert!(!second.needs_beside(HELD_BYTES_MAX), "nor beside it");
-        assert!(second.needs_beside(1_000));
-        assert!(second.push(&piece[..1_000]));
-        drop(second);
-        assert_eq!(room.taken_bytes.get(), 0);
-    }
 
     #[test]
     fn verdicts_become_answers() {

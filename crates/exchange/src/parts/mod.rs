@@ -8,6 +8,7 @@ pub mod encoding;
 pub mod end;
 pub mod ends;
 pub mod failure;
+pub mod held;
 pub mod inspected;
 pub mod inspecting;
 pub mod messages;

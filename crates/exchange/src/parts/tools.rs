@@ -7,7 +7,7 @@ use weir_http::message::ResponseHead;
 
 use crate::local::traffic::LimitPlace;
 use crate::parts::encoding::Encoding;
-use crate::parts::inspecting::HeldRoom;
+use crate::parts::held::HeldRoom;
 use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::parts::request_ids::RequestIds;
 use crate::parts::scratch::Scratch;

@@ -109,6 +109,8 @@ pub struct Stickies {
     hidden_pools: Arc<[PoolId]>,
     /// Keys that nobody knows, for whoever did not bring any: the same from the first table of the process on.
     drawn_keys: Arc<Keys>,
+    /// The keys of all that names no file with others.
+    pub own_keys: Arc<Keys>,
 }
 
 /// Keys that nobody knows.
@@ -122,11 +124,12 @@ impl Stickies {
         let now_ms = outside.clock.now_ms();
         let drawn_keys =
             previous.map_or_else(|| drawn_keys(outside), |it| Arc::clone(&it.drawn_keys));
-        let own_keys = snapshot.own_keys.as_ref().unwrap_or(&drawn_keys);
+        let own_keys = Arc::clone(snapshot.own_keys.as_ref().unwrap_or(&drawn_keys));
         let mut stickies = Self {
             by_place: HashMap::new(),
-            hidden_pools: hidden_pools(snapshot, own_keys),
-            drawn_keys: Arc::clone(&drawn_keys),
+            hidden_pools: hidden_pools(snapshot, &own_keys),
+            drawn_keys,
+            own_keys: Arc::clone(&own_keys),
         };
         for server in &snapshot.virtual_servers {
             let reach = Reach::of(server, snapshot);
@@ -146,7 +149,7 @@ impl Stickies {
                         stickies.by_place.insert(place, Arc::clone(old));
                         continue;
                     }
-                    let sticky = Sticky::new(persistence, pool, own_keys);
+                    let sticky = Sticky::new(persistence, pool, &own_keys);
                     match (&sticky, old.map(|old| &**old)) {
                         (Sticky::Source(new), Some(Sticky::Source(old))) => {
                             new.take_over(old, now_ms);

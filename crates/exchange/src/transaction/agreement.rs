@@ -20,6 +20,7 @@ impl Exchange {
         self.response_began(at, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         self.edit_response(at, head, input, &mut edits);
+        self.keep_cookies(at, (head, input), &mut edits);
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
             (&self.request.websocket, &self.ends.attempt.member_stream)
         {

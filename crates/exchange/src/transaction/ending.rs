@@ -70,12 +70,13 @@ impl Exchange {
         head.clear();
         head.status = status;
         self.edit_response(at, &head, b"", &mut edits);
-        at.tools().own_head = Some(head);
         for (name, value) in fields.added() {
             if !edits.withholds(name) {
                 edits.add(name, |out| out.extend_from_slice(value));
             }
         }
+        self.keep_cookies(at, (&head, b""), &mut edits);
+        at.tools().own_head = Some(head);
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         at.answer(&mut self.ends, &own);
         at.tools().response_edits = edits;

@@ -230,6 +230,7 @@ impl Exchange {
         self.ends.account.status = status;
         at.recycle(std::mem::take(&mut self.request.bytes));
         self.request.let_go();
+        self.scrutiny = None;
         count_status!(self.ends.server.counters, status);
         let Some(member) = self.ends.attempt.member() else {
             return;

@@ -12,6 +12,7 @@ use weir_waf::inspection::{self, BodyLength, Inspection, Limit, Options, Verdict
 
 use crate::edge::Edge;
 use crate::local::client_address::client_of;
+use crate::local::cookies::Opened;
 use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
@@ -38,6 +39,7 @@ pub fn inspect_head(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
+    opened: Option<&Opened>,
 ) -> Option<(u64, Option<Box<Scrutiny>>)> {
     let waf = arrival.server.waf.as_ref()?;
     let mode = decision.inspection.unwrap_or(waf.mode);
@@ -63,15 +65,17 @@ pub fn inspect_head(
         checks,
         keeps_body,
     };
-    let mut inspection = begin(&terms, &options, arrival, &decision.request);
+    let mut inspection = begin(&terms, &options, arrival, (&decision.request, opened));
     let verdict = inspection.request_headers();
     let has_body = !head.framing.is_empty() && !is_stream(head, input);
     let is_read = verdict == Verdict::Pass && has_body && inspection.needs_body();
     let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max);
     if is_read && !is_too_long {
         decision.request.fields.remove(b"Expect");
-        let (body, is_awaited) = (at.tools().held_room.body(), head.expect_continue);
-        let reading = Reading { inspection, terms, body, is_awaited };
+        let body = at.tools().held_room.body(terms.client.map(|client| client.ip()));
+        let until_ms = at.turn().now_ms() + waf.body_timeout_ms;
+        let (is_awaited, decoding) = (head.expect_continue, body.beside());
+        let reading = Reading { inspection, terms, body, decoding, until_ms, is_awaited };
         return Some((number, Some(Box::new(Scrutiny::Reading(Box::new(reading))))));
     }
     if !head.framing.is_empty() {
@@ -94,7 +98,7 @@ fn begin(
     terms: &Terms,
     options: &Options,
     arrival: &Arrival<'_>,
-    edits: &RequestEdits,
+    (edits, opened): (&RequestEdits, Option<&Opened>),
 ) -> Inspection {
     let Arrival { head, input, .. } = *arrival;
     let server = arrival.from.as_ref().and_then(|from| from.listen);
@@ -121,12 +125,13 @@ fn begin(
             Version::Http11 => b"HTTP/1.1",
             Version::Http2 => b"HTTP/2.0",
         },
-        headers: &fields(head, input, edits),
+        headers: &fields((head, input), edits, opened),
         body: match head.framing {
             Framing::None | Framing::Length(0) => BodyLength::None,
             Framing::Length(bytes) => BodyLength::Known(bytes),
             Framing::Chunked | Framing::UntilClose => BodyLength::Unknown,
         },
+        changed_cookies: opened.map_or(&[], |opened| &opened.changed),
         unique_id: id.as_bytes(),
     };
     Inspection::begin(terms.waf.view.clone(), options, &request)
@@ -139,11 +144,11 @@ fn is_stream(head: &RequestHead, input: &[u8]) -> bool {
     has_one_type && Pace::of_request(head, input) == Pace::Sparse
 }
 
-/// The fields of a head, with the Host that the member gets in place of those that were received.
+/// The fields of a head, with the Host that the member gets in place of those that were received, and with its cookies opened.
 fn fields<'a>(
-    head: &'a RequestHead,
-    input: &'a [u8],
+    (head, input): (&'a RequestHead, &'a [u8]),
     edits: &'a RequestEdits,
+    opened: Option<&'a Opened>,
 ) -> Vec<(&'a [u8], &'a [u8])> {
     let host = edits.authority().unwrap_or(head.authority(input));
     let host = (!host.is_empty()).then_some((&b"Host"[..], host));
@@ -154,7 +159,12 @@ fn fields<'a>(
         _ => true,
     };
     let received = head.fields.iter().filter(is_seen);
-    let received = received.map(|field| (field.name.of(input), field.value.of(input)));
+    let mut opened = opened.iter().flat_map(|opened| &opened.fields);
+    let received = received.map(move |field| {
+        let (name, value) = (field.name.of(input), field.value.of(input));
+        let opened = if name.eq_ignore_ascii_case(b"Cookie") { opened.next() } else { None };
+        (name, opened.map_or(value, |opened| opened))
+    });
     host.into_iter().chain(received).collect()
 }
 
@@ -266,7 +276,7 @@ pub fn hold(
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
-    let Reading { mut inspection, terms, mut body, .. } = *reading;
+    let Reading { mut inspection, terms, body, decoding, .. } = *reading;
     match limit {
         Some(limit) => inspection.cut_body(limit),
         None => inspection.end_body(),
@@ -275,7 +285,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
     if let Some(block) = conclude(at, &exchange.ends.server, &terms, inspection, verdict) {
         return answer_blocked(exchange, at, &block);
     }
-    body.needs_beside(0);
+    drop(decoding);
     exchange.request.has_long_body_ahead = body.bytes().len() > KEPT_PIECE_BYTES_MAX;
     exchange.scrutiny = Some(Box::new(Scrutiny::Passed(body, OwnedEnd::of(end))));
     if exchange.dispatch(at) {
@@ -291,6 +301,10 @@ pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     exchange.request.has_long_body_ahead = false;
     let bytes = body.bytes();
     hand_on(exchange, at, (bytes, &Pieces::whole(bytes.len())), end.get());
+    if !exchange.is_over() {
+        // The member may take its time, and what it has not taken is kept until then.
+        exchange.scrutiny = Some(Box::new(Scrutiny::Passing(body.into_held())));
+    }
     if !exchange.request.is_whole && !exchange.is_over() {
         exchange.request_goes_on(at);
     }

@@ -1,6 +1,7 @@
 //! How long either side of an exchange may be silent.
 
 use crate::edge::Edge;
+use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::transaction::exchange::{Exchange, Phase};
 
@@ -25,7 +26,11 @@ impl Exchange {
 impl Exchange {
     /// The client must make some progress in the time that it has for that.
     pub fn await_client(&mut self, at: &mut impl Edge) {
-        let until_ms = at.turn().now_ms() + self.client_timeout_ms();
+        let mut until_ms = at.turn().now_ms() + self.client_timeout_ms();
+        if let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref() {
+            // What is held has to be whole some time, or the room for it would be taken for ever.
+            until_ms = until_ms.min(reading.until_ms);
+        }
         self.ends.set_client_deadline(at, until_ms);
     }
 

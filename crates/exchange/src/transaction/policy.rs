@@ -288,6 +288,21 @@ impl Exchange {
 }
 
 impl Exchange {
+    /// Seals the cookies of a response, where that is wanted: those of its member, and those that policies set.
+    #[inline]
+    pub fn keep_cookies(
+        &self,
+        at: &mut impl Edge,
+        message: (&ResponseHead, &[u8]),
+        edits: &mut FieldEdits,
+    ) {
+        if let Some(keeper) = &self.ends.server.cookies {
+            let mut scratch = at.tools().scratch.take();
+            keeper.set(message, edits, &mut scratch);
+            at.tools().scratch.give(scratch);
+        }
+    }
+
     /// Tells the client how long its response took, where that is wanted.
     #[inline]
     pub fn time_response(&self, edits: &mut FieldEdits) {

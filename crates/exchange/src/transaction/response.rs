@@ -63,6 +63,7 @@ impl Exchange {
         if self.ends.remembered.is_some() {
             self.edit_response(at, head, input, &mut edits);
         }
+        self.keep_cookies(at, (head, input), &mut edits);
         self.time_response(&mut edits);
         let framing = match self.ends.server.settings().compression.is_some() {
             true => self.begin_compression(at, head, (input, body), &mut edits, framing),

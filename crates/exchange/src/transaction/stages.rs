@@ -5,6 +5,7 @@
 //! |---|---|
 //! | limits and policies ([`consider`]) | an answer, a time to wait for, another pool, edits; persistence wishes for a member |
 //! | coding ([`compress::note_codings`]) | which compression its client takes |
+//! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the values that the application has set |
 //! | the web application firewall ([`inspect::inspect_head`]) | an answer; its body is held until it was judged |
 //! | edits | the head that its member gets |
 //! | size | 413 |
@@ -19,6 +20,7 @@ use weir_http::message::{Framing, Method, RequestHead};
 
 use crate::arena::{Arena, OfExchange};
 use crate::edge::Edge;
+use crate::local::cookies::Opened;
 use crate::local::pool::{LocalPool, Preference};
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Registration};
@@ -68,11 +70,13 @@ impl Exchange {
         let codings = compress::note_codings(at, server, head, input, &mut decision);
         early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
         trailers::announce(server, head, &mut decision.request);
+        let opened = open_cookies(at, arrival, &mut decision);
         let mut scrutiny = None;
         let mut request_number = 0;
         if route.ending.is_none()
             && server.waf.is_some()
-            && let Some((number, found)) = inspect::inspect_head(at, arrival, &mut decision)
+            && let Some((number, found)) =
+                inspect::inspect_head(at, arrival, &mut decision, opened.as_ref())
         {
             (request_number, scrutiny) = (number, found);
             if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
@@ -170,6 +174,21 @@ impl Exchange {
             self.send_request_head(at);
         }
     }
+}
+
+/// Takes the tags off sealed cookies, where there are such.
+#[inline]
+fn open_cookies(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    decision: &mut Decision,
+) -> Option<Opened> {
+    let keeper = arrival.server.cookies.as_ref()?;
+    let mut scratch = at.tools().scratch.take();
+    let message = (arrival.head, arrival.input);
+    let opened = keeper.open(message, &mut decision.request.fields, &mut scratch);
+    at.tools().scratch.give(scratch);
+    Some(opened)
 }
 
 /// Limits, policies and persistence say where a request goes, where the virtual server has such.

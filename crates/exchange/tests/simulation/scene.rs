@@ -133,6 +133,8 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         checks: None,
         limits: Limits::DEFAULT,
         body_bytes_max: JUDGED_BYTES_MAX as u64,
+        body_timeout_ms: 60_000,
+        cookies: None,
         work_bytes_max: 1 << 20,
         unjudged: Unjudged::Block,
         record: Record::Off,

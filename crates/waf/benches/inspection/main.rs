@@ -49,6 +49,7 @@ fn run(view: &Arc<View>, case: &Case) -> (Inspection, [f64; 5]) {
         protocol: b"HTTP/1.1",
         headers: &headers,
         body: BodyLength::Known(case.body.len() as u64),
+        changed_cookies: &[],
         unique_id: b"a-request",
     };
     // Hostile inputs are to show what they cost, not where they end.

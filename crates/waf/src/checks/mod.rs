@@ -5,7 +5,7 @@
 //! | evasion | `evasion.rs` | how the target is encoded |
 //! | compliance | `compliance.rs` | what HTTP asks of a head |
 //! | lengths | `lengths.rs` | sizes and numbers, methods, file types |
-//! | cookies | `cookies.rs` | what the client sends back, and whether it was set here |
+//! | cookies | `cookies.rs`, `sealing.rs` | what the client sends back, and whether it was set here |
 //! | documents | `documents.rs` | JSON, XML, GraphQL, multipart |
 //! | declared | `declared/` | what an OpenAPI document says of paths, parameters and bodies |
 //!
@@ -14,13 +14,14 @@
 mod action;
 mod catalogue;
 mod compliance;
-pub mod cookies;
+mod cookies;
 pub mod declared;
 mod documents;
 mod evasion;
 mod lengths;
 mod policy;
 mod request;
+mod sealing;
 
 pub use action::Action;
 pub use catalogue::{Check, Family};
@@ -30,6 +31,7 @@ pub use evasion::{argument, target};
 pub use lengths::{body_length, lengths, parameter};
 pub use policy::{FileType, FileTypes, Limits, Policy};
 pub use request::{Checks, Named, Received};
+pub use sealing::{CookieNames, CookieTerms, Sealer, TAG_BYTES};
 
 /// Something that a check has found.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! All checks of one request, in the order in which it comes.
 
-use super::cookies::{self, Unsealed};
+use super::cookies::cookies;
 use super::declared::{Interface, Values};
 use super::{
     Finding, Findings, Policy, argument, body_length, compliance, graphql, lengths, of_body,
@@ -36,7 +36,7 @@ impl Checks {
         lengths(request, body_bytes, to);
         let cookie = request.headers.iter().filter(|(name, _)| is_named(name, b"cookie"));
         let cookie: Vec<&[u8]> = cookie.map(|(_, value)| *value).collect();
-        cookies::cookies(&cookie, |_| false, &Unsealed, to);
+        cookies(&cookie, request.changed_cookies, to);
         values(arguments, 0, to);
         let TargetParts { path, .. } = target_parts(request.target);
         if is_graphql(path) {

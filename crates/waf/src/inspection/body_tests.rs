@@ -46,6 +46,7 @@ fn begun(fields: &[(&str, &str)], checks: Option<Checks>) -> Inspection {
         target: b"/",
         protocol: b"HTTP/1.1",
         headers: &headers,
+        changed_cookies: &[],
         body: BodyLength::Unknown,
         unique_id: b"1",
     };

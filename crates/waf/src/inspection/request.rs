@@ -32,6 +32,8 @@ pub struct Request<'a> {
     pub headers: &'a [(&'a [u8], &'a [u8])],
     /// What follows it.
     pub body: BodyLength,
+    /// Names of sealed cookies that are not as they were set.
+    pub changed_cookies: &'a [Vec<u8>],
     /// What tells this request from all others.
     pub unique_id: &'a [u8],
 }

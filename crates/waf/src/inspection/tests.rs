@@ -34,6 +34,7 @@ fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> I
         protocol: b"HTTP/1.1",
         headers: &[],
         body: BodyLength::None,
+        changed_cookies: &[],
         unique_id: b"1",
     };
     let mut inspection = Inspection::begin(Arc::new(view), &Options::new(Mode::Detect), &request);

@@ -27,6 +27,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         protocol: if sent.protocol.is_empty() { b"HTTP/0.9" } else { &sent.protocol },
         headers: &headers,
         body: BodyLength::Known(sent.body.len() as u64),
+        changed_cookies: &[],
         unique_id: b"a-test",
     };
     let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Detect), &request);

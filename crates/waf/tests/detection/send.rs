@@ -122,6 +122,7 @@ fn begun(view: &Arc<View>, sent: &Sent) -> Inspection {
         protocol: b"HTTP/1.1",
         headers: &headers,
         body: BodyLength::Known(sent.body.len() as u64),
+        changed_cookies: &[],
         unique_id: b"detection",
     };
     Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request)

@@ -85,6 +85,7 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome 
         protocol: b"HTTP/1.1",
         headers: &headers,
         body: BodyLength::Known(body.len() as u64),
+        changed_cookies: &[],
         unique_id: b"1",
     };
     let options = Options { work_bytes_max: WORK_BYTES_MAX, ..Options::new(mode) };

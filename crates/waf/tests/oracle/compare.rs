@@ -52,6 +52,7 @@ impl<'a> Exchange<'a> {
             protocol: self.protocol,
             headers: self.headers,
             body: BodyLength::Known(self.body.len() as u64),
+            changed_cookies: &[],
             unique_id: b"foo-1",
         }
     }

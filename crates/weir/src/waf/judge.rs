@@ -89,6 +89,7 @@ impl Judge {
             protocol: &trial.protocol,
             headers: &headers,
             body: trial.length,
+            changed_cookies: &[],
             unique_id: b"weir-waf-test",
         };
         let mut inspection = Inspection::begin(Arc::clone(&self.view), &self.options, &request);

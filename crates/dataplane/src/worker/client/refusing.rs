@@ -52,5 +52,10 @@ impl Desk<'_> {
         std::mem::swap(edits, &mut decision.response);
         decision.clear();
         self.world.tools.response_decision = Some(decision);
+        if let Some(keeper) = &server.cookies {
+            let mut scratch = self.world.tools.scratch.take();
+            keeper.set((&head, b""), edits, &mut scratch);
+            self.world.tools.scratch.give(scratch);
+        }
     }
 }

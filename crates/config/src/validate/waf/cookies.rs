@@ -1,0 +1,93 @@
+//! What is done with the cookies that the application sets.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_http::cookies::SameSite;
+use weir_waf::checks::{CookieNames, CookieTerms};
+
+use super::super::{persistence, policy};
+use super::raw;
+use crate::decode::{Context, Spanned};
+use crate::quote::clip;
+use crate::scalar::{Off, Text, WordOr};
+use crate::snapshot::Cookies;
+
+/// What a section says of cookies, and the file of its keys.
+pub(super) type WantedCookies = Option<(CookieTerms, Option<PathBuf>)>;
+
+/// The terms of a section, if they are sound.
+pub(super) fn wanted(
+    raw: &raw::Waf,
+    directory: &std::path::Path,
+    context: &mut Context,
+) -> Option<WantedCookies> {
+    let Some(cookies) = raw.cookies.as_ref().map(|cookies| &cookies.value) else {
+        return Some(None);
+    };
+    let mut is_sound = true;
+    let mut sealed = Vec::new();
+    for name in cookies.sealed.iter().flat_map(|names| names.iter()) {
+        is_sound &= is_name(name, context);
+        sealed.push(CookieNames::new(&name.value.0));
+    }
+    let same_site = cookies.same_site.as_ref().map(|word| policy::same_site(word.value));
+    if same_site == Some(SameSite::None) && !cookies.secure.value {
+        let span = cookies.same_site.as_ref().map_or(cookies.secure.span, |word| word.span);
+        let message = "browsers drop cookies with `SameSite=None` that are not `Secure`";
+        context.error_help(span, message, "set `secure: true` too");
+        is_sound = false;
+    }
+    warn_of_no_effect(raw, cookies, context);
+    let terms = CookieTerms {
+        sealed,
+        others: Vec::new(),
+        secure: cookies.secure.value,
+        http_only: cookies.http_only.value,
+        same_site: same_site.map(SameSite::as_str),
+    };
+    let key_file = cookies.key_file.as_ref().map(|path| directory.join(&path.value.0));
+    is_sound.then_some(Some((terms, key_file)))
+}
+
+/// A name, or the beginning of names and a star.
+fn is_name(name: &Spanned<Text>, context: &mut Context) -> bool {
+    let text = &name.value.0;
+    let bare = text.strip_suffix('*').unwrap_or(text);
+    let is_token = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?={}*"#.contains(&byte);
+    let is_sound = !text.is_empty() && bare.bytes().all(is_token);
+    if !is_sound {
+        let message = format!("`{}` is no name of a cookie", clip(text));
+        let help = "write a name, its beginning with a star behind it (`cart_*`), or `*` for all";
+        context.error_help(name.span, message, help);
+    }
+    is_sound
+}
+
+fn warn_of_no_effect(raw: &raw::Waf, cookies: &raw::Cookies, context: &mut Context) {
+    if let (Some(sealed), Some(WordOr::Word(Off))) =
+        (&cookies.sealed, raw.checks.as_ref().map(|checks| &checks.value))
+    {
+        let message = "cookies are sealed, and what was changed is not found: `checks` is `off`";
+        context.warning_help(sealed.span, message, "remove `checks: off`, or `sealed`");
+    }
+    if let (Some(key_file), None) = (&cookies.key_file, &cookies.sealed) {
+        let message = "`key_file` has no effect: no cookie is `sealed`";
+        context.warning_help(key_file.span, message, "name cookies in `sealed`, or remove it");
+    }
+}
+
+/// The same with its keys.
+pub(super) fn with_keys(
+    raw: &raw::Waf,
+    terms: &CookieTerms,
+    directory: &std::path::Path,
+    context: &mut Context,
+) -> Option<Arc<Cookies>> {
+    let key_file = raw.cookies.as_ref().and_then(|cookies| cookies.value.key_file.as_ref());
+    let keys = match key_file {
+        Some(path) => Some(Arc::new(persistence::keys(path, directory, context)?)),
+        None => None,
+    };
+    Some(Arc::new(Cookies { terms: terms.clone(), keys }))
+}

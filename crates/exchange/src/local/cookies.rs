@@ -1,0 +1,107 @@
+//! Cookies of the application: sealed and completed on the way to the client, opened on the way to the member.
+
+use weir_config::snapshot::{PersistenceKind, Snapshot, VirtualServer};
+use weir_core::persistence::keys::Seals;
+use weir_http::edits::{Change, FieldEdits};
+use weir_http::fields::forwarded_values;
+use weir_http::message::{RequestHead, ResponseHead};
+use weir_waf::checks::{CookieTerms, Sealer, TAG_BYTES};
+
+use crate::shared::live::LiveTable;
+
+const COOKIE: &[u8] = b"Cookie";
+const SET_COOKIE: &[u8] = b"Set-Cookie";
+
+/// What is done with the cookies of a virtual server's application.
+pub struct CookieKeeper {
+    terms: CookieTerms,
+    seals: OwnSeals,
+}
+
+struct OwnSeals(Seals);
+
+impl Sealer for OwnSeals {
+    fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
+        self.0.tag(message)
+    }
+
+    fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool {
+        self.0.is_tag(message, tag)
+    }
+}
+
+/// The Cookie fields of a request, as its member gets them.
+#[derive(Default)]
+pub struct Opened {
+    /// Their values, in their order.
+    pub fields: Vec<Vec<u8>>,
+    /// Names of those that are sealed and not as they were set.
+    pub changed: Vec<Vec<u8>>,
+}
+
+impl CookieKeeper {
+    /// For a virtual server; `None`: nothing is done there.
+    pub fn of(server: &VirtualServer, table: &LiveTable) -> Option<Box<Self>> {
+        let cookies = server.waf.as_ref()?.cookies.as_ref()?;
+        let keys = cookies.keys.as_ref().unwrap_or(&table.stickies.own_keys);
+        let terms =
+            CookieTerms { others: of_persistence(&table.snapshot), ..cookies.terms.clone() };
+        Some(Box::new(Self { terms, seals: OwnSeals(keys.seals()) }))
+    }
+
+    /// Opens the cookies of a request: what its member gets is left in `edits`.
+    pub fn open(
+        &self,
+        (head, input): (&RequestHead, &[u8]),
+        edits: &mut FieldEdits,
+        scratch: &mut Vec<u8>,
+    ) -> Opened {
+        let mut opened = Opened::default();
+        for field in forwarded_values(&head.fields, input, COOKIE) {
+            let mut value = Vec::with_capacity(field.len());
+            self.terms.open(field, &self.seals, &mut opened.changed, &mut value);
+            opened.fields.push(value);
+        }
+        let received = forwarded_values(&head.fields, input, COOKIE);
+        // What policies have made of them may be other fields than those.
+        edits.change_each(COOKIE, received, scratch, |field, out| {
+            change(self.terms.open(field, &self.seals, &mut Vec::new(), out))
+        });
+        opened
+    }
+
+    /// Seals and completes the cookies of a response.
+    pub fn set(
+        &self,
+        (head, input): (&ResponseHead, &[u8]),
+        edits: &mut FieldEdits,
+        scratch: &mut Vec<u8>,
+    ) {
+        let received = forwarded_values(&head.fields, input, SET_COOKIE);
+        edits.change_each(SET_COOKIE, received, scratch, |field, out| {
+            change(self.terms.set(field, &self.seals, out))
+        });
+    }
+}
+
+fn change(is_other: bool) -> Change {
+    if is_other { Change::Changed } else { Change::None }
+}
+
+/// Names of the cookies by which clients keep their members.
+fn of_persistence(snapshot: &Snapshot) -> Vec<Box<[u8]>> {
+    let mut names = Vec::new();
+    for persistence in &snapshot.persistence {
+        match &persistence.kind {
+            PersistenceKind::Insert(inserted) => names.push(inserted.cookie.name.as_bytes().into()),
+            PersistenceKind::Passive { name } => names.push(name.as_bytes().into()),
+            PersistenceKind::PathParameter { name, .. } => {
+                names.push(name.to_ascii_uppercase().as_bytes().into());
+            }
+            PersistenceKind::SourceAddress(_)
+            | PersistenceKind::ConnectionIds(_)
+            | PersistenceKind::Hash(_) => {}
+        }
+    }
+    names
+}

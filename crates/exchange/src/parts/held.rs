@@ -1,0 +1,154 @@
+//! Bodies that wait to be judged, and the room that they have.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use weir_core::keyed_hash::PrefixLengths;
+
+/// Bytes of held bodies at a time, in one worker.
+const HELD_BYTES_MAX: u64 = 256 << 20;
+/// Those of one client: nobody takes the room of all others.
+const CLIENT_BYTES_MAX: u64 = HELD_BYTES_MAX / 8;
+/// What is one client: a network of IPv6 is one.
+const CLIENT_PREFIX: PrefixLengths = PrefixLengths { v4: 32, v6: 64 };
+
+/// Room for held bodies, of one worker.
+#[derive(Debug, Default)]
+pub struct HeldRoom(Rc<RefCell<Taken>>);
+
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: u64,
+    by_client: HashMap<Option<IpAddr>, u64>,
+}
+
+impl Taken {
+    /// Whether there was room for that.
+    fn add(&mut self, client: Option<IpAddr>, bytes: u64) -> bool {
+        self.bytes += bytes;
+        let of_client = self.by_client.entry(client).or_default();
+        *of_client += bytes;
+        *of_client <= CLIENT_BYTES_MAX && self.bytes <= HELD_BYTES_MAX
+    }
+
+    fn give_back(&mut self, client: Option<IpAddr>, bytes: u64) {
+        let Some(of_client) = self.by_client.get_mut(&client) else { return };
+        debug_assert!(*of_client >= bytes, "room is given back once");
+        *of_client = of_client.saturating_sub(bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if *of_client == 0 {
+            self.by_client.remove(&client);
+        }
+    }
+}
+
+impl HeldRoom {
+    /// A body of which nothing has come, of this client.
+    pub fn body(&self, client: Option<IpAddr>) -> HeldBody {
+        let client = client.map(|address| CLIENT_PREFIX.of(address));
+        let held = HeldBytes { bytes: 0, client, taken: Rc::clone(&self.0) };
+        HeldBody { bytes: Vec::new(), held }
+    }
+}
+
+/// What a body takes of the room, which is free again when this is gone.
+#[derive(Debug)]
+pub struct HeldBytes {
+    bytes: u64,
+    client: Option<IpAddr>,
+    taken: Rc<RefCell<Taken>>,
+}
+
+impl HeldBytes {
+    /// Whether there was room for so many more.
+    pub fn add(&mut self, bytes: u64) -> bool {
+        self.bytes += bytes;
+        self.taken.borrow_mut().add(self.client, bytes)
+    }
+
+    /// Whether there was room for so many in all; never fewer than before.
+    pub fn raise_to(&mut self, bytes: u64) -> bool {
+        bytes <= self.bytes || self.add(bytes - self.bytes)
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.taken.borrow_mut().give_back(self.client, self.bytes);
+        }
+    }
+}
+
+/// A body that waits.
+#[derive(Debug)]
+pub struct HeldBody {
+    bytes: Vec<u8>,
+    held: HeldBytes,
+}
+
+impl HeldBody {
+    /// Appends what has come. Whether there was room for it.
+    pub fn push(&mut self, data: &[u8]) -> bool {
+        self.bytes.extend_from_slice(data);
+        self.held.add(data.len() as u64)
+    }
+
+    /// What has come.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Room for what it takes beside this, of which nothing is taken yet.
+    pub fn beside(&self) -> HeldBytes {
+        let HeldBytes { client, taken, .. } = &self.held;
+        HeldBytes { bytes: 0, client: *client, taken: Rc::clone(taken) }
+    }
+
+    /// What it takes of the room, and goes on to take while its member gets it.
+    pub fn into_held(self) -> HeldBytes {
+        self.held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_comes_back() {
+        let room = HeldRoom::default();
+        let piece = vec![b'x'; CLIENT_BYTES_MAX as usize];
+        let address = |number: u8| Some(IpAddr::from([10, 0, 0, number]));
+        let mut first = room.body(address(0));
+        assert!(first.push(&piece));
+        assert!(!first.push(b"y"), "its share is taken");
+        assert_eq!(first.bytes().len(), piece.len() + 1, "it is there all the same");
+        let mut beside = room.body(address(0));
+        assert!(!beside.push(b"y"), "another of the same client");
+        let mut decoding = beside.beside();
+        assert!(!decoding.raise_to(1));
+        drop((beside, decoding));
+        let mut others: Vec<_> = (1..8).map(|number| room.body(address(number))).collect();
+        assert!(others[1..].iter_mut().all(|other| other.push(&piece)));
+        assert!(!others[0].push(&piece), "no room for all");
+        let held = first.into_held();
+        assert!(!others[0].push(b"z"));
+        drop(held);
+        drop(others);
+        let taken = room.0.borrow();
+        assert_eq!((taken.bytes, taken.by_client.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client() {
+        let room = HeldRoom::default();
+        let address = |text: &str| Some(text.parse().expect("an address"));
+        let mut one = room.body(address("2001:db8::1"));
+        let mut other = room.body(address("2001:db8::2"));
+        assert!(one.push(&vec![b'x'; CLIENT_BYTES_MAX as usize]));
+        assert!(!other.push(b"x"));
+    }
+}

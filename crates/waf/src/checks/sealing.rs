@@ -1,0 +1,339 @@
+//! Cookies that come back as they were set: sealed on the way to the client, opened on the way to the member.
+//!
+//! A sealed cookie has a tag behind its value, over its name and value, by a key that only weir has. Who changes the value, or gives it
+//! another name, cannot make the tag. The application gets the value without the tag.
+
+use crate::inspection::decoded_path;
+
+/// Bytes of a tag.
+pub const TAG_BYTES: usize = 16;
+/// Characters of a tag, with the dot before them.
+const TAG_TEXT_BYTES: usize = 1 + 22;
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Makes the tag of a cookie's name and value: a keyed hash (HMAC) of them.
+pub trait Sealer {
+    /// The tag by the key that signs now.
+    fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES];
+    /// Whether it is the tag by any key that still holds. In constant time.
+    fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool;
+}
+
+/// What is done with the cookies that an application sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CookieTerms {
+    /// Those that are sealed.
+    pub sealed: Vec<CookieNames>,
+    /// Those that are left alone, by their names: persistence goes by them.
+    pub others: Vec<Box<[u8]>>,
+    /// `Secure` is added where it lacks.
+    pub secure: bool,
+    /// `HttpOnly` is added where it lacks.
+    pub http_only: bool,
+    /// `SameSite` with this word is added where it lacks.
+    pub same_site: Option<&'static str>,
+}
+
+/// A name, or all names that begin alike.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CookieNames {
+    name: Box<[u8]>,
+    is_prefix: bool,
+}
+
+impl CookieNames {
+    /// As the configuration has it: `session`, `cart_*`, `*`.
+    pub fn new(text: &str) -> Self {
+        let (name, is_prefix) = match text.strip_suffix('*') {
+            Some(prefix) => (prefix, true),
+            None => (text, false),
+        };
+        Self { name: alike(name.as_bytes()).into(), is_prefix }
+    }
+
+    /// `name` is as [`alike`] makes it.
+    fn have(&self, name: &[u8]) -> bool {
+        if self.is_prefix { name.starts_with(&self.name) } else { *name == *self.name }
+    }
+}
+
+/// A name as the servers see it that are least exact: in lower case, decoded, and with an underscore where PHP has one.
+fn alike(name: &[u8]) -> Vec<u8> {
+    let mut name = decoded_path(name);
+    for byte in &mut name {
+        *byte = match *byte {
+            b'.' | b' ' | b'[' | b'+' => b'_',
+            other => other.to_ascii_lowercase(),
+        };
+    }
+    name
+}
+
+impl CookieTerms {
+    /// Whether a cookie of this name has a tag.
+    fn seals(&self, name: &[u8]) -> bool {
+        if self.others.iter().any(|other| **other == *name) {
+            return false;
+        }
+        let name = alike(name);
+        self.sealed.iter().any(|names| names.have(&name))
+    }
+
+    /// Writes a Cookie field's value without the tags of its sealed cookies. Whether that differs. A sealed cookie whose tag is not right
+    /// stays as it is, and its name goes to `changed`.
+    pub fn open(
+        &self,
+        field: &[u8],
+        sealer: &impl Sealer,
+        changed: &mut Vec<Vec<u8>>,
+        to: &mut Vec<u8>,
+    ) -> bool {
+        let mut is_opened = false;
+        for (number, piece) in field.split(|byte| *byte == b';').enumerate() {
+            if number > 0 {
+                to.push(b';');
+            }
+            let (name, value) = divided(piece);
+            let is_sealed = self.seals(name);
+            if is_sealed && let Some(opened) = open(name, value.trim_ascii(), sealer) {
+                let blanks = value.len() - value.trim_ascii_start().len();
+                let kept = piece.len() - value.len() + blanks + opened.len();
+                to.extend_from_slice(&piece[..kept]);
+                is_opened = true;
+                continue;
+            }
+            to.extend_from_slice(piece);
+            if is_sealed {
+                changed.push(name.to_owned());
+            }
+            self.note_hidden(value, changed);
+        }
+        is_opened
+    }
+
+    /// Servers that go by RFC 2109 divide cookies at commas too.
+    fn note_hidden(&self, value: &[u8], changed: &mut Vec<Vec<u8>>) {
+        for piece in value.split(|byte| *byte == b',').skip(1) {
+            let (name, _) = divided(piece);
+            if piece.contains(&b'=') && self.seals(name) {
+                changed.push(name.to_owned());
+            }
+        }
+    }
+
+    /// Writes a Set-Cookie field's value, sealed and with its attributes. Whether that differs.
+    pub fn set(&self, field: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) -> bool {
+        let end = field.iter().position(|byte| *byte == b';').unwrap_or(field.len());
+        let (pair, attributes) = field.split_at(end);
+        let (name, value) = divided(pair);
+        if !pair.contains(&b'=') || name.is_empty() || self.others.iter().any(|it| **it == *name) {
+            to.extend_from_slice(field);
+            return false;
+        }
+        let start = to.len();
+        let is_sealed = self.seals(name);
+        if is_sealed {
+            to.extend_from_slice(name);
+            to.push(b'=');
+            seal(name, value.trim_ascii(), sealer, to);
+        } else {
+            to.extend_from_slice(pair);
+        }
+        to.extend_from_slice(attributes);
+        self.complete(attributes, to);
+        is_sealed || to.len() - start > field.len()
+    }
+
+    /// Adds the attributes that lack.
+    fn complete(&self, attributes: &[u8], to: &mut Vec<u8>) {
+        let has = |wanted: &[u8]| {
+            attributes.split(|byte| *byte == b';').any(|attribute| {
+                let name = attribute.split(|byte| *byte == b'=').next().unwrap_or_default();
+                name.trim_ascii().eq_ignore_ascii_case(wanted)
+            })
+        };
+        if self.secure && !has(b"secure") {
+            to.extend_from_slice(b"; Secure");
+        }
+        if self.http_only && !has(b"httponly") {
+            to.extend_from_slice(b"; HttpOnly");
+        }
+        if let Some(word) = self.same_site.filter(|_| !has(b"samesite")) {
+            to.extend_from_slice(b"; SameSite=");
+            to.extend_from_slice(word.as_bytes());
+        }
+    }
+}
+
+/// Name, without blanks around it, and value, with those.
+fn divided(piece: &[u8]) -> (&[u8], &[u8]) {
+    let equals = memchr::memchr(b'=', piece).unwrap_or(piece.len());
+    (piece[..equals].trim_ascii(), piece.get(equals + 1..).unwrap_or_default())
+}
+
+/// Appends the value with its tag, as the client gets it.
+fn seal(name: &[u8], value: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) {
+    let tag = sealer.tag(&message(name, value));
+    to.extend_from_slice(value);
+    to.push(b'.');
+    write_text(&tag, to);
+}
+
+/// The value without its tag; `None`: it was not set here.
+fn open<'a>(name: &[u8], sealed: &'a [u8], sealer: &impl Sealer) -> Option<&'a [u8]> {
+    let (value, tail) = sealed.split_at_checked(sealed.len().checked_sub(TAG_TEXT_BYTES)?)?;
+    let tag = read_text(tail.strip_prefix(b".")?)?;
+    sealer.is_tag(&message(name, value), &tag).then_some(value)
+}
+
+/// The length of the name stands first: no other name and value give the same bytes.
+fn message(name: &[u8], value: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(name.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes()[..], name, value].concat()
+}
+
+fn write_text(tag: &[u8; TAG_BYTES], to: &mut Vec<u8>) {
+    for three in tag.chunks(3) {
+        let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        let digits =
+            (0..=three.len()).map(|place| DIGITS[(word >> (18 - 6 * place) & 63) as usize]);
+        to.extend(digits);
+    }
+}
+
+/// The tag of a text; each tag has one text.
+fn read_text(text: &[u8]) -> Option<[u8; TAG_BYTES]> {
+    let mut bytes = Vec::with_capacity(TAG_BYTES + 2);
+    for four in text.chunks(4) {
+        let mut word = 0u32;
+        for digit in four {
+            let value = DIGITS.iter().position(|known| known == digit)?;
+            word = word << 6 | value as u32;
+        }
+        word <<= 6 * (4 - four.len()) as u32;
+        bytes.extend_from_slice(&word.to_be_bytes()[1..]);
+    }
+    let tag: [u8; TAG_BYTES] = bytes.get(..TAG_BYTES)?.try_into().ok()?;
+    let mut again = Vec::with_capacity(TAG_TEXT_BYTES);
+    write_text(&tag, &mut again);
+    (again == text).then_some(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A keyed hash for tests: not one that would be hard to make.
+    struct Plain(u8);
+
+    impl Sealer for Plain {
+        fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
+            let mut tag = [self.0; TAG_BYTES];
+            for (index, byte) in message.iter().enumerate() {
+                let place = index % tag.len();
+                tag[place] = tag[place].rotate_left(3).wrapping_mul(31) ^ byte;
+            }
+            tag
+        }
+
+        fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool {
+            self.tag(message) == *tag
+        }
+    }
+
+    fn sealed(name: &[u8], value: &[u8]) -> Vec<u8> {
+        let mut sealed = Vec::new();
+        seal(name, value, &Plain(7), &mut sealed);
+        sealed
+    }
+
+    #[test]
+    fn cookies_come_back_as_they_were_set() {
+        let sealer = Plain(7);
+        for value in [&b""[..], b"a", b"a.b.c", b"\xff\x00;", b"0123456789012345678901234567890"] {
+            let sealed = sealed(b"session", value);
+            assert!(sealed.is_ascii() || !value.is_ascii());
+            assert_eq!(open(b"session", &sealed, &sealer), Some(value));
+            assert_eq!(open(b"sessions", &sealed, &sealer), None, "another name");
+            assert_eq!(open(b"session", &sealed, &Plain(8)), None, "another key");
+            for at in 0..sealed.len() {
+                let mut changed = sealed.clone();
+                changed[at] ^= 1;
+                assert_eq!(open(b"session", &changed, &sealer), None, "byte {at}");
+            }
+            assert_eq!(open(b"session", value, &sealer), None);
+        }
+    }
+
+    fn terms(sealed: &[&str]) -> CookieTerms {
+        let sealed = sealed.iter().map(|text| CookieNames::new(text)).collect();
+        CookieTerms { sealed, others: vec![b"WEIR"[..].into()], ..CookieTerms::default() }
+    }
+
+    #[test]
+    fn fields_are_opened() {
+        let s = String::from_utf8(sealed(b"s", b"v")).expect("text");
+        let cart = String::from_utf8(sealed(b"cart_1", b"x y")).expect("text");
+        for (field, expected, changed) in [
+            (format!("s={s}"), "s=v", &[][..]),
+            (format!("a=1; s={s}; t=2"), "a=1; s=v; t=2", &[]),
+            (format!(" s = {s} ;;x"), " s = v;;x", &[]),
+            (format!("cart_1={cart}; s={s}"), "cart_1=x y; s=v", &[]),
+            ("a=1; WEIR=x".to_owned(), "a=1; WEIR=x", &[]),
+            ("s=v".to_owned(), "s=v", &["s"]),
+            (format!("s={s}; s=v"), "s=v; s=v", &["s"]),
+            ("s".to_owned(), "s", &["s"]),
+            // Another name, by what other servers make of it.
+            (format!("S={s}"), "", &["S"]),
+            (format!("%73={s}"), "", &["%73"]),
+            ("cart.1=x".to_owned(), "", &["cart.1"]),
+            ("a=1,s=v".to_owned(), "", &["s"]),
+            ("a=1,t=v".to_owned(), "a=1,t=v", &[]),
+        ] {
+            let (mut names, mut to) = (Vec::new(), Vec::new());
+            let is_opened =
+                terms(&["s", "cart_*"]).open(field.as_bytes(), &Plain(7), &mut names, &mut to);
+            let names: Vec<String> =
+                names.into_iter().map(|name| String::from_utf8(name).expect("text")).collect();
+            assert_eq!(names, changed, "{field}");
+            let expected = if expected.is_empty() { &*field } else { expected };
+            assert_eq!(String::from_utf8_lossy(&to), expected, "{field}");
+            assert_eq!(is_opened, expected != field, "{field}");
+        }
+    }
+
+    #[test]
+    fn fields_are_set() {
+        let s = String::from_utf8(sealed(b"s", b"v")).expect("text");
+        let all = CookieTerms {
+            secure: true,
+            http_only: true,
+            same_site: Some("Lax"),
+            ..terms(&["s", "cart_*"])
+        };
+        let added = "; Secure; HttpOnly; SameSite=Lax";
+        for (field, expected) in [
+            ("s=v", format!("s={s}{added}")),
+            (" s = v ; path=/; secure", format!("s={s}; path=/; secure; HttpOnly; SameSite=Lax")),
+            (
+                "a=secure; samesite=None; HttpOnly",
+                "a=secure; samesite=None; HttpOnly; Secure".into(),
+            ),
+            ("a=b", format!("a=b{added}")),
+            ("WEIR=x", "WEIR=x".into()),
+            ("nameless", "nameless".into()),
+            ("=v", "=v".into()),
+        ] {
+            let mut to = Vec::new();
+            let is_changed = all.set(field.as_bytes(), &Plain(7), &mut to);
+            assert_eq!(String::from_utf8_lossy(&to), expected);
+            assert_eq!(is_changed, field != expected, "{field}");
+        }
+        let (none, mut to) = (terms(&[]), Vec::new());
+        assert!(!none.set(b"a=b", &Plain(7), &mut to));
+        let (every, mut to) = (terms(&["*"]), Vec::new());
+        assert!(every.set(b"a=b", &Plain(7), &mut to));
+        assert!(!every.open(b"WEIR=1", &Plain(7), &mut Vec::new(), &mut Vec::new()));
+    }
+}
