@@ -45,13 +45,13 @@ impl Reading {
         for piece in data {
             self.inspection.body(piece);
             has_room &= self.body.push(piece);
-            has_room &= self.decoding.raise_to(self.inspection.inflating_bytes());
+            has_room &= self.decoding.raise_to(self.inspection.body_progress().decoding_bytes);
         }
         let is_too_long = self.body.bytes().len() as u64 > self.terms.waf.body_bytes_max;
         match (is_too_long, has_room) {
             (true, _) => Some(Limit::BodyLength),
             (false, false) => Some(Limit::Memory),
-            (false, true) => self.inspection.body_limit(),
+            (false, true) => self.inspection.body_progress().limit,
         }
     }
 }

@@ -67,7 +67,7 @@ fn judged(fields: &[(&str, &str)], body: &[u8]) -> (Verdict, Option<&'static str
         inspection.body(piece);
     }
     inspection.end_body();
-    assert_eq!(inspection.inflating_bytes(), 0, "nothing is left");
+    assert_eq!(inspection.body_progress().decoding_bytes, 0, "nothing is left");
     (inspection.request_body(), inspection.body_failure())
 }
 

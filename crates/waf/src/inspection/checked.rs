@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::message::Message;
+use super::options::Mode;
 use super::report::Verdict;
 use super::request::{BodyLength, Request};
 use super::texts::TextId;
@@ -58,13 +59,18 @@ impl Checked {
             head_bytes: self.head_bytes,
             body_bytes: message.body.received_bytes,
         };
-        let body = (message.content_type(), body, received);
+        let body = (&message.body.head.content_type[..], body, received);
         self.findings = checks.body(request, body, (&arguments, before), found);
     }
 
-    /// What they make of the request so far.
-    pub fn verdict(&self) -> Option<Verdict> {
-        let finding = self.findings.iter().find(|finding| finding.blocks())?;
-        Some(Verdict::Refused { check: finding.check, status: finding.check.status() })
+    /// What they block of the request so far. Where nothing is blocked it is what they would have done.
+    pub fn refused(&self, mode: Mode, would_be: &mut Option<Verdict>) -> Option<Verdict> {
+        let check = self.findings.iter().find(|finding| finding.blocks())?.check;
+        let verdict = Verdict::Refused { check, status: check.status() };
+        if mode == Mode::Block {
+            return Some(verdict);
+        }
+        would_be.get_or_insert(verdict);
+        None
     }
 }

@@ -33,7 +33,7 @@ impl Message {
             return;
         }
         let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
-            let inflater = Inflater::new(&self.body.codings, self.body.inflated_bytes_max);
+            let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
             Box::new(Encoded { inflater, as_sent: self.reader(), has_part: false })
         });
         encoded.look(bytes, &mut self.body.found_as_sent);
@@ -68,10 +68,10 @@ impl Message {
     fn end_by(&mut self, problem: InflateProblem) {
         if problem.is_length() {
             self.body.failure = Some(problem.sentence());
-            self.cut(Limit::BodyLength);
+            self.body.cut(Limit::BodyLength);
         } else {
             self.tell_error(problem.sentence());
-            self.cut(Limit::Body);
+            self.body.cut(Limit::Body);
         }
     }
 
@@ -81,15 +81,14 @@ impl Message {
             self.add(Variable::ArgsPost, &name, &value);
         }
     }
-
-    /// Memory that the body takes because it is encoded, at most.
-    pub(super) fn inflating_bytes(&self) -> u64 {
-        let encoded = self.body.encoded.as_ref();
-        encoded.map_or(0, |it| it.inflater.memory_bytes().saturating_add(self.body.length))
-    }
 }
 
 impl Encoded {
+    /// Memory that decoders take, at most.
+    pub fn memory_bytes(&self) -> u64 {
+        self.inflater.memory_bytes()
+    }
+
     /// Looks at bytes as they came.
     fn look(&mut self, bytes: &[u8], found: &mut Named) {
         self.as_sent.feed(bytes, &mut Legible { found, has_part: &mut self.has_part });

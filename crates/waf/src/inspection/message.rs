@@ -1,5 +1,6 @@
 //! A message's parts as variables.
 
+use super::body_head::BodyHead;
 use super::encoded::{Encoded, Named};
 use super::hit::Hit;
 use super::options::Options;
@@ -9,7 +10,6 @@ use super::request::{Request, Response, basename, decoded, parts};
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
 use crate::body::{self, Body, Processor, Sink};
-use crate::coding::{self, Coding};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 /// How the bodies of a message are treated.
@@ -25,9 +25,8 @@ pub struct BodySettings {
     /// Most bytes that are looked at, if a rule says so.
     pub bytes_max: Option<u64>,
     processor: Processor,
-    content_type: Vec<u8>,
-    /// How it is encoded, in the order in which that was done.
-    pub(super) codings: Vec<Coding>,
+    /// What the head says of it.
+    pub(super) head: BodyHead,
     pub(super) inflated_bytes_max: u64,
     pub(super) encoded: Option<Box<Encoded>>,
     /// What its bytes have in them as they came, if it is encoded.
@@ -42,17 +41,23 @@ pub struct BodySettings {
     pub failure: Option<&'static str>,
     /// What ended the reading, if nothing behind that is read.
     pub limit: Option<Limit>,
-    /// Why nothing can be said of it, if that is so.
-    unreadable: Option<&'static str>,
-    /// Why servers may see something else in it, if that is so.
-    doubt: Option<&'static str>,
-    has_type: bool,
-    has_types: bool,
-    has_encoding: bool,
     /// Bytes that came.
     pub received_bytes: u64,
     /// Bytes of it as rules see it.
     pub(super) length: u64,
+}
+
+impl BodySettings {
+    /// Nothing more of it is read.
+    pub fn cut(&mut self, limit: Limit) {
+        self.limit.get_or_insert(limit);
+    }
+
+    /// Memory that it takes because it is encoded, at most.
+    pub fn decoding_bytes(&self) -> u64 {
+        let encoded = self.encoded.as_ref();
+        encoded.map_or(0, |it| it.memory_bytes().saturating_add(self.length))
+    }
 }
 
 /// A message's parts.
@@ -124,46 +129,18 @@ impl Message {
             } else if name.eq_ignore_ascii_case(b"host") {
                 self.set(V::ServerName, host_without_port(value));
             } else if name.eq_ignore_ascii_case(b"content-type") {
-                self.content_type_is(value);
+                self.body.head.content_type_is(value);
             } else if name.eq_ignore_ascii_case(b"content-encoding") {
-                self.encoding_is(value);
+                self.body.head.encoding_is(value);
             }
         }
         self.query(parts.query);
-        self.body.processor = Processor::of(&self.body.content_type);
+        self.body.processor = Processor::of(&self.body.head.content_type);
         self.set(V::ReqbodyProcessor, self.body.processor.name().as_bytes());
         for variable in NUMBERS_OF_BODIES {
             self.set(variable, b"0");
         }
         self.set_sizes();
-    }
-
-    /// Servers differ in which of several they go by.
-    fn content_type_is(&mut self, value: &[u8]) {
-        if std::mem::replace(&mut self.body.has_type, true) {
-            self.body.has_types = true;
-            self.body.unreadable.get_or_insert("The request has several Content-Type fields.");
-        }
-        if !body::has_readable_charset(value) {
-            self.body.doubt.get_or_insert("The body has a charset that rules cannot read.");
-        }
-        self.body.content_type = value.to_vec();
-    }
-
-    /// Servers differ in what they make of several fields, though they are one list.
-    fn encoding_is(&mut self, value: &[u8]) {
-        let is_second = std::mem::replace(&mut self.body.has_encoding, true);
-        match coding::codings(value) {
-            Ok(codings) if !is_second => self.body.codings = codings,
-            Ok(codings) if codings.is_empty() && self.body.codings.is_empty() => {}
-            Ok(_) => {
-                let reason = "The request has several Content-Encoding fields.";
-                self.body.unreadable.get_or_insert(reason);
-            }
-            Err(problem) => {
-                self.body.unreadable.get_or_insert(problem.sentence());
-            }
-        }
     }
 
     fn query(&mut self, query: &[u8]) {
@@ -206,10 +183,10 @@ impl Message {
         if self.body.limit.is_some() {
             return;
         }
-        if let Some(reason) = self.body.doubt {
+        if let Some(reason) = self.body.head.doubt {
             self.body.failure.get_or_insert(reason);
         }
-        if self.body.codings.is_empty() || self.body.unreadable.is_some() {
+        if self.body.head.codings.is_empty() || self.body.head.unreadable.is_some() {
             self.read(bytes);
         } else {
             self.read_encoded(bytes);
@@ -223,7 +200,7 @@ impl Message {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
             return;
         }
-        if let Some(reason) = self.body.unreadable {
+        if let Some(reason) = self.body.head.unreadable {
             self.body.failure.get_or_insert(reason);
             return;
         }
@@ -243,7 +220,7 @@ impl Message {
             limits: self.body.limits,
             ..body::Settings::DEFAULT
         };
-        Body::new(self.body.processor, &self.body.content_type, &settings)
+        Body::new(self.body.processor, &self.body.head.content_type, &settings)
     }
 
     /// Where that goes which a body has in it.
@@ -255,14 +232,9 @@ impl Message {
         }
     }
 
-    /// Nothing more of the body is read.
-    pub fn cut(&mut self, limit: Limit) {
-        self.body.limit.get_or_insert(limit);
-    }
-
     /// Whether anything looks at the request's body: what takes it apart, or a rule that wants it as it is.
     pub fn needs_body(&self) -> bool {
-        self.body.is_kept || self.body.has_types || self.body.processor != Processor::None
+        self.body.is_kept || self.body.head.has_types || self.body.processor != Processor::None
     }
 
     /// Those of forms and JSON are looked at as a whole as well, others only where a rule asks for that.
@@ -293,11 +265,6 @@ impl Message {
         }
         self.set_sizes();
         read.filter(|_| is_whole)
-    }
-
-    /// The Content-Type of the request.
-    pub fn content_type(&self) -> &[u8] {
-        &self.body.content_type
     }
 
     fn tell_problems(&mut self, reading: &Body) {
