@@ -265,6 +265,9 @@ fn bodies_that_cannot_be_looked_into_are_not_judged() {
         (format!("{FORM}Content-Encoding: gzip\r\n"), 400),
         (format!("{FORM}Content-Type: image/png\r\n"), 400),
         (format!("Content-Type: image/png\r\n{FORM}"), 400),
+        (format!("Content-Type:\r\n{FORM}"), 400),
+        (FORM.replace("\r\n", "; charset=utf-16\r\n"), 400),
+        (FORM.replace("\r\n", "; charset=iso-8859-1\r\n"), 200),
     ] {
         assert_eq!(ask(&proxy, with(&fields)).status, status, "{fields}");
     }

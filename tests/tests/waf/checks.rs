@@ -1,9 +1,10 @@
 //! Checks without rules, by their names.
 
+use weir_tests::http2::Peer;
 use weir_tests::member::Member;
 use weir_tests::proxy::Proxy;
 
-use crate::setup::{ask, get, guarded, wait_for_lines, with_type};
+use crate::setup::{ask, form, get, guarded, wait_for_lines, with_type};
 
 /// `waf` with nothing but a check.
 fn only(check: &str, action: &str) -> String {
@@ -49,6 +50,27 @@ fn checks_are_done_without_being_asked_for() {
         assert_eq!(ask(&proxy, &request).status, status, "{request}");
     }
     assert_eq!(member.request_count(), 2);
+}
+
+/// Bodies whose length no head tells are measured when they have come.
+#[test]
+fn lengths_of_bodies_are_those_that_came() {
+    let member = Member::echo();
+    let waf = "waf: { mode: block, checks: { body_size_max: 20B } }";
+    let proxy = Proxy::start(&guarded(&member, waf).http("http2: true"));
+    for (bytes, status) in [(20, 200), (21, 413)] {
+        let body = format!("a={}", "b".repeat(bytes - 2));
+        assert_eq!(ask(&proxy, form("/", &body)).status, status);
+        let head = form("/", "").replace("Content-Length: 0", "Transfer-Encoding: chunked");
+        let chunked = format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        assert_eq!(ask(&proxy, chunked).status, status);
+        let mut peer = Peer::connect(proxy.address());
+        let fields =
+            [("content-type", "application/x-www-form-urlencoded"), ("user-agent", "test")];
+        let stream = peer.request("POST", "/", &fields, false);
+        peer.data(stream, body.as_bytes(), true);
+        assert_eq!(peer.response(stream).status(), status);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod blocking;
 mod bodies;
 mod checks;
 mod cookies;
+mod encoded;
 mod recording;
 mod responses;
 mod sameness;

@@ -28,7 +28,7 @@ section! {
         default path_size_max: Size<1, TARGET_BYTES_MAX> = Size(2 * KIB);
         /// Longest query (`query_length`).
         default query_size_max: Size<0, TARGET_BYTES_MAX> = Size(4 * KIB);
-        /// Longest body, as its head tells (`body_length`).
+        /// Longest body, as it comes (`body_length`).
         default body_size_max: Size<0, BODY_BYTES_MAX> = Size(64 * MIB);
         /// Longest request, head and body (`request_length`).
         default request_size_max: Size<1, BODY_BYTES_MAX> = Size(64 * MIB);

@@ -37,7 +37,7 @@ section! {
         optional responses: Responses;
         /// What is done with the cookies that the application sets, whatever the mode. Default: nothing.
         optional cookies: Cookies;
-        /// Largest body that is inspected; a request with a larger one is not judged. Bodies are held until they are judged.
+        /// Largest body that is inspected, before and after it is decoded (`Content-Encoding`); a request with a larger one is not judged. Bodies are held until they are judged.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
         /// Longest time in which a body has to be whole that is held. What takes longer is answered with 408.
         default body_timeout: Timeout = Duration(2 * MINUTE);

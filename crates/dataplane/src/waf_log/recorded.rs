@@ -62,11 +62,14 @@ fn put_body(
     recorded: RecordedBody<'_>,
     secrets: &Secrets<'_>,
 ) {
-    let encoding = inspection.header(b"content-encoding").unwrap_or_default();
-    let kind = BodyKind {
-        media_type: inspection.header(b"content-type").unwrap_or_default(),
-        is_encoded: !encoding.is_empty() && !encoding.eq_ignore_ascii_case(b"identity"),
-    };
+    let mut fields = inspection.entries(Variable::RequestHeaders);
+    let is_encoded = fields.any(|(name, value)| {
+        name.eq_ignore_ascii_case(b"content-encoding")
+            && !value.is_empty()
+            && !value.eq_ignore_ascii_case(b"identity")
+    });
+    let kind =
+        BodyKind { media_type: inspection.header(b"content-type").unwrap_or_default(), is_encoded };
     let body = match recorded {
         RecordedBody::Whole(body) => recorded_body(body, kind, secrets),
         RecordedBody::LeftOut | RecordedBody::Off => None,

@@ -6,7 +6,7 @@ use weir_core::policy::WafMode;
 use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::shared::live::LiveTable;
 use weir_waf::checks::{Action, Check, Checks, Policy};
-use weir_waf::inspection::{Limit, Mode, Options, Request};
+use weir_waf::inspection::{BodyLength, Limit, Mode, Options, Request};
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 use super::*;
@@ -53,6 +53,7 @@ fn inspected_by(
         target: target.as_bytes(),
         protocol: b"HTTP/1.1",
         headers: &headers,
+        body: BodyLength::Unknown,
         changed_cookies: &[],
         unique_id: b"1",
     };

@@ -67,6 +67,11 @@ impl HeldBytes {
         self.bytes += bytes;
         self.taken.borrow_mut().add(self.client, bytes)
     }
+
+    /// Whether there was room for so many in all; never fewer than before.
+    pub fn raise_to(&mut self, bytes: u64) -> bool {
+        bytes <= self.bytes || self.add(bytes - self.bytes)
+    }
 }
 
 impl Drop for HeldBytes {
@@ -96,6 +101,12 @@ impl HeldBody {
         &self.bytes
     }
 
+    /// Room for what it takes beside this, of which nothing is taken yet.
+    pub fn beside(&self) -> HeldBytes {
+        let HeldBytes { client, taken, .. } = &self.held;
+        HeldBytes { bytes: 0, client: *client, taken: Rc::clone(taken) }
+    }
+
     /// What has come, and what that takes of the room: as much while its member gets it.
     pub fn into_parts(self) -> (Vec<u8>, HeldBytes) {
         (self.bytes, self.held)
@@ -117,7 +128,9 @@ mod tests {
         assert_eq!(first.bytes().len(), piece.len() + 1, "it is there all the same");
         let mut beside = room.body(address(0));
         assert!(!beside.push(b"y"), "another of the same client");
-        drop(beside);
+        let mut decoding = beside.beside();
+        assert!(!decoding.raise_to(1));
+        drop((beside, decoding));
         let mut others: Vec<_> = (1..8).map(|number| room.body(address(number))).collect();
         assert!(others[1..].iter_mut().all(|other| other.push(&piece)));
         assert!(!others[0].push(&piece), "no room for all");

@@ -53,6 +53,8 @@ pub struct Reading {
     pub terms: Terms,
     /// What came of its body.
     pub body: HeldBody,
+    /// What it takes beside that, because it is encoded.
+    pub decoding: HeldBytes,
     /// It has to be whole by then.
     pub until_ms: u64,
     /// The client waits to be told that it may send its body.
@@ -66,12 +68,13 @@ impl Reading {
         for piece in data {
             self.inspection.body(piece);
             has_room &= self.body.push(piece);
+            has_room &= self.decoding.raise_to(self.inspection.body_progress().decoding_bytes);
         }
         let is_too_long = self.body.bytes().len() as u64 > self.terms.waf.body_bytes_max;
         match (is_too_long, has_room) {
             (true, _) => Some(Limit::BodyLength),
             (false, false) => Some(Limit::Memory),
-            (false, true) => None,
+            (false, true) => self.inspection.body_progress().limit,
         }
     }
 }

@@ -8,7 +8,7 @@ use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::fields::forwarded_values;
 use weir_http::message::{Field, FieldId, Framing, RequestHead, Span, Version};
-use weir_waf::inspection::{self, Inspection, Limit, Options, Verdict};
+use weir_waf::inspection::{self, BodyLength, Inspection, Limit, Options, Verdict};
 
 use crate::edge::Edge;
 use crate::local::client_address::client_of;
@@ -56,7 +56,15 @@ pub fn inspect_head(
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
     let keeps_body = waf.record != Record::Off;
-    let options = Options { mode: engine_mode, limits, work_bytes_max, checks, keeps_body };
+    let inflated_bytes_max = waf.body_bytes_max;
+    let options = Options {
+        mode: engine_mode,
+        limits,
+        inflated_bytes_max,
+        work_bytes_max,
+        checks,
+        keeps_body,
+    };
     if waf.responses.is_some() {
         // Rules cannot read what is encoded.
         decision.request.fields.remove(b"Accept-Encoding");
@@ -70,15 +78,18 @@ pub fn inspect_head(
         decision.request.fields.remove(b"Expect");
         let body = at.tools().held_room.body(terms.client.map(|client| client.ip()));
         let until_ms = at.turn().now_ms() + waf.body_timeout_ms;
-        let is_awaited = head.expect_continue;
-        let reading = Reading { inspection, terms, body, until_ms, is_awaited };
+        let (is_awaited, decoding) = (head.expect_continue, body.beside());
+        let reading = Reading { inspection, terms, body, decoding, until_ms, is_awaited };
         return Some((number, Some(Box::new(Scrutiny::Reading(Box::new(reading))))));
     }
     if !head.framing.is_empty() {
         inspection.leave_body_out();
     }
     let verdict = match verdict {
-        Verdict::Pass if is_read => of_part(&mut inspection, Limit::BodyLength),
+        Verdict::Pass if is_read => {
+            inspection.cut_body(Limit::BodyLength);
+            inspection.request_body()
+        }
         Verdict::Pass => inspection.request_body(),
         verdict => verdict,
     };
@@ -122,6 +133,11 @@ fn begin(
             Version::Http2 => b"HTTP/2.0",
         },
         headers: &fields((head, input), edits, opened),
+        body: match head.framing {
+            Framing::None | Framing::Length(0) => BodyLength::None,
+            Framing::Length(bytes) => BodyLength::Known(bytes),
+            Framing::Chunked | Framing::UntilClose => BodyLength::Unknown,
+        },
         changed_cookies: opened.map_or(&[], |opened| &opened.changed),
         unique_id: id.as_bytes(),
     };
@@ -157,15 +173,6 @@ fn fields<'a>(
         (name, opened.map_or(value, |opened| opened))
     });
     host.into_iter().chain(received).collect()
-}
-
-/// Judges what there is of a request whose body cannot be judged to its end.
-fn of_part(inspection: &mut Inspection, limit: Limit) -> Verdict {
-    inspection.leave_body_out();
-    match inspection.request_body() {
-        Verdict::Pass => Verdict::Exceeded(limit),
-        verdict => verdict,
-    }
 }
 
 /// Counts and tells what came of the inspection of a request, unless its response is to be judged too: then it is handed on. How
@@ -308,14 +315,13 @@ pub fn hold(
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
-    let Reading { mut inspection, terms, body, .. } = *reading;
-    let verdict = match limit {
-        Some(limit) => of_part(&mut inspection, limit),
-        None => {
-            inspection.end_body();
-            inspection.request_body()
-        }
-    };
+    let Reading { mut inspection, terms, body, decoding, .. } = *reading;
+    match limit {
+        Some(limit) => inspection.cut_body(limit),
+        None => inspection.end_body(),
+    }
+    let verdict = inspection.request_body();
+    drop(decoding);
     let judged = match settle(at, &exchange.ends.server, (inspection, terms), verdict) {
         Ok(judged) => judged,
         Err(block) => return answer_blocked(exchange, at, &block),

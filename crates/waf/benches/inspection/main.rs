@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use cases::Case;
 use rustix::time::{ClockId, clock_gettime};
 use weir_waf::body::Limits;
-use weir_waf::inspection::{Inspection, Mode, Options, Request, Response};
+use weir_waf::inspection::{BodyLength, Inspection, Mode, Options, Request, Response};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
@@ -48,6 +48,7 @@ fn run(view: &Arc<View>, case: &Case) -> (Inspection, [f64; 5]) {
         target: &case.target,
         protocol: b"HTTP/1.1",
         headers: &headers,
+        body: BodyLength::Known(case.body.len() as u64),
         changed_cookies: &[],
         unique_id: b"a-request",
     };

@@ -7,6 +7,7 @@
 //! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the logarithm of a limit
 //! where keys are compared), and there is no recursion. The size of a body as a whole is the caller's concern.
 
+mod charset;
 mod cookies;
 mod differences;
 mod json;
@@ -21,6 +22,7 @@ mod testing;
 mod urlencoded;
 mod xml;
 
+pub(crate) use charset::has_readable_charset;
 pub use cookies::cookies;
 pub use differences::{Difference, Differences};
 pub use json::{Json, JsonNames};

@@ -1,7 +1,7 @@
 //! Sizes and numbers, methods, kinds of files.
 
 use super::policy::{FileType, FileTypes, Policy};
-use super::{Check, Findings};
+use super::{Check, Findings, Received};
 use crate::body;
 use crate::inspection::Request;
 
@@ -37,17 +37,16 @@ fn file_type<'a>(
     policy: &'a Policy,
     findings: &mut Findings<'_>,
 ) -> Option<&'a FileType> {
-    let extension = extension(path);
     match &policy.file_types {
         FileTypes::AllBut(forbidden) => {
+            let extension = extension(path);
             if forbidden.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(&extension)) {
                 findings.add(Check::FileType, "path", path);
             }
             None
         }
-        FileTypes::Only(allowed) => {
-            let found =
-                allowed.iter().find(|it| it.extension.as_bytes().eq_ignore_ascii_case(&extension));
+        FileTypes::Only(_) => {
+            let found = own_limits(path, policy);
             if found.is_none() {
                 findings.add(Check::FileType, "path", path);
             }
@@ -68,6 +67,27 @@ fn extension(path: &[u8]) -> Vec<u8> {
         Some(at) => name[at + 1..].to_vec(),
         None => Vec::new(),
     }
+}
+
+/// Looks at the length of a body that has come, of a request for this target.
+pub fn body_length(target: &[u8], received: Received, findings: &mut Findings<'_>) {
+    let policy = findings.policy();
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let own = own_limits(path, policy).and_then(|it| it.body_bytes_max);
+    if received.body_bytes > own.unwrap_or(policy.limits.body_bytes_max) {
+        findings.add(Check::BodyLength, "body", b"");
+    }
+    let all = received.head_bytes.saturating_add(received.body_bytes);
+    if all > policy.limits.request_bytes_max {
+        findings.add(Check::RequestLength, "request", b"");
+    }
+}
+
+/// What holds for a kind of file, if it has limits of its own.
+fn own_limits<'a>(path: &[u8], policy: &'a Policy) -> Option<&'a FileType> {
+    let FileTypes::Only(allowed) = &policy.file_types else { return None };
+    let extension = extension(path);
+    allowed.iter().find(|it| it.extension.as_bytes().eq_ignore_ascii_case(&extension))
 }
 
 fn headers(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findings<'_>) {

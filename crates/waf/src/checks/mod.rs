@@ -28,9 +28,9 @@ pub use catalogue::{Check, Family};
 pub use compliance::compliance;
 pub use documents::{graphql, of_body};
 pub use evasion::{argument, target};
-pub use lengths::{lengths, parameter};
+pub use lengths::{body_length, lengths, parameter};
 pub use policy::{FileType, FileTypes, Limits, Policy};
-pub use request::{Checks, Named};
+pub use request::{Checks, Named, Received};
 pub use sealing::{CookieNames, CookieTerms, Sealer, TAG_BYTES};
 
 /// Something that a check has found.

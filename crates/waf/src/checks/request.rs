@@ -3,10 +3,11 @@
 use super::cookies::cookies;
 use super::declared::{Interface, Values};
 use super::{
-    Finding, Findings, Policy, argument, compliance, graphql, lengths, of_body, parameter, target,
+    Finding, Findings, Policy, argument, body_length, compliance, graphql, lengths, of_body,
+    parameter, target,
 };
 use crate::body::{self, Body, MediaType};
-use crate::inspection::{Request, TargetParts, target_parts};
+use crate::inspection::{BodyLength, Request, TargetParts, target_parts};
 
 /// What the checks of a virtual server go by.
 #[derive(Debug, Clone, Default)]
@@ -25,9 +26,13 @@ impl Checks {
     pub fn head(&self, request: &Request<'_>, arguments: Named<'_>) -> Vec<Finding> {
         let mut findings = Findings::new(&self.policy);
         let to = &mut findings;
-        let body_bytes = body_bytes(request);
+        let body_bytes = match request.body {
+            BodyLength::None => Some(0),
+            BodyLength::Known(bytes) => Some(bytes),
+            BodyLength::Unknown => None,
+        };
         target(target_parts(request.received_target).uri, to);
-        compliance(request, body_bytes != Some(0), to);
+        compliance(request, request.body != BodyLength::None, to);
         lengths(request, body_bytes, to);
         let cookie = request.headers.iter().filter(|(name, _)| is_named(name, b"cookie"));
         let cookie: Vec<&[u8]> = cookie.map(|(_, value)| *value).collect();
@@ -52,13 +57,17 @@ impl Checks {
     pub fn body(
         &self,
         (method, target): (&[u8], &[u8]),
-        (content_type, body): (&[u8], &Body),
+        (content_type, body, received): (&[u8], &Body, Received),
         (arguments, before): (Named<'_>, usize),
         found: Vec<Finding>,
     ) -> Vec<Finding> {
         let mut findings = Findings::beside(&self.policy, found);
         let to = &mut findings;
         of_body(body, to);
+        // A known one was looked at with the head.
+        if received.length == BodyLength::Unknown {
+            body_length(target, received, to);
+        }
         values(arguments, before, to);
         let TargetParts { path, .. } = target_parts(target);
         if is_graphql(path) {
@@ -72,6 +81,17 @@ impl Checks {
         }
         findings.into_all()
     }
+}
+
+/// How long a request is whose body has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Received {
+    /// What its framing says of its body.
+    pub length: BodyLength,
+    /// Bytes of its target and fields.
+    pub head_bytes: u64,
+    /// Bytes of its body, as they came.
+    pub body_bytes: u64,
 }
 
 fn values(arguments: Named<'_>, before: usize, to: &mut Findings<'_>) {
@@ -103,19 +123,6 @@ fn is_query_of_json(name: &[u8]) -> bool {
 fn is_graphql(path: &[u8]) -> bool {
     let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     last.eq_ignore_ascii_case(b"graphql")
-}
-
-/// The length of the body, as the head says it; `None`: it has one of unknown length.
-fn body_bytes(request: &Request<'_>) -> Option<u64> {
-    let value = |wanted: &[u8]| {
-        let mut fields = request.headers.iter();
-        fields.find(|(name, _)| is_named(name, wanted)).map(|(_, value)| *value)
-    };
-    if value(b"transfer-encoding").is_some() {
-        return None;
-    }
-    let length = value(b"content-length").and_then(|it| std::str::from_utf8(it).ok());
-    Some(length.and_then(|it| it.trim().parse().ok()).unwrap_or(0))
 }
 
 fn is_named(name: &[u8], wanted: &[u8]) -> bool {

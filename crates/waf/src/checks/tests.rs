@@ -1,7 +1,7 @@
 use super::cookies::cookies;
 use super::*;
 use crate::body::{Body, Processor, Settings};
-use crate::inspection::Request;
+use crate::inspection::{BodyLength, Request};
 
 const HERE: (std::net::IpAddr, u16) = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 80);
 
@@ -131,6 +131,7 @@ fn with_head(
         target,
         protocol: if protocol.is_empty() { b"HTTP/1.1" } else { protocol },
         headers: &headers,
+        body: BodyLength::None,
         changed_cookies: &[],
         unique_id: b"",
     };

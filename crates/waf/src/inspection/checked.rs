@@ -3,22 +3,32 @@
 use std::sync::Arc;
 
 use super::message::Message;
+use super::options::Mode;
 use super::report::Verdict;
-use super::request::Request;
+use super::request::{BodyLength, Request};
 use super::texts::TextId;
 use crate::body::Body;
-use crate::checks::{Checks, Finding};
+use crate::checks::{Checks, Finding, Received};
 use crate::seclang::Variable;
 
 /// What is looked at without rules, and what that has found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Checked {
     /// `None`: nothing is.
     pub checks: Option<Arc<Checks>>,
     pub findings: Vec<Finding>,
+    /// How long the body is, as the head says.
+    length: BodyLength,
+    /// Bytes of target and fields.
+    head_bytes: u64,
 }
 
 impl Checked {
+    /// By these.
+    pub fn new(checks: Option<Arc<Checks>>) -> Self {
+        Self { checks, findings: Vec::new(), length: BodyLength::None, head_bytes: 0 }
+    }
+
     /// Looks at the head.
     pub fn head(&mut self, request: &Request<'_>, message: &Message) {
         let Some(checks) = &self.checks else { return };
@@ -27,6 +37,9 @@ impl Checked {
         let arguments: Vec<_> =
             of_query.map(|it| (texts.get(it.name), texts.get(it.text))).collect();
         self.findings = checks.head(request, &arguments);
+        let fields = request.headers.iter().map(|(name, value)| name.len() + value.len());
+        self.head_bytes = (request.target.len() + fields.sum::<usize>()) as u64;
+        self.length = request.body;
     }
 
     /// Looks at the body, which has been read.
@@ -41,13 +54,23 @@ impl Checked {
         let before = message.values.of(Variable::ArgsGet).len();
         let request = (first(Variable::RequestMethod), first(Variable::RequestUri));
         let found = std::mem::take(&mut self.findings);
-        let body = (message.content_type(), body);
+        let received = Received {
+            length: self.length,
+            head_bytes: self.head_bytes,
+            body_bytes: message.body.received_bytes,
+        };
+        let body = (&message.body.head.content_type[..], body, received);
         self.findings = checks.body(request, body, (&arguments, before), found);
     }
 
-    /// What they make of the request so far.
-    pub fn verdict(&self) -> Option<Verdict> {
-        let finding = self.findings.iter().find(|finding| finding.blocks())?;
-        Some(Verdict::Refused { check: finding.check, status: finding.check.status() })
+    /// What they block of the request so far. Where nothing is blocked it is what they would have done.
+    pub fn refused(&self, mode: Mode, would_be: &mut Option<Verdict>) -> Option<Verdict> {
+        let check = self.findings.iter().find(|finding| finding.blocks())?.check;
+        let verdict = Verdict::Refused { check, status: check.status() };
+        if mode == Mode::Block {
+            return Some(verdict);
+        }
+        would_be.get_or_insert(verdict);
+        None
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::options::{Mode, Options};
+use super::options::Options;
 use super::recorded::RecordedBody;
-use super::report::{Counts, Limit, Match, Verdict};
+use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
 use crate::checks::Finding;
@@ -28,20 +28,11 @@ impl Inspection {
 
     /// Evaluates the rules that look at the request's head.
     pub fn request_headers(&mut self) -> Verdict {
-        match self.refused() {
+        let State { checked, mode, would_be, .. } = &mut self.state;
+        match checked.refused(*mode, would_be) {
             Some(verdict) => verdict,
             None => self.state.phase(Phase::RequestHeaders),
         }
-    }
-
-    /// What checks without rules block, where that is wanted.
-    fn refused(&mut self) -> Option<Verdict> {
-        let verdict = self.state.checked.verdict()?;
-        if self.state.mode == Mode::Block {
-            return Some(verdict);
-        }
-        self.state.would_be.get_or_insert(verdict);
-        None
     }
 
     /// Whether the rules of the first phase have left the body to be looked at.
@@ -75,23 +66,39 @@ impl Inspection {
             let State { checked, message, .. } = &mut self.state;
             checked.body(&body, message);
         }
+        self.state.message.add_found_as_sent();
     }
 
     /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, nor is a query with too
     /// many arguments, whatever the rules say of the rest.
     pub fn request_body(&mut self) -> Verdict {
-        if let Some(verdict) = self.refused() {
+        let State { checked, mode, would_be, .. } = &mut self.state;
+        if let Some(verdict) = checked.refused(*mode, would_be) {
             return verdict;
         }
-        match self.state.phase(Phase::RequestBody) {
-            Verdict::Pass if self.body_failure().is_some() && self.reads_body() => {
+        match (self.state.phase(Phase::RequestBody), self.state.message.body.limit) {
+            (Verdict::Pass, Some(limit)) => Verdict::Exceeded(limit),
+            (Verdict::Pass, _) if self.body_failure().is_some() && self.reads_body() => {
                 Verdict::Exceeded(Limit::Body)
             }
-            Verdict::Pass if self.state.message.has_too_many && self.is_judging() => {
+            (Verdict::Pass, _) if self.state.message.has_too_many && self.is_judging() => {
                 Verdict::Exceeded(Limit::Arguments)
             }
-            verdict => verdict,
+            (verdict, _) => verdict,
         }
+    }
+
+    /// Nothing more of the body is shown, for this reason. Rules judge what was; that is no pass, whatever they say.
+    pub fn cut_body(&mut self, limit: Limit) {
+        self.leave_body_out();
+        self.state.message.body.cut(limit);
+        self.end_body();
+    }
+
+    /// How far the body is.
+    pub fn body_progress(&self) -> BodyProgress {
+        let body = &self.state.message.body;
+        BodyProgress { limit: body.limit, decoding_bytes: body.decoding_bytes() }
     }
 
     /// The request has a body that is not shown, or not all of it.

@@ -1,8 +1,11 @@
 //! A message's parts as variables.
 
+use super::body_head::BodyHead;
+use super::encoded::{Encoded, Named};
 use super::hit::Hit;
 use super::options::Options;
 use super::recorded::Recording;
+use super::report::Limit;
 use super::request::{Request, Response, basename, decoded, parts};
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
@@ -22,7 +25,12 @@ pub struct BodySettings {
     /// Most bytes that are looked at, if a rule says so.
     pub bytes_max: Option<u64>,
     processor: Processor,
-    content_type: Vec<u8>,
+    /// What the head says of it.
+    pub(super) head: BodyHead,
+    pub(super) inflated_bytes_max: u64,
+    pub(super) encoded: Option<Box<Encoded>>,
+    /// What its bytes have in them as they came, if it is encoded.
+    pub(super) found_as_sent: Named,
     reading: Option<Body>,
     /// What came, if that is to be recorded.
     pub recording: Option<Recording>,
@@ -31,10 +39,25 @@ pub struct BodySettings {
     joined: Vec<u8>,
     /// Why it could not be read to its end.
     pub failure: Option<&'static str>,
-    /// Why nothing can be said of it, if that is so.
-    unreadable: Option<&'static str>,
-    has_types: bool,
-    length: u64,
+    /// What ended the reading, if nothing behind that is read.
+    pub limit: Option<Limit>,
+    /// Bytes that came.
+    pub received_bytes: u64,
+    /// Bytes of it as rules see it.
+    pub(super) length: u64,
+}
+
+impl BodySettings {
+    /// Nothing more of it is read.
+    pub fn cut(&mut self, limit: Limit) {
+        self.limit.get_or_insert(limit);
+    }
+
+    /// Memory that it takes because it is encoded, at most.
+    pub fn decoding_bytes(&self) -> u64 {
+        let encoded = self.encoded.as_ref();
+        encoded.map_or(0, |it| it.memory_bytes().saturating_add(self.length))
+    }
 }
 
 /// A message's parts.
@@ -54,6 +77,7 @@ impl Message {
     pub fn new(options: &Options, separator: u8) -> Self {
         let body = BodySettings {
             limits: options.limits,
+            inflated_bytes_max: options.inflated_bytes_max,
             is_read: true,
             is_response_read: true,
             recording: options.keeps_body.then(Recording::default),
@@ -71,7 +95,7 @@ impl Message {
         self.set(variable, number.to_string().as_bytes());
     }
 
-    fn add(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
+    pub(super) fn add(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
         let (name, text) = (self.texts.add(name), self.texts.add(value));
         self.values.add(variable, name, text);
     }
@@ -105,29 +129,18 @@ impl Message {
             } else if name.eq_ignore_ascii_case(b"host") {
                 self.set(V::ServerName, host_without_port(value));
             } else if name.eq_ignore_ascii_case(b"content-type") {
-                self.content_type_is(value);
-            } else if name.eq_ignore_ascii_case(b"content-encoding")
-                && !value.trim_ascii().eq_ignore_ascii_case(b"identity")
-            {
-                self.body.unreadable.get_or_insert("The body is encoded (Content-Encoding).");
+                self.body.head.content_type_is(value);
+            } else if name.eq_ignore_ascii_case(b"content-encoding") {
+                self.body.head.encoding_is(value);
             }
         }
         self.query(parts.query);
-        self.body.processor = Processor::of(&self.body.content_type);
+        self.body.processor = Processor::of(&self.body.head.content_type);
         self.set(V::ReqbodyProcessor, self.body.processor.name().as_bytes());
         for variable in NUMBERS_OF_BODIES {
             self.set(variable, b"0");
         }
         self.set_sizes();
-    }
-
-    /// Servers differ in which of several they go by.
-    fn content_type_is(&mut self, value: &[u8]) {
-        if !self.body.content_type.is_empty() {
-            self.body.has_types = true;
-            self.body.unreadable.get_or_insert("The request has several Content-Type fields.");
-        }
-        self.body.content_type = value.to_vec();
     }
 
     fn query(&mut self, query: &[u8]) {
@@ -164,14 +177,30 @@ impl Message {
         }
     }
 
-    /// Takes bytes of the request's body.
+    /// Takes bytes of the request's body, as they came.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.body.received_bytes += bytes.len() as u64;
+        if self.body.limit.is_some() {
+            return;
+        }
+        if let Some(reason) = self.body.head.doubt {
+            self.body.failure.get_or_insert(reason);
+        }
+        if self.body.head.codings.is_empty() || self.body.head.unreadable.is_some() {
+            self.read(bytes);
+        } else {
+            self.read_encoded(bytes);
+        }
+    }
+
+    /// Takes bytes of the body that is read.
+    pub(super) fn read(&mut self, bytes: &[u8]) {
         self.body.length += bytes.len() as u64;
         if self.body.bytes_max.is_some_and(|max| self.body.length > max) {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
             return;
         }
-        if let Some(reason) = self.body.unreadable {
+        if let Some(reason) = self.body.head.unreadable {
             self.body.failure.get_or_insert(reason);
             return;
         }
@@ -179,28 +208,33 @@ impl Message {
         if self.keeps_body() {
             self.body.kept.extend_from_slice(bytes);
         }
-        let mut reading = self.body.reading.take().unwrap_or_else(|| {
-            let settings = body::Settings {
-                separator: self.separator,
-                limits: self.body.limits,
-                ..body::Settings::DEFAULT
-            };
-            Body::new(self.body.processor, &self.body.content_type, &settings)
-        });
-        reading.feed(
-            bytes,
-            &mut Arguments {
-                texts: &mut self.texts,
-                values: &mut self.values,
-                joined: &mut self.body.joined,
-            },
-        );
+        let mut reading = self.body.reading.take().unwrap_or_else(|| self.reader());
+        reading.feed(bytes, &mut self.arguments());
         self.body.reading = Some(reading);
+    }
+
+    /// What takes the body apart.
+    pub(super) fn reader(&self) -> Body {
+        let settings = body::Settings {
+            separator: self.separator,
+            limits: self.body.limits,
+            ..body::Settings::DEFAULT
+        };
+        Body::new(self.body.processor, &self.body.head.content_type, &settings)
+    }
+
+    /// Where that goes which a body has in it.
+    fn arguments(&mut self) -> Arguments<'_> {
+        Arguments {
+            texts: &mut self.texts,
+            values: &mut self.values,
+            joined: &mut self.body.joined,
+        }
     }
 
     /// Whether anything looks at the request's body: what takes it apart, or a rule that wants it as it is.
     pub fn needs_body(&self) -> bool {
-        self.body.is_kept || self.body.has_types || self.body.processor != Processor::None
+        self.body.is_kept || self.body.head.has_types || self.body.processor != Processor::None
     }
 
     /// Those of forms and JSON are looked at as a whole as well, others only where a rule asks for that.
@@ -208,17 +242,17 @@ impl Message {
         self.body.is_kept || matches!(self.body.processor, Processor::UrlEncoded | Processor::Json)
     }
 
-    /// The request's body is over. It is given away as it was read.
+    /// The request's body is over. It is given away as it was read, if it was read to its end.
     pub fn end_body(&mut self) -> Option<Body> {
+        self.end_encoded();
+        let is_whole = self.body.limit.is_none();
         let mut read = self.body.reading.take();
         if let Some(reading) = &mut read {
-            let mut to = Arguments {
-                texts: &mut self.texts,
-                values: &mut self.values,
-                joined: &mut self.body.joined,
-            };
-            reading.finish(&mut to);
-            self.tell_problems(reading);
+            reading.finish(&mut self.arguments());
+            // What has no end is malformed by that alone.
+            if is_whole {
+                self.tell_problems(reading);
+            }
         }
         // As XPath has it, the text of an element is that of all within it.
         if self.values.of(Variable::Xml).len() > 1 && !self.body.joined.is_empty() {
@@ -230,29 +264,30 @@ impl Message {
             self.set(Variable::RequestBody, &kept);
         }
         self.set_sizes();
-        read
-    }
-
-    /// The Content-Type of the request.
-    pub fn content_type(&self) -> &[u8] {
-        &self.body.content_type
+        read.filter(|_| is_whole)
     }
 
     fn tell_problems(&mut self, reading: &Body) {
         use Variable as V;
         if let Some(failure) = reading.failure() {
-            self.body.failure = Some(failure.problem.sentence());
-            for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
-                self.set(variable, b"1");
-            }
-            for variable in [V::ReqbodyErrorMsg, V::ReqbodyProcessorErrorMsg] {
-                self.set(variable, failure.problem.sentence().as_bytes());
-            }
+            self.tell_error(failure.problem.sentence());
         }
         match reading {
             Body::UrlEncoded(form) if form.bad_escapes() > 0 => self.set(V::UrlencodedError, b"1"),
             Body::Multipart(multipart) => self.tell_flags(multipart),
             _ => {}
+        }
+    }
+
+    /// The body cannot be read.
+    pub(super) fn tell_error(&mut self, reason: &'static str) {
+        use Variable as V;
+        self.body.failure = Some(reason);
+        for variable in [V::ReqbodyError, V::ReqbodyProcessorError] {
+            self.set(variable, b"1");
+        }
+        for variable in [V::ReqbodyErrorMsg, V::ReqbodyProcessorErrorMsg] {
+            self.set(variable, reason.as_bytes());
         }
     }
 

@@ -3,9 +3,11 @@
 //! [`Inspection::begin`] takes the head; [`Inspection::request_headers`] evaluates the first phase, and so on. What a phase finds is a [`Verdict`].
 //! Everything that belongs to the request is in the inspection, and goes with it.
 
+mod body_head;
 mod checked;
 mod compare;
 mod effects;
+mod encoded;
 mod evaluate;
 mod expand;
 mod groups;
@@ -26,9 +28,11 @@ mod written;
 pub use handle::Inspection;
 pub use options::{Mode, Options};
 pub use recorded::RecordedBody;
-pub use report::{Counts, Limit, Match, MatchedValue, Verdict};
-pub use request::{Request, Response};
+pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Verdict};
+pub use request::{BodyLength, Request, Response};
 pub(crate) use request::{TargetParts, decoded as decoded_path, parts as target_parts};
 
+#[cfg(test)]
+mod body_tests;
 #[cfg(test)]
 mod tests;

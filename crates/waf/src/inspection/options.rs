@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::body;
 use crate::checks::Checks;
 
+/// Most bytes that an encoded body may become, where nothing is said of it.
+const INFLATED_BYTES_MAX: u64 = 64 << 20;
 /// Most bytes that are looked at, where nothing is said of it.
 const WORK_BYTES_MAX: u64 = 1 << 30;
 
@@ -24,6 +26,8 @@ pub struct Options {
     pub mode: Mode,
     /// How much of arguments and bodies is taken apart; what rule files say of it is in [`crate::plan::FileSettings::limits`].
     pub limits: body::Limits,
+    /// Most bytes that an encoded body (Content-Encoding) may become.
+    pub inflated_bytes_max: u64,
     /// Most bytes that are looked at, each counted as often as it is.
     pub work_bytes_max: u64,
     /// What is looked at without rules; `None`: nothing.
@@ -36,6 +40,13 @@ impl Options {
     /// Those of a virtual server that says nothing of them.
     pub fn new(mode: Mode) -> Self {
         let limits = body::Limits::DEFAULT;
-        Self { mode, limits, work_bytes_max: WORK_BYTES_MAX, checks: None, keeps_body: false }
+        Self {
+            mode,
+            limits,
+            inflated_bytes_max: INFLATED_BYTES_MAX,
+            work_bytes_max: WORK_BYTES_MAX,
+            checks: None,
+            keeps_body: false,
+        }
     }
 }

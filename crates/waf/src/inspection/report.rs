@@ -73,6 +73,15 @@ impl Limit {
     }
 }
 
+/// How far a body is that is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyProgress {
+    /// What keeps it from being read on, if anything does.
+    pub limit: Option<Limit>,
+    /// Memory that it takes because it is encoded, at most.
+    pub decoding_bytes: u64,
+}
+
 /// A value that a rule has found something in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchedValue {

@@ -2,6 +2,17 @@
 
 use std::net::IpAddr;
 
+/// How long a request's body is, as its framing says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLength {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Known(u64),
+    /// Its end says so.
+    Unknown,
+}
+
 /// The head of a request, as it is sent to the member.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -19,6 +30,8 @@ pub struct Request<'a> {
     pub protocol: &'a [u8],
     /// Names and values, in their order.
     pub headers: &'a [(&'a [u8], &'a [u8])],
+    /// What follows it.
+    pub body: BodyLength,
     /// Names of sealed cookies that are not as they were set.
     pub changed_cookies: &'a [Vec<u8>],
     /// What tells this request from all others.

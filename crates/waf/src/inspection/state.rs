@@ -108,7 +108,7 @@ impl State {
             exceeded: None,
             counts: Tried::default(),
             made_pattern: None,
-            checked: Checked { checks: options.checks.clone(), findings: Vec::new() },
+            checked: Checked::new(options.checks.clone()),
             would_be: None,
             view,
         }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::{Inspection, Mode, Options, Request, Verdict};
+use super::{BodyLength, Inspection, Mode, Options, Request, Verdict};
 use crate::plan::{Files, RuleSet, Settings, View};
 
 struct One(&'static str);
@@ -33,6 +33,7 @@ fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> I
         target: target.as_bytes(),
         protocol: b"HTTP/1.1",
         headers: &[],
+        body: BodyLength::None,
         changed_cookies: &[],
         unique_id: b"1",
     };

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use weir_waf::inspection::{Inspection, Limit, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{
+    BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+};
 use weir_waf::plan::View;
 
 use crate::support::answer::Answer;
@@ -24,6 +26,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         // A request line without a version is one of HTTP/0.9.
         protocol: if sent.protocol.is_empty() { b"HTTP/0.9" } else { &sent.protocol },
         headers: &headers,
+        body: BodyLength::Known(sent.body.len() as u64),
         changed_cookies: &[],
         unique_id: b"a-test",
     };

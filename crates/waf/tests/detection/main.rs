@@ -9,6 +9,7 @@ mod corpus;
 #[path = "../support/data.rs"]
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod data;
+mod encoded;
 mod figures;
 #[path = "../support/ftw.rs"]
 #[allow(dead_code, reason = "the regression tests use the rest of it")]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use weir_waf::inspection::{Inspection, Mode, Options, Request, Verdict};
+use weir_waf::inspection::{BodyLength, Inspection, Mode, Options, Request, Verdict};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)), 51_234);
@@ -97,8 +97,20 @@ pub struct Outcome {
     pub ids: Vec<u64>,
 }
 
-/// Runs a request through its two phases, as a virtual server does that blocks.
-pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
+/// What becomes of a request.
+pub fn judged(view: &Arc<View>, sent: &Sent) -> Verdict {
+    let mut inspection = begun(view, sent);
+    match inspection.request_headers() {
+        Verdict::Pass => {
+            inspection.body(&sent.body);
+            inspection.end_body();
+            inspection.request_body()
+        }
+        verdict => verdict,
+    }
+}
+
+fn begun(view: &Arc<View>, sent: &Sent) -> Inspection {
     let headers: Vec<(&[u8], &[u8])> =
         sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     let request = Request {
@@ -109,10 +121,16 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
         target: &sent.target,
         protocol: b"HTTP/1.1",
         headers: &headers,
+        body: BodyLength::Known(sent.body.len() as u64),
         changed_cookies: &[],
         unique_id: b"detection",
     };
-    let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request);
+    Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request)
+}
+
+/// Runs a request through its two phases, as a virtual server does that blocks.
+pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
+    let mut inspection = begun(view, sent);
     let mut denied = rule_of(&inspection.request_headers()).map(|rule| (rule, 1));
     if denied.is_none() {
         inspection.body(&sent.body);

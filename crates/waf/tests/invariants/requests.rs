@@ -3,7 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
 
-use weir_waf::inspection::{Inspection, Match, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{
+    BodyLength, Inspection, Match, Mode, Options, Request, Response, Verdict,
+};
 use weir_waf::plan::{Settings, View};
 
 use super::rules;
@@ -82,6 +84,7 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome 
         target,
         protocol: b"HTTP/1.1",
         headers: &headers,
+        body: BodyLength::Known(body.len() as u64),
         changed_cookies: &[],
         unique_id: b"1",
     };

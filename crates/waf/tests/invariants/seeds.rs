@@ -54,6 +54,26 @@ pub const XML: [&[u8]; 5] = [
     b"\x07\xef\xbb\xbf<a>\xff</a> <b/>",
 ];
 
+/// Encoded bodies, each behind its byte for the codings and one for the cut.
+pub fn encoded() -> Vec<Vec<u8>> {
+    let chains: [&[&str]; 7] = [
+        &["gzip"],
+        &["deflate"],
+        &["br"],
+        &["zstd"],
+        &["gzip", "br"],
+        &["zstd", "gzip"],
+        &["br", "raw-deflate"],
+    ];
+    let text = b"a=b&c=%20d&e=".repeat(9);
+    let seed = |(choice, chain): (usize, &&[&str])| {
+        let encode = |body: Vec<u8>, coding: &&str| weir_testing::encode(coding, &body);
+        let body = chain.iter().fold(text.clone(), encode);
+        [&[choice as u8, 20][..], &body].concat()
+    };
+    chains.iter().enumerate().map(seed).collect()
+}
+
 pub const REQUESTS: [&[u8]; 5] = [
     super::requests::REQUEST,
     b"\x04/free?z=foo\nContent-Type: application/json\nfoo: bar\n{\"a\": \"select 1\", \"b\": [\"Zm9v\"]}",

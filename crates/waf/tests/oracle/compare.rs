@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use weir_waf::inspection::{Inspection, Limit, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{
+    BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+};
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 use weir_waf::seclang::{Phase, parse};
 
@@ -49,6 +51,7 @@ impl<'a> Exchange<'a> {
             target: self.target,
             protocol: self.protocol,
             headers: self.headers,
+            body: BodyLength::Known(self.body.len() as u64),
             changed_cookies: &[],
             unique_id: b"foo-1",
         }

@@ -8,7 +8,9 @@ use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_config::{Colour, Resolutions};
 use weir_http::h1::HeadLimits;
 use weir_waf::checks::Checks;
-use weir_waf::inspection::{Inspection, Limit, Mode, Options, Request, Response, Verdict};
+use weir_waf::inspection::{
+    BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+};
 use weir_waf::plan::{Settings, View};
 
 use super::files;
@@ -61,6 +63,7 @@ impl Judge {
         let (waf, http) = (server.waf.as_ref()?, &server.http);
         let options = Options {
             limits: waf.limits,
+            inflated_bytes_max: waf.body_bytes_max,
             work_bytes_max: waf.work_bytes_max,
             checks: waf.checks.clone().filter(|_| has_checks),
             ..Options::new(Mode::Detect)
@@ -85,12 +88,13 @@ impl Judge {
             target: &trial.target,
             protocol: &trial.protocol,
             headers: &headers,
+            body: trial.length,
             changed_cookies: &[],
             unique_id: b"weir-waf-test",
         };
         let mut inspection = Inspection::begin(Arc::clone(&self.view), &self.options, &request);
         let of_head = inspection.request_headers();
-        let of_body = self.body(&mut inspection, &trial.body);
+        let of_body = self.body(&mut inspection, trial);
         let mut verdicts = vec![of_head, of_body];
         if let Some(answer) = answer {
             verdicts.extend(of_answer(&mut inspection, answer));
@@ -102,17 +106,25 @@ impl Judge {
         Judged { inspection, verdict }
     }
 
-    fn body(&self, inspection: &mut Inspection, body: &[u8]) -> Verdict {
-        let is_read = !body.is_empty() && inspection.needs_body();
-        let is_too_long = is_read && body.len() as u64 > self.body_bytes_max;
-        if is_read && !is_too_long {
-            inspection.body(body);
-            inspection.end_body();
+    fn body(&self, inspection: &mut Inspection, trial: &Trial) -> Verdict {
+        let body = &trial.body[..];
+        if body.is_empty() || !inspection.needs_body() {
+            return inspection.request_body();
         }
-        match inspection.request_body() {
-            Verdict::Pass if is_too_long => Verdict::Exceeded(Limit::BodyLength),
-            verdict => verdict,
+        let bytes_max = usize::try_from(self.body_bytes_max).unwrap_or(usize::MAX);
+        match (body.get(..bytes_max).filter(|part| part.len() < body.len()), trial.length) {
+            (None, _) => {
+                inspection.body(body);
+                inspection.end_body();
+            }
+            // Nothing of it would be taken.
+            (Some(_), BodyLength::Known(_)) => inspection.cut_body(Limit::BodyLength),
+            (Some(part), _) => {
+                inspection.body(part);
+                inspection.cut_body(Limit::BodyLength);
+            }
         }
+        inspection.request_body()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Requests that the log has recorded, to be judged again.
 
+use weir_waf::inspection::BodyLength;
+
 use super::log::{Recorded, bytes};
 use super::request::Trial;
 
@@ -16,14 +18,32 @@ impl Recorded {
             let (name, value) = split(line, b':')?;
             Some((name.to_vec(), value.trim_ascii().to_vec()))
         });
+        let headers: Vec<(Vec<u8>, Vec<u8>)> = fields.collect::<Option<_>>()?;
+        let body = from_base64(self.body.as_deref().unwrap_or_default())?;
         Some(Trial {
             method: method.to_vec(),
             received_target: received_target.to_vec(),
             target: self.member_target.as_deref().map_or(received_target.to_vec(), bytes),
             protocol: protocol.to_vec(),
-            headers: fields.collect::<Option<_>>()?,
-            body: from_base64(self.body.as_deref().unwrap_or_default())?,
+            length: length(&headers, &body),
+            headers,
+            body,
         })
+    }
+}
+
+/// What the fields say of the body. HTTP/2 has bodies of which they say nothing.
+fn length(headers: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> BodyLength {
+    let value = |wanted: &str| {
+        let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));
+        found.map(|(_, value)| &value[..])
+    };
+    let known = value("content-length").and_then(|it| std::str::from_utf8(it).ok()?.parse().ok());
+    match known {
+        Some(0) => BodyLength::None,
+        Some(bytes) => BodyLength::Known(bytes),
+        None if body.is_empty() && value("transfer-encoding").is_none() => BodyLength::None,
+        None => BodyLength::Unknown,
     }
 }
 
@@ -73,6 +93,7 @@ mod tests {
             protocol: b"HTTP/2.0".to_vec(),
             headers: headers.map(|(name, value)| (name.to_vec(), value.to_vec())).to_vec(),
             body: b"ab\xff".to_vec(),
+            length: BodyLength::Unknown,
         };
         assert_eq!(recorded.trial().expect("a request"), expected);
         for (head, body) in [("", ""), ("GET /", ""), ("GET / HTTP/1.1\r\nx", ""), ("GET / H", "%")]

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
-use weir_http::message::{RequestHead, Version};
+use weir_http::message::{Field, FieldId, Framing, RequestHead, Version};
 use weir_http::path::PathForm;
+use weir_waf::inspection::BodyLength;
 
 use super::wire;
 
@@ -35,6 +36,8 @@ pub struct Trial {
     pub protocol: Vec<u8>,
     pub headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
+    /// What its framing says of the body.
+    pub length: BodyLength,
 }
 
 /// What a command line says of a request.
@@ -121,6 +124,11 @@ impl Trial {
             protocol: protocol(head.version).to_vec(),
             headers: fields(&head, &input),
             body,
+            length: match head.framing {
+                Framing::None | Framing::Length(0) => BodyLength::None,
+                Framing::Length(bytes) => BodyLength::Known(bytes),
+                Framing::Chunked | Framing::UntilClose => BodyLength::Unknown,
+            },
         })
     }
 }
@@ -152,7 +160,10 @@ fn encoded(target: &str) -> String {
 
 /// The fields of a head, with a Host of those that name it elsewhere.
 fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let received = head.fields.iter().map(|field| (field.name.of(input), field.value.of(input)));
+    // What Connection names is not passed on.
+    let is_seen = |field: &&Field| field.id != FieldId::Other || field.forward;
+    let received = head.fields.iter().filter(is_seen);
+    let received = received.map(|field| (field.name.of(input), field.value.of(input)));
     let mut fields: Vec<_> =
         received.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
     let has_host = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"host"));
@@ -234,6 +245,7 @@ mod tests {
                 .map(|(name, value)| (name.into(), value.into()))
                 .to_vec(),
             body: b"b\n\nc".to_vec(),
+            length: BodyLength::Known(4),
         };
         for end in ["\r\n", "\n"] {
             let lines = ["POST /x/../%61?%61 HTTP/1.1", "Host: h", "X: y:z", "Content-Length: 4"];

@@ -1,0 +1,143 @@
+//! An encoded body: read as it is when it is decoded, and looked at as it came.
+//!
+//! Many servers pay no regard to Content-Encoding in requests, and what they read is in the encoded bytes: in the name of a file in gzip's
+//! header, or in codes that were chosen so that they look like something else. So of a form the arguments are judged that these bytes
+//! have, and other bodies are not judged if they can be read in both ways.
+
+use super::message::Message;
+use super::report::Limit;
+use crate::body::{Body, Processor, Sink};
+use crate::coding::{InflateProblem, Inflater};
+use crate::seclang::Variable;
+
+/// Bytes of text in a row that hardly stand in encoded bytes by chance.
+const LEGIBLE_BYTES_MIN: usize = 6;
+
+/// An encoded body that is being read.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    inflater: Inflater,
+    /// What takes the bytes apart that came.
+    as_sent: Body,
+    /// Whether these have a part of a form.
+    has_part: bool,
+}
+
+/// Names and values.
+pub(super) type Named = Vec<(Vec<u8>, Vec<u8>)>;
+
+impl Message {
+    /// Takes bytes of an encoded body.
+    pub(super) fn read_encoded(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
+            let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
+            Box::new(Encoded { inflater, as_sent: self.reader(), has_part: false })
+        });
+        encoded.look(bytes, &mut self.body.found_as_sent);
+        let inflater = &mut encoded.inflater;
+        let before = inflater.work_bytes();
+        let result = inflater.feed(bytes, &mut |piece| self.read(piece));
+        let inflated = (inflater.work_bytes() - before) as usize;
+        self.texts.count_work(bytes.len() + inflated);
+        match result {
+            Ok(()) => self.body.encoded = Some(encoded),
+            Err(problem) => {
+                encoded.look_no_more(&mut self.body.found_as_sent);
+                self.end_by(problem);
+            }
+        }
+    }
+
+    /// An encoded body is over.
+    pub(super) fn end_encoded(&mut self) {
+        let Some(mut encoded) = self.body.encoded.take() else { return };
+        encoded.look_no_more(&mut self.body.found_as_sent);
+        if self.body.limit.is_some() {
+            return;
+        }
+        if let Err(problem) = encoded.inflater.finish(&mut |piece| self.read(piece)) {
+            self.end_by(problem);
+        } else if encoded.is_readable_as_sent() {
+            self.end_by(InflateProblem::Ambiguous);
+        }
+    }
+
+    fn end_by(&mut self, problem: InflateProblem) {
+        if problem.is_length() {
+            self.body.failure = Some(problem.sentence());
+            self.body.cut(Limit::BodyLength);
+        } else {
+            self.tell_error(problem.sentence());
+            self.body.cut(Limit::Body);
+        }
+    }
+
+    /// Puts arguments that the encoded bytes have among those that rules judge.
+    pub(super) fn add_found_as_sent(&mut self) {
+        for (name, value) in std::mem::take(&mut self.body.found_as_sent) {
+            self.add(Variable::ArgsPost, &name, &value);
+        }
+    }
+}
+
+impl Encoded {
+    /// Memory that decoders take, at most.
+    pub fn memory_bytes(&self) -> u64 {
+        self.inflater.memory_bytes()
+    }
+
+    /// Looks at bytes as they came.
+    fn look(&mut self, bytes: &[u8], found: &mut Named) {
+        self.as_sent.feed(bytes, &mut Legible { found, has_part: &mut self.has_part });
+    }
+
+    fn look_no_more(&mut self, found: &mut Named) {
+        self.as_sent.finish(&mut Legible { found, has_part: &mut self.has_part });
+    }
+
+    /// Whether they are a body themselves. Those of a form always are: what it has was found.
+    fn is_readable_as_sent(&self) -> bool {
+        match self.as_sent.processor() {
+            Processor::UrlEncoded => self.as_sent.failure().is_some(),
+            Processor::Multipart => self.has_part,
+            Processor::Json | Processor::Xml => self.as_sent.failure().is_none(),
+            Processor::None => false,
+        }
+    }
+}
+
+/// Lets text through that stands among other bytes.
+struct Legible<'a> {
+    found: &'a mut Named,
+    has_part: &'a mut bool,
+}
+
+impl Sink for Legible<'_> {
+    fn argument(&mut self, name: &[u8], value: &[u8]) {
+        *self.has_part = true;
+        // What stands before the name is of the bytes around it.
+        let known = name.rsplit(|byte| !is_text(*byte)).next().unwrap_or_default();
+        self.found.extend(legible(value).map(|text| (known.to_vec(), text.to_vec())));
+        self.found.extend(legible(name).map(|text| (text.to_vec(), Vec::new())));
+    }
+
+    fn file(&mut self, _: &[u8], _: &[u8], _: u64) {
+        *self.has_part = true;
+    }
+
+    fn part_header(&mut self, _: &[u8], _: &[u8]) {
+        *self.has_part = true;
+    }
+}
+
+/// Pieces of text that are long enough to be no chance.
+fn legible(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| !is_text(*byte)).filter(|piece| piece.len() >= LEGIBLE_BYTES_MIN)
+}
+
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
+}
