@@ -8,7 +8,7 @@ use super::options::Mode;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Passing, State};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, Stage, View};
+use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
 use crate::value::Value;
 
@@ -129,8 +129,8 @@ impl State {
         let operator = link.operator.number;
         let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
-        for part in self.groups.group(&mut self.message, view, group) {
-            let mut places = self.groups.list(&mut self.message, view, part, operator);
+        for part in self.groups.group(&mut self.message, view, group, operator) {
+            let mut places = self.groups.list(view, part, operator);
             while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
             {
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
@@ -165,7 +165,7 @@ impl State {
 
     fn text_holds(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
         if let Some(operator) = link.operator.number {
-            self.message.texts.facts(hit.text, view);
+            self.message.texts.facts(hit.text, ScopeId::ALL, view);
             if !self.message.texts.may_match(hit.text, operator, view.row_words()) {
                 return false;
             }
@@ -209,9 +209,11 @@ impl State {
             Outcome::No => return,
         }
         found.resize(10, None);
-        for (number, value) in found.into_iter().enumerate() {
-            let name = [b'0' + number as u8];
-            self.written.set_named(Variable::Tx, &name, value, symbols);
+        for (digit, value) in (b'0'..).zip(found) {
+            match symbols.digit(digit) {
+                Some(symbol) => self.written.set(Variable::Tx, symbol, value, symbols),
+                None => drop(self.written.set_named(Variable::Tx, &[digit], value, symbols)),
+            }
         }
     }
 

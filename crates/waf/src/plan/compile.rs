@@ -16,6 +16,7 @@ use order::Order;
 use shared::Shared;
 
 use super::rule::{FileSettings, RuleSet};
+use super::scopes::Scopes;
 use super::sources::{self, Files};
 use super::symbols::Symbols;
 use super::view;
@@ -141,19 +142,22 @@ impl<'a> Compiler<'a> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
+        let Shared { pipelines, needs, groups, targets } = shared;
+        let scopes = Scopes::new(&compiled, &groups, &targets, needs.len());
         let mut rules = RuleSet {
             rules: compiled,
             settings: self.settings,
             signatures: self.signatures,
-            pipelines: shared.pipelines,
+            pipelines,
             symbols: self.symbols,
-            operators_count: shared.needs.len(),
+            operators_count: needs.len(),
             operators: Vec::new(),
-            groups: shared.groups,
-            targets: shared.targets,
+            scopes,
+            groups,
+            targets,
             by_id: order.by_id,
         };
-        rules.operators = view::indexes(&rules, &shared.needs);
+        rules.operators = view::indexes(&rules, &needs);
         Ok(rules)
     }
 }
