@@ -8,7 +8,7 @@ use super::options::Mode;
 use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Passing, State};
 use super::texts::{TextId, Texts};
-use crate::plan::{CompiledRule, Link, Stage, View};
+use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
 use crate::value::Value;
 
@@ -83,22 +83,16 @@ impl State {
     /// Whether all links of a rule hold.
     fn holds(&mut self, view: &View, place: u32, rule: &CompiledRule) -> bool {
         self.hits.clear();
-        let mut captured = false;
-        for link in &rule.links {
-            if !self.link_holds(view, place, link, &mut captured) {
-                return false;
-            }
-        }
-        true
+        rule.links.iter().all(|link| self.link_holds(view, place, link))
     }
 
-    fn link_holds(&mut self, view: &View, place: u32, link: &Link, captured: &mut bool) -> bool {
+    fn link_holds(&mut self, view: &View, place: u32, link: &Link) -> bool {
         if link.targets.is_empty() {
             self.take_effects(place, link);
             return true;
         }
         if let Some(group) = link.group {
-            return self.group_holds(view, place, link, group, captured);
+            return self.group_holds(view, place, link, group);
         }
         let mut holds = false;
         let mut found = std::mem::take(&mut self.found);
@@ -112,7 +106,7 @@ impl State {
                 TargetKind::Values => self.collect(place, link, target, &mut found),
             }
             for hit in &found {
-                holds |= self.value_holds(view, place, link, *hit, captured);
+                holds |= self.value_holds(view, place, link, *hit);
             }
         }
         self.found = found;
@@ -131,23 +125,16 @@ impl State {
     }
 
     /// Whether a link holds for values of its group.
-    fn group_holds(
-        &mut self,
-        view: &View,
-        place: u32,
-        link: &Link,
-        group: u16,
-        captured: &mut bool,
-    ) -> bool {
+    fn group_holds(&mut self, view: &View, place: u32, link: &Link, group: u16) -> bool {
         let operator = link.operator.number;
         let has_removed = self.removals.has_targets_of(place);
         let mut holds = false;
-        for part in self.groups.group(&mut self.message, view, group) {
-            let mut places = self.groups.list(&mut self.message, view, part, operator);
+        for part in self.groups.group(&mut self.message, view, group, operator) {
+            let mut places = self.groups.list(view, part, operator);
             while let Some(hit) = self.groups.next(&self.message.texts, view, operator, &mut places)
             {
                 if !(has_removed && self.removals.takes_out(place, &hit, &self.message)) {
-                    holds |= self.compared(place, link, hit, captured);
+                    holds |= self.compared(place, link, hit);
                 }
             }
         }
@@ -155,66 +142,52 @@ impl State {
     }
 
     /// Whether a link holds for a value. Its effects come with each.
-    fn value_holds(
-        &mut self,
-        view: &View,
-        place: u32,
-        link: &Link,
-        hit: Hit,
-        captured: &mut bool,
-    ) -> bool {
+    fn value_holds(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
         let Some(pipeline) = view.rules.pipelines.get(usize::from(link.pipeline.0)) else {
             return false;
         };
         if !link.is_multi_match {
             let text = self.message.texts.transformed(hit.text, pipeline);
-            return self.text_holds(view, place, link, Hit { text, ..hit }, captured);
+            return self.text_holds(view, place, link, Hit { text, ..hit });
         }
         // Each text once, as it comes and behind each step that changes it.
-        let mut holds = self.text_holds(view, place, link, hit, captured);
+        let mut holds = self.text_holds(view, place, link, hit);
         let mut text = hit.text;
         for step in &pipeline.steps {
             let next = self.message.texts.transformed_once(text, *step);
             if next != text {
                 text = next;
-                holds |= self.text_holds(view, place, link, Hit { text, ..hit }, captured);
+                holds |= self.text_holds(view, place, link, Hit { text, ..hit });
             }
         }
         holds
     }
 
-    fn text_holds(
-        &mut self,
-        view: &View,
-        place: u32,
-        link: &Link,
-        hit: Hit,
-        captured: &mut bool,
-    ) -> bool {
+    fn text_holds(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
         if let Some(operator) = link.operator.number {
-            self.message.texts.facts(hit.text, view);
+            self.message.texts.facts(hit.text, ScopeId::ALL, view);
             if !self.message.texts.may_match(hit.text, operator, view.row_words()) {
                 return false;
             }
         }
-        self.compared(place, link, hit, captured)
+        self.compared(place, link, hit)
     }
 
-    fn compared(&mut self, place: u32, link: &Link, hit: Hit, captured: &mut bool) -> bool {
+    fn compared(&mut self, place: u32, link: &Link, hit: Hit) -> bool {
         let outcome = self.compare(place, link, hit.text);
         if outcome.holds() == link.is_negated {
             return false;
         }
         self.hits.push(hit);
         if link.captures {
-            self.capture(hit.text, outcome, captured);
+            self.capture(hit.text, outcome);
         }
         self.take_effects(place, link);
         true
     }
 
     /// Keeps what a pattern has found in `TX:0` to `TX:9`.
-    fn capture(&mut self, text: TextId, outcome: Outcome, captured: &mut bool) {
+    fn capture(&mut self, text: TextId, outcome: Outcome) {
         let view = Arc::clone(&self.view);
         let symbols = &view.rules.symbols;
         let mut found: Vec<Option<Value>> = Vec::new();
@@ -235,11 +208,12 @@ impl State {
             Outcome::Yes => found.push(Some(Value::from_bytes(self.message.texts.get(text)))),
             Outcome::No => return,
         }
-        *captured = true;
         found.resize(10, None);
-        for (number, value) in found.into_iter().enumerate() {
-            let name = [b'0' + number as u8];
-            self.written.set_named(Variable::Tx, &name, value, symbols);
+        for (digit, value) in (b'0'..).zip(found) {
+            match symbols.digit(digit) {
+                Some(symbol) => self.written.set(Variable::Tx, symbol, value, symbols),
+                None => drop(self.written.set_named(Variable::Tx, &[digit], value, symbols)),
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use super::hit::Hit;
 use super::message::Message;
-use super::texts::Texts;
-use crate::plan::{Group, GroupTarget, PipelineId, View, has_bit};
+use super::texts::{FactsId, Texts};
+use crate::plan::{Group, GroupTarget, PipelineId, ScopeId, View, has_bit};
 use crate::transformation::{Steps, Transformation};
 
 /// Values of the same targets behind the same transformations.
@@ -26,6 +26,8 @@ struct List {
     row: Option<u32>,
     /// One more than the place of the list with as many values that it was made of; 0: there is none.
     of: u32,
+    /// Which operators are asked for.
+    scope: ScopeId,
 }
 
 /// What makes a list of another.
@@ -37,13 +39,22 @@ enum Maker {
     Each(PipelineId),
 }
 
+/// What is known of a group.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// Where its lists are that have values.
+    from: u32,
+    to: u32,
+    /// Where the row of operators is that may match a value of one of them, if that was asked for.
+    row: Option<u32>,
+}
+
 /// The values of groups, as far as they were asked for.
 #[derive(Debug)]
 pub(super) struct Groups {
     /// The generation of values that they are of.
     generation: u32,
-    /// Where the lists of each group are, one for each target.
-    of_groups: Vec<Option<(u32, u32)>>,
+    of_groups: Vec<Option<Known>>,
     parts: Vec<u32>,
     /// One more than the list of each target.
     of_targets: Vec<u32>,
@@ -92,22 +103,23 @@ impl Groups {
     }
 
     /// Ends a list that began there.
-    fn end(&mut self, from: usize, may_change: Steps) -> u32 {
+    fn end(&mut self, from: usize, may_change: Steps, scope: ScopeId) -> u32 {
         let (from, to) = (from as u32, self.hits.len() as u32);
         let (made, before, maker, row, of) = (0, 0, None, None, 0);
-        self.lists.push(List { from, to, may_change, made, before, maker, row, of });
+        self.lists.push(List { from, to, may_change, made, before, maker, row, of, scope });
         self.lists.len() as u32 - 1
     }
 
     /// The same for one that was made of another.
     fn end_made(&mut self, from: usize, may_change: Steps, of: u32, maker: Maker) -> u32 {
-        let place = self.end(from, may_change);
-        let mut before = 0;
+        let place = self.end(from, may_change, ScopeId::ALL);
+        let (mut before, mut scope) = (0, ScopeId::ALL);
         if let Some(list) = self.lists.get_mut(of as usize) {
             before = std::mem::replace(&mut list.made, place + 1);
+            scope = list.scope;
         }
         if let Some(list) = self.lists.get_mut(place as usize) {
-            (list.before, list.maker) = (before, Some(maker));
+            (list.before, list.maker, list.scope) = (before, Some(maker), scope);
             list.of = if matches!(maker, Maker::Step(_)) { of + 1 } else { 0 };
         }
         place
@@ -115,39 +127,87 @@ impl Groups {
 }
 
 impl Groups {
-    /// Where the lists of a group are.
-    pub fn group(&mut self, message: &mut Message, view: &View, number: u16) -> Range<usize> {
+    /// Where the lists of a group are, if the operator may match a value of one of them; those of no number are not chosen beforehand.
+    pub fn group(
+        &mut self,
+        message: &mut Message,
+        view: &View,
+        number: u16,
+        operator: Option<u16>,
+    ) -> Range<usize> {
         let generation = message.values.generation();
         if self.generation != generation {
             self.generation = generation;
             self.forget();
         }
         let known = self.of_groups.get(usize::from(number)).copied().flatten();
-        let (from, to) = known.unwrap_or_else(|| self.lists_of(message, view, number));
-        from as usize..to as usize
+        let known = known.unwrap_or_else(|| self.lists_of(message, view, number));
+        let parts = known.from as usize..known.to as usize;
+        let Some(operator) = operator.filter(|_| !parts.is_empty()) else { return parts };
+        let row = known.row.unwrap_or_else(|| self.look_at_group(message, view, number, known));
+        if self.has(view, row, operator) { parts } else { 0..0 }
     }
 
-    /// Where the values of a list are, if the operator may match one of them; those of no number are not chosen beforehand.
-    pub fn list(
+    /// Whether an operator is in a row.
+    fn has(&self, view: &View, row: u32, operator: u16) -> bool {
+        let from = row as usize;
+        has_bit(self.operators.get(from..from + view.row_words()).unwrap_or_default(), operator)
+    }
+
+    /// Finds which operators may match a value of a group's lists.
+    fn look_at_group(
         &mut self,
         message: &mut Message,
         view: &View,
-        part: usize,
-        operator: Option<u16>,
-    ) -> Range<usize> {
-        let Some(place) = self.parts.get(part).copied() else { return 0..0 };
-        let Some(mut list) = self.lists.get(place as usize).copied() else { return 0..0 };
-        if let Some(operator) = operator.filter(|_| list.from < list.to) {
-            if list.row.is_none() {
-                list = self.look_at(message, view, place, list);
+        number: u16,
+        known: Known,
+    ) -> u32 {
+        let words = view.row_words();
+        let (mut row, mut is_made) = (None, false);
+        for part in known.from as usize..known.to as usize {
+            let Some(own) = self.row_of(message, view, part) else { continue };
+            let mut all = row.unwrap_or(own);
+            if all != own && !is_made {
+                // Rows of lists stay as they are: that of several is one more.
+                let from = all as usize;
+                all = self.operators.len() as u32;
+                self.operators.extend_from_within(from..from + words);
+                is_made = true;
             }
-            let from = list.row.unwrap_or(0) as usize;
-            let row = self.operators.get(from..from + view.row_words()).unwrap_or_default();
-            if !has_bit(row, operator) {
-                return 0..0;
+            row = Some(all);
+            for word in 0..words {
+                let more = self.operators.get(own as usize + word).copied().unwrap_or(0);
+                if let Some(word) = self.operators.get_mut(all as usize + word) {
+                    *word |= more;
+                }
             }
         }
-        list.from as usize..list.to as usize
+        let row = row.unwrap_or(0);
+        if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
+            *kept = Some(Known { row: Some(row), ..known });
+        }
+        row
+    }
+
+    /// Where the row of a list is.
+    fn row_of(&mut self, message: &mut Message, view: &View, part: usize) -> Option<u32> {
+        let place = self.parts.get(part).copied()?;
+        let list = self.lists.get(place as usize).copied()?;
+        match list.row {
+            Some(row) => Some(row),
+            None => self.look_at(message, view, place, list).row,
+        }
+    }
+
+    /// Where the values of a list are, if the operator may match one of them; those of no number are not chosen beforehand.
+    pub fn list(&self, view: &View, part: usize, operator: Option<u16>) -> Range<usize> {
+        let Some(place) = self.parts.get(part) else { return 0..0 };
+        let Some(list) = self.lists.get(*place as usize) else { return 0..0 };
+        let may_match = |operator| list.row.is_none_or(|row| self.has(view, row, operator));
+        match operator {
+            Some(operator) if !may_match(operator) => 0..0,
+            _ => list.from as usize..list.to as usize,
+        }
     }
 
     /// The next of the values at these places that an operator is tried on; one of no number is tried on all. The places are those behind it then.
@@ -168,22 +228,26 @@ impl Groups {
         hits.get(at).copied()
     }
 
-    fn lists_of(&mut self, message: &mut Message, view: &View, number: u16) -> (u32, u32) {
-        let Some(group) = view.rules.groups.get(usize::from(number)) else { return (0, 0) };
+    fn lists_of(&mut self, message: &mut Message, view: &View, number: u16) -> Known {
         let from = self.parts.len() as u32;
+        let Some(group) = view.rules.groups.get(usize::from(number)) else {
+            return Known { from, to: from, row: None };
+        };
         for target in &group.targets {
             let list = if group.is_multi_match {
                 self.behind_each(message, view, group, *target)
             } else {
                 self.behind_all(message, view, group, *target)
             };
-            self.parts.push(list);
+            if self.lists.get(list as usize).is_some_and(|list| list.from < list.to) {
+                self.parts.push(list);
+            }
         }
-        let range = (from, self.parts.len() as u32);
+        let known = Known { from, to: self.parts.len() as u32, row: None };
         if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
-            *kept = Some(range);
+            *kept = Some(known);
         }
-        range
+        known
     }
 
     fn behind_all(
@@ -222,7 +286,7 @@ impl Groups {
             }
             self.found = found;
         }
-        let place = self.end(from, may_change);
+        let place = self.end(from, may_change, view.rules.scopes.of_target(number));
         if let Some(kept) = self.of_targets.get_mut(usize::from(number)) {
             *kept = place + 1;
         }
@@ -284,11 +348,17 @@ impl Groups {
         for at in list.from as usize..list.to as usize {
             let Some(hit) = self.hits.get(at).copied() else { break };
             self.hits.push(hit);
-            let mut text = hit.text;
+            let (mut text, mut steps) = (hit.text, message.texts.may_change(hit.text));
+            if steps.is_disjoint(pipeline.set) {
+                continue;
+            }
             for step in &pipeline.steps {
+                if !steps.has(*step) {
+                    continue;
+                }
                 let next = message.texts.transformed_once(text, *step);
                 if next != text {
-                    text = next;
+                    (text, steps) = (next, message.texts.may_change(next));
                     self.hits.push(Hit { text, ..hit });
                 }
             }
@@ -314,7 +384,10 @@ impl Groups {
             if before.next().is_some_and(|before| before.text == hit.text) {
                 continue;
             }
-            let facts = message.texts.facts(hit.text, view);
+            let facts = message.texts.facts(hit.text, list.scope, view);
+            if facts == FactsId::NOTHING {
+                continue;
+            }
             let more = message.texts.operators(facts, view);
             row_of_list.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
         }

@@ -26,12 +26,18 @@ impl Inspection {
         Self { state }
     }
 
-    /// Evaluates the rules that look at the request's head.
+    /// Evaluates the rules that look at the request's head. A limit that was reached is told by [`Self::request_body`] where checks without
+    /// rules have still to look at the body: who lets pass what cannot be judged wants to know what they find.
     pub fn request_headers(&mut self) -> Verdict {
         let State { checked, mode, would_be, .. } = &mut self.state;
-        match checked.refused(*mode, would_be) {
-            Some(verdict) => verdict,
-            None => self.state.phase(Phase::RequestHeaders),
+        if let Some(verdict) = checked.refused(*mode, would_be) {
+            return verdict;
+        }
+        match self.state.phase(Phase::RequestHeaders) {
+            Verdict::Exceeded(_) if self.state.checked.checks.is_some() && self.needs_body() => {
+                Verdict::Pass
+            }
+            verdict => verdict,
         }
     }
 

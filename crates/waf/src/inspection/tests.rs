@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::{BodyLength, Inspection, Mode, Options, Request, Verdict};
+use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
 
 struct One(&'static str);
@@ -100,6 +101,41 @@ SecAction \"id:2,phase:5,pass\"";
     assert_eq!(inspection.request_body(), Verdict::Exceeded(super::Limit::Pattern));
     inspection.logging();
     assert!(inspection.matches().is_empty());
+}
+
+#[test]
+fn checks_look_at_the_body_of_a_request_that_was_too_much() {
+    let rules = "SecRule ARGS:p \"@rx %{ARGS.p}\" \"id:1,phase:1,deny\"";
+    let rules = RuleSet::compile(&["rules.conf".into()], &mut One(rules)).expect("rules");
+    let view = Arc::new(View::new(Arc::new(rules), &Settings::default()).expect("a view"));
+    let exceeded = Verdict::Exceeded(super::Limit::Pattern);
+    let check = Check::JsonRepeatedKey;
+    let refused = Verdict::Refused { check, status: check.status() };
+    let address = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
+    for (has_checks, body, of_head, of_body) in [
+        (true, &b"{\"a\":1,\"a\":2}"[..], &Verdict::Pass, &refused),
+        (true, b"{\"a\":1}", &Verdict::Pass, &exceeded),
+        (false, b"{\"a\":1,\"a\":2}", &exceeded, &exceeded),
+    ] {
+        let checks = Checks { policy: Policy::default(), interface: None };
+        let checks = has_checks.then(|| Arc::new(checks));
+        let options = Options { checks, ..Options::new(Mode::Block) };
+        let request = Request {
+            client: address,
+            server: address,
+            method: b"POST",
+            received_target: b"/?p=(",
+            target: b"/?p=(",
+            protocol: b"HTTP/1.1",
+            headers: &[(b"Host", b"a.test"), (b"Content-Type", b"application/json")],
+            unique_id: b"1",
+        };
+        let mut inspection = Inspection::begin(Arc::clone(&view), &options, &request);
+        assert_eq!(inspection.request_headers(), *of_head);
+        inspection.body(body);
+        inspection.end_body();
+        assert_eq!(inspection.request_body(), *of_body);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! share them; one that leaves a text as it is costs a look.
 
 use super::report::Counts;
-use crate::plan::{PADDING_BYTES, Pipeline, Stage, View};
+use crate::plan::{PADDING_BYTES, Pipeline, ScopeId, Stage, View};
 use crate::transformation::{Steps, Transformation};
 
 /// The number of a text.
@@ -14,6 +14,11 @@ pub struct TextId(u32);
 /// The number of what is known of a text: which operators may match it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactsId(u32);
+
+impl FactsId {
+    /// None may.
+    pub const NOTHING: Self = Self(0);
+}
 
 #[derive(Debug, Clone)]
 struct Text {
@@ -25,6 +30,8 @@ struct Text {
     made: u32,
     /// One more than the number of its facts; 0: it has not been looked at.
     facts: u32,
+    /// Which operators these tell of.
+    scope: ScopeId,
     /// A text that is the same but for case, or itself.
     like: TextId,
 }
@@ -49,7 +56,7 @@ pub struct Texts {
     made: Vec<Made>,
     /// The places of texts by their hash, one more each: the same bytes are one text. Where all places that are tried are taken, the same bytes may be two.
     places: Vec<u32>,
-    /// Bits of operators, a row for each text that was looked at.
+    /// Bits of operators, a row for each text that was looked at behind one without any.
     facts: Vec<u64>,
     facts_count: u32,
     /// How many texts were looked at.
@@ -117,6 +124,7 @@ impl Texts {
             may_change,
             made: 0,
             facts: 0,
+            scope: ScopeId::ALL,
             like: id,
         });
         if self.texts.len() * 2 > self.places.len() {
@@ -202,29 +210,51 @@ impl Texts {
         made
     }
 
-    /// Which operators may match it.
-    pub fn facts(&mut self, id: TextId, view: &View) -> FactsId {
-        match self.texts.get(id.0 as usize) {
-            Some(text) if text.facts > 0 => FactsId(text.facts - 1),
-            _ => self.look_at_like(id, view),
+    /// Which operators of a scope may match it.
+    pub fn facts(&mut self, id: TextId, scope: ScopeId, view: &View) -> FactsId {
+        match self.known(id, scope) {
+            Some(facts) => facts,
+            None => self.look_at_like(id, scope, view),
         }
     }
 
-    /// What operators need is the same in whatever case.
+    /// What is known of a text, if it was looked at for this scope.
+    fn known(&self, id: TextId, scope: ScopeId) -> Option<FactsId> {
+        let text = self.texts.get(id.0 as usize)?;
+        let facts = text.facts.checked_sub(1)?;
+        text.scope.covers(scope).then_some(FactsId(facts))
+    }
+
+    /// What operators need is the same in whatever case. What was looked at for another scope is looked at for all then.
     #[inline(never)]
-    fn look_at_like(&mut self, id: TextId, view: &View) -> FactsId {
+    fn look_at_like(&mut self, id: TextId, scope: ScopeId, view: &View) -> FactsId {
         let like = self.texts.get(id.0 as usize).map_or(id, |text| text.like);
-        let known = self.texts.get(like.0 as usize).map_or(0, |text| text.facts);
-        let facts = if known > 0 { FactsId(known - 1) } else { self.look_at(like, view) };
+        let was_looked_at = [id, like]
+            .iter()
+            .any(|id| self.texts.get(id.0 as usize).is_some_and(|it| it.facts > 0));
+        let facts = match self.known(like, scope) {
+            Some(facts) => facts,
+            None if was_looked_at => self.look_at(like, ScopeId::ALL, view),
+            None => self.look_at(like, scope, view),
+        };
+        let scope = self.texts.get(like.0 as usize).map_or(scope, |like| like.scope);
         if let Some(text) = self.texts.get_mut(id.0 as usize) {
-            text.facts = facts.0 + 1;
+            (text.facts, text.scope) = (facts.0 + 1, scope);
         }
         facts
     }
 
-    fn look_at(&mut self, id: TextId, view: &View) -> FactsId {
-        let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId(0) };
-        text.facts = self.facts_count + 1;
+    fn look_at(&mut self, id: TextId, scope: ScopeId, view: &View) -> FactsId {
+        let Some(text) = self.texts.get_mut(id.0 as usize) else { return FactsId::NOTHING };
+        if self.facts.is_empty() {
+            self.facts.resize(view.row_words(), 0);
+            self.facts_count = 1;
+        }
+        if text.length < view.length_min(scope) {
+            (text.facts, text.scope) = (FactsId::NOTHING.0 + 1, scope);
+            return FactsId::NOTHING;
+        }
+        (text.facts, text.scope) = (self.facts_count + 1, scope);
         self.facts_count += 1;
         self.looked_at += 1;
         self.work_bytes += text.length as u64;
@@ -234,7 +264,7 @@ impl Texts {
         self.output.extend_from_slice(&[0; PADDING_BYTES]);
         let from = self.facts.len();
         self.facts.resize(from + view.row_words(), 0);
-        view.look(&self.output, self.stage, &mut self.facts[from..]);
+        view.look(&self.output, self.stage, scope, &mut self.facts[from..]);
         FactsId(self.facts_count - 1)
     }
 
@@ -256,7 +286,7 @@ impl Texts {
         self.facts.get(from..from + words).unwrap_or_default()
     }
 
-    /// Whether an operator may match a text, as far as that was looked at. `words`: those of a row of operators.
+    /// Whether an operator of a scope that was asked for may match a text, as far as that was looked at. `words`: those of a row of operators.
     #[inline]
     pub fn may_match(&self, id: TextId, operator: u16, words: usize) -> bool {
         let facts = self.texts.get(id.0 as usize).and_then(|text| text.facts.checked_sub(1));

@@ -70,6 +70,8 @@ pub struct OperatorIndex {
     /// Which are in it, a bit each.
     known: Box<[u64]>,
     kinds: Vec<Kind>,
+    /// Bytes of the shortest text that one of them may match.
+    length_min: usize,
 }
 
 /// The bytes of which texts of each kind have none: what operators need is told for each.
@@ -87,7 +89,15 @@ impl OperatorIndex {
         let of_kind =
             |(number, absent): (usize, ByteSet)| Kind::new(absent, number, operators, &known);
         let kinds = kinds().enumerate().map(of_kind).collect();
-        Self { known, kinds }
+        let lengths = (0u16..).zip(operators).filter(|(number, _)| has_bit(&known, *number));
+        let needs = lengths.flat_map(|(_, operator)| operator.by_kind.iter().flatten());
+        let length_min = needs.map(|needs| needs.length_min).min().unwrap_or(usize::MAX);
+        Self { known, kinds, length_min }
+    }
+
+    /// Bytes of the shortest text that one of its operators may match.
+    pub fn length_min(&self) -> usize {
+        self.length_min
     }
 
     /// Whether all of these operators, a bit each, are in it.
@@ -221,6 +231,11 @@ fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
         word &= word - 1;
         Some(bit)
     })
+}
+
+/// The numbers in a row of bits.
+pub fn bits_of_row(row: &[u64]) -> impl Iterator<Item = u16> {
+    (0u16..).zip(row).flat_map(|(index, word)| bits_of(*word).map(move |bit| index * 64 + bit))
 }
 
 /// The bytes that a text has in it.

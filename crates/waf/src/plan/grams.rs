@@ -1,8 +1,8 @@
 //! Which of many literals a text has in it, whatever the case.
 //!
 //! Each literal is known by a gram of it that is rare in texts, and by the bytes around: eight in all. Literals of up to four bytes have grams of two or three,
-//! which are looked for at each byte of the text. Those of longer literals have four and are looked for at every other byte: each such literal has two, one
-//! byte apart. Unlike the steps of an automaton these looks do not wait for one another, and what texts need of the tables fits into the nearest cache.
+//! which are looked for at each byte of the text: those at two places by one look, for they have two bytes in common. Those of longer literals have four and are
+//! looked for at every other byte: each such literal has two, one byte apart. Unlike the steps of an automaton these looks do not wait for one another, and what texts need of the tables fits into the nearest cache.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,9 @@ const LONG_GRAM_BYTES: usize = 4;
 const LONG_BITS: u32 = 18;
 /// Bits of two bytes that tell short grams apart: eight of the first byte, and six of the other.
 const PAIR_BITS: u32 = 14;
-/// Bits of the number of a bucket of literals.
-const BUCKET_BITS: u32 = 14;
+/// Bits of the number of a bucket of literals, for few of them and for many.
+const BUCKET_BITS_MIN: u32 = 6;
+const BUCKET_BITS_MAX: u32 = 14;
 /// Bytes of a literal that are compared.
 const WINDOW_BYTES: usize = 8;
 /// How many bytes of any value stand behind a text that is looked at.
@@ -39,60 +40,62 @@ struct Entry {
 /// Literals of operators.
 #[derive(Debug, Default)]
 pub struct Grams {
-    /// For the first two bytes of a short gram, a bit for each class of the third.
-    shorts: Box<[u32]>,
-    /// A bit for each hash of a long gram.
+    /// Where short grams may stand, by the second and the third byte of four: first a bit for each class of the first byte, of grams that begin there; then
+    /// one for each class of the last byte, of those that begin at the second. Empty: there are no short grams.
+    shorts: Box<[[u32; 2]]>,
+    /// Whether there are grams of two bytes.
+    has_pairs: bool,
+    /// A bit for each hash of a long gram. Empty: there are no literals.
     longs: Box<[u32]>,
+    /// Bits of a hash that do not tell its bucket.
+    bucket_shift: u32,
     /// Where the entries of each bucket begin, and of the last where they end.
     buckets: Box<[u32]>,
     entries: Box<[Entry]>,
     operators: Box<[u16]>,
 }
 
-type Shorts = [u32; 1 << PAIR_BITS];
+type Shorts = [[u32; 2]; 1 << PAIR_BITS];
 type Longs = [u32; 1 << (LONG_BITS - 5)];
 
 /// A literal's part that is compared.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 struct Window {
-    bucket: usize,
+    /// Of its gram.
+    hash: u32,
+    before: u8,
     mask: u64,
     value: u64,
-    before: u8,
 }
-
-/// The class of each byte as the third of a gram, as a bit.
-static CLASSES: [u32; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        classes[byte] = 1 << (byte % 32);
-        byte += 1;
-    }
-    classes
-};
 
 impl Grams {
     /// Of literals in lower case, each with the operator that needs it.
     pub fn new(literals: &[(&[u8], u16)]) -> Self {
-        let mut grams = Self {
-            shorts: vec![0; size_of::<Shorts>() / 4].into(),
-            longs: vec![0; size_of::<Longs>() / 4].into(),
-            ..Self::default()
-        };
-        let mut by_window: BTreeMap<Window, Vec<u16>> = BTreeMap::new();
+        if literals.is_empty() {
+            return Self::default();
+        }
+        let mut grams = Self { longs: vec![0; size_of::<Longs>() / 4].into(), ..Self::default() };
+        let mut windows: BTreeMap<Window, Vec<u16>> = BTreeMap::new();
         for (literal, operator) in literals {
             for window in grams.windows(literal) {
-                let operators = by_window.entry(window).or_default();
+                let operators = windows.entry(window).or_default();
                 if operators.last() != Some(operator) {
                     operators.push(*operator);
                 }
             }
         }
+        let bits = windows.len().next_power_of_two().ilog2() + 1;
+        grams.bucket_shift = 32 - bits.clamp(BUCKET_BITS_MIN, BUCKET_BITS_MAX);
+        grams.fill(windows);
+        grams
+    }
+
+    /// Puts the windows into buckets. They come in the order of their hashes.
+    fn fill(&mut self, windows: BTreeMap<Window, Vec<u16>>) {
         let (mut entries, mut all) = (Vec::new(), Vec::new());
-        let mut buckets = vec![0u32; (1 << BUCKET_BITS) + 1];
-        for (Window { bucket, mask, value, before }, operators) in by_window {
-            buckets[bucket + 1] += 1;
+        let mut buckets = vec![0u32; (1 << (32 - self.bucket_shift)) + 1];
+        for (Window { hash, mask, value, before }, operators) in windows {
+            buckets[self.bucket(hash) + 1] += 1;
             let from = all.len() as u32;
             all.extend(operators);
             entries.push(Entry { mask, value, before, operators: (from, all.len() as u32) });
@@ -100,19 +103,16 @@ impl Grams {
         for at in 1..buckets.len() {
             buckets[at] += buckets[at - 1];
         }
-        (grams.buckets, grams.entries, grams.operators) =
-            (buckets.into(), entries.into(), all.into());
-        grams
+        (self.buckets, self.entries, self.operators) = (buckets.into(), entries.into(), all.into());
     }
 
     /// Marks the grams that a literal is known by.
     fn windows(&mut self, literal: &[u8]) -> Vec<Window> {
         if literal.len() <= SHORT_BYTES_MAX {
             let at = rarest(literal, literal.len().min(3));
-            let pair = little(&literal[at..at + 2]) as u32;
-            let third = literal.get(at + 2).map_or(u32::MAX, |third| CLASSES[usize::from(*third)]);
-            self.shorts[place_of_pair(pair)] |= third;
-            return vec![window(literal, at, short_bucket(pair))];
+            let gram = &literal[at..literal.len().min(at + 3)];
+            self.mark_short(gram);
+            return vec![window(literal, at, hash(little(gram) as u32))];
         }
         let at = rarest(literal, LONG_GRAM_BYTES + 1);
         [at, at + 1]
@@ -120,71 +120,112 @@ impl Grams {
                 let hash = hash(little(&literal[at..at + LONG_GRAM_BYTES]) as u32);
                 let (place, bit) = place_of_long(hash);
                 self.longs[place] |= 1 << bit;
-                window(literal, at, long_bucket(hash))
+                window(literal, at, hash)
             })
             .into()
     }
 
+    fn mark_short(&mut self, gram: &[u8]) {
+        if self.shorts.is_empty() {
+            self.shorts = vec![[0; 2]; 1 << PAIR_BITS].into();
+        }
+        let [first, second] = [gram[0], gram[1]];
+        let third = gram.get(2).copied();
+        self.has_pairs |= third.is_none();
+        // What stands behind two bytes may be any.
+        let of_four = |bytes: [u8; 4]| place_of_pair(u32::from_le_bytes(bytes));
+        let class = |byte: u8| 1 << class_of(byte.into());
+        self.shorts[of_four([0, first, second, 0])][1] |= third.map_or(u32::MAX, class);
+        for third in third.map_or(0..=u8::MAX, |third| third..=third) {
+            self.shorts[of_four([first, second, third, 0])][0] |= class(first);
+        }
+    }
+
     /// Calls with each operator that needs a literal of this text, which is in lower case and has [`PADDING_BYTES`] more behind it; with some it
     /// may call where only the padding makes a literal whole.
-    pub fn find(&self, padded: &[u8], mut found: impl FnMut(u16)) {
-        let tables = (<&Shorts>::try_from(&*self.shorts), <&Longs>::try_from(&*self.longs));
-        let (Ok(shorts), Ok(longs)) = tables else { return };
+    pub fn find(&self, padded: &[u8], found: impl FnMut(u16)) {
+        let Ok(longs) = <&Longs>::try_from(&*self.longs) else { return };
+        let is_long = |bytes: u32| {
+            let (place, bit) = place_of_long(hash(bytes));
+            longs[place] >> bit & 1 != 0
+        };
+        match <&Shorts>::try_from(&*self.shorts) {
+            Ok(shorts) => {
+                let may_stand = |bytes| {
+                    let [here, behind] = &shorts[place_of_pair(bytes)];
+                    here >> class_of(bytes) & 1 != 0
+                        || behind >> class_of(bytes >> 24) & 1 != 0
+                        || is_long(bytes)
+                };
+                self.find_at(padded, may_stand, found);
+            }
+            Err(_) => self.find_at(padded, is_long, found),
+        }
+    }
+
+    /// The same; the other tells whether a gram may stand at four bytes, or a short one at the second of them.
+    #[inline(always)]
+    fn find_at(&self, padded: &[u8], may_stand: impl Fn(u32) -> bool, mut found: impl FnMut(u16)) {
         // Eight bytes tell of six places: the last one's gram ends with the last byte.
-        for at in (0..padded.len().saturating_sub(PADDING_BYTES)).step_by(6) {
-            let Some(block) = padded.get(at..).and_then(|rest| rest.first_chunk()) else { return };
+        let mut at = 0;
+        while let Some(block) = padded.get(at..).and_then(|rest| rest.first_chunk()) {
             let block = u64::from_le_bytes(*block);
             for step in [0, 2, 4] {
                 let bytes = (block >> (8 * step)) as u32;
-                let [_, _, third, fourth] = bytes.to_le_bytes();
-                let even = shorts[place_of_pair(bytes)] & CLASSES[usize::from(third)];
-                let odd = shorts[place_of_pair(bytes >> 8)] & CLASSES[usize::from(fourth)];
-                let (place, bit) = place_of_long(hash(bytes));
-                let long = longs[place] >> bit & 1;
-                if even | odd | long != 0 {
-                    self.hit(padded, at + step, bytes, [even, odd, long], &mut found);
+                if may_stand(bytes) {
+                    self.hit(padded, at + step, bytes, &mut found);
+                }
+            }
+            at += 6;
+        }
+    }
+
+    /// Looks closer at a place where grams may stand: short ones there or at the next byte, or a long one there.
+    #[inline(never)]
+    fn hit(&self, padded: &[u8], at: usize, bytes: u32, found: &mut impl FnMut(u16)) {
+        const PAIR: u32 = 0xffff;
+        const THREE: u32 = 0xff_ffff;
+        if let Some([here, behind]) = self.shorts.get(place_of_pair(bytes)) {
+            let is_here = here >> class_of(bytes) & 1 != 0;
+            let is_behind = behind >> class_of(bytes >> 24) & 1 != 0;
+            for (is_there, at, bytes) in [(is_here, at, bytes), (is_behind, at + 1, bytes >> 8)] {
+                if is_there {
+                    self.compare(padded, at, hash(bytes & THREE), found);
+                    if self.has_pairs {
+                        self.compare(padded, at, hash(bytes & PAIR), found);
+                    }
                 }
             }
         }
-    }
-
-    /// Looks closer at a place where grams of some lists may stand: short ones here, at the next byte, or a long one here.
-    #[inline(never)]
-    fn hit(
-        &self,
-        padded: &[u8],
-        at: usize,
-        bytes: u32,
-        [even, odd, long]: [u32; 3],
-        found: &mut impl FnMut(u16),
-    ) {
-        if even != 0 {
-            self.compare(padded, at, short_bucket(bytes), found);
-        }
-        if odd != 0 {
-            self.compare(padded, at + 1, short_bucket(bytes >> 8), found);
-        }
-        if long != 0 {
-            self.compare(padded, at, long_bucket(hash(bytes)), found);
-        }
+        self.compare(padded, at, hash(bytes), found);
     }
 
     #[inline]
-    fn compare(&self, padded: &[u8], at: usize, bucket: usize, found: &mut impl FnMut(u16)) {
+    fn compare(&self, padded: &[u8], at: usize, hash: u32, found: &mut impl FnMut(u16)) {
+        let bucket = self.bucket(hash);
         let (Some(from), Some(to)) = (self.buckets.get(bucket), self.buckets.get(bucket + 1))
         else {
             return;
         };
+        // Of one gram they come in the order of what stands before it.
+        let (mut before, mut window) = (u8::MAX, None);
         for entry in self.entries.get(*from as usize..*to as usize).unwrap_or_default() {
-            let start = at.checked_sub(usize::from(entry.before));
-            let window = start.and_then(|start| padded.get(start..)?.first_chunk());
-            if window.is_some_and(|window| u64::from_le_bytes(*window) & entry.mask == entry.value)
-            {
+            if entry.before != before {
+                before = entry.before;
+                let start = at.checked_sub(usize::from(before));
+                let bytes = start.and_then(|start| padded.get(start..)?.first_chunk());
+                window = bytes.map(|bytes| u64::from_le_bytes(*bytes));
+            }
+            if window.is_some_and(|window| window & entry.mask == entry.value) {
                 let (from, to) = entry.operators;
                 let operators = self.operators.get(from as usize..to as usize).unwrap_or_default();
                 operators.iter().for_each(|operator| found(*operator));
             }
         }
+    }
+
+    fn bucket(&self, hash: u32) -> usize {
+        (hash >> self.bucket_shift) as usize
     }
 }
 
@@ -197,16 +238,21 @@ fn rarest(literal: &[u8], bytes: usize) -> usize {
 }
 
 /// The part of a literal that is compared, with the gram that stands there.
-fn window(literal: &[u8], at: usize, bucket: usize) -> Window {
+fn window(literal: &[u8], at: usize, hash: u32) -> Window {
     let start = at.saturating_sub(2).min(literal.len().saturating_sub(WINDOW_BYTES));
     let part = &literal[start..literal.len().min(start + WINDOW_BYTES)];
     let mask = if part.len() == WINDOW_BYTES { u64::MAX } else { (1 << (8 * part.len())) - 1 };
-    Window { bucket, mask, value: little(part), before: (at - start) as u8 }
+    Window { hash, mask, value: little(part), before: (at - start) as u8 }
 }
 
-/// The place of two bytes among the short grams. Others with the same lower bits share it.
+/// The place of the second and the third of four bytes among the short grams. Others with the same lower bits share it.
 fn place_of_pair(bytes: u32) -> usize {
-    (bytes & ((1 << PAIR_BITS) - 1)) as usize
+    (bytes >> 8) as usize & ((1 << PAIR_BITS) - 1)
+}
+
+/// The number of the class of the first of some bytes.
+fn class_of(bytes: u32) -> u32 {
+    bytes & 31
 }
 
 /// The word of a long gram, and its bit in there.
@@ -218,15 +264,6 @@ fn place_of_long(hash: u32) -> (usize, u32) {
 /// The upper bits of a product with a constant whose bits are spread evenly.
 fn hash(bytes: u32) -> u32 {
     bytes.wrapping_mul(0x9e37_79b1)
-}
-
-/// The bucket of short grams that begin with these two bytes.
-fn short_bucket(bytes: u32) -> usize {
-    (hash(bytes << 16) >> (32 - BUCKET_BITS)) as usize
-}
-
-fn long_bucket(hash: u32) -> usize {
-    (hash >> (32 - BUCKET_BITS)) as usize
 }
 
 fn little(bytes: &[u8]) -> u64 {

@@ -10,6 +10,7 @@ mod index;
 mod literals;
 mod operators;
 mod rule;
+mod scopes;
 mod sources;
 mod statics;
 mod symbols;
@@ -25,6 +26,7 @@ pub(crate) use grams::PADDING_BYTES;
 pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, is_within};
 pub(crate) use rule::{Effect, Group, GroupTarget, Pipeline, PipelineId, Sign, VariableName};
+pub(crate) use scopes::ScopeId;
 pub(crate) use symbols::{Symbol, Symbols};
 pub(crate) use template::{CompiledPiece, CompiledTemplate};
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::facts::OperatorIndex;
 use super::operators::CompiledOperator;
+use super::scopes::Scopes;
 use super::symbols::{Symbol, Symbols};
 use super::template::{CompiledPiece, CompiledTemplate};
 use crate::body::Limits;
@@ -197,8 +198,9 @@ pub struct RuleSet {
     pub(crate) symbols: Symbols,
     /// How many operators are chosen beforehand.
     pub(crate) operators_count: usize,
-    /// What these need of texts: first those of rules that stay if nobody sets anything, then all.
-    pub(crate) operators: Vec<OperatorIndex>,
+    /// What these need of texts: first those of rules that stay if nobody sets anything, then all; each for all scopes.
+    pub(crate) operators: Vec<Vec<OperatorIndex>>,
+    pub(crate) scopes: Scopes,
     pub(crate) groups: Vec<Group>,
     /// The targets of groups, one by one.
     pub(crate) targets: Vec<GroupTarget>,

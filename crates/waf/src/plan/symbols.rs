@@ -12,6 +12,8 @@ pub struct Symbol(pub u32);
 pub struct Symbols {
     by_name: HashMap<Box<[u8]>, Symbol, BuildHasherDefault<NameHasher>>,
     names: Vec<Box<[u8]>>,
+    /// The numbers of `0` to `9`.
+    digits: [Option<Symbol>; 10],
 }
 
 impl Symbols {
@@ -23,6 +25,9 @@ impl Symbols {
         }
         let symbol = Symbol(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
         self.names.push(name.clone().into());
+        if let [digit @ b'0'..=b'9'] = *name {
+            self.digits[usize::from(digit - b'0')] = Some(symbol);
+        }
         self.by_name.insert(name.into(), symbol);
         symbol
     }
@@ -33,6 +38,11 @@ impl Symbols {
             return self.by_name.get(name.to_ascii_lowercase().as_slice()).copied();
         }
         self.by_name.get(name).copied()
+    }
+
+    /// The number of a name that is a digit, if rules use it.
+    pub fn digit(&self, digit: u8) -> Option<Symbol> {
+        self.digits.get(usize::from(digit.wrapping_sub(b'0'))).copied().flatten()
     }
 
     /// The name of a number.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::facts::{OperatorIndex, OperatorNeeds, Stage, set_bit};
 use super::index::Bits;
 use super::rule::{CompiledRule, Effect, RuleSet};
+use super::scopes::ScopeId;
 use super::statics;
 use super::symbols::Symbol;
 use crate::seclang::{Phase, Problem};
@@ -77,11 +78,19 @@ impl View {
         &self.rules
     }
 
-    /// Puts into `row` those of its operators that may match a text, as [`OperatorIndex::look`] has them.
-    pub(crate) fn look(&self, padded: &[u8], stage: Stage, row: &mut [u64]) {
-        if let Some(index) = self.rules.operators.get(self.index) {
+    /// Puts into `row` those of its operators in a scope that may match a text, as [`OperatorIndex::look`] has them.
+    pub(crate) fn look(&self, padded: &[u8], stage: Stage, scope: ScopeId, row: &mut [u64]) {
+        let indexes = self.rules.operators.get(self.index);
+        if let Some(index) = indexes.and_then(|of_scopes| of_scopes.get(scope.place())) {
             index.look(padded, stage, &self.operators, row);
         }
+    }
+
+    /// A text that is shorter is matched by none of its operators in a scope.
+    pub(crate) fn length_min(&self, scope: ScopeId) -> usize {
+        let indexes = self.rules.operators.get(self.index);
+        let index = indexes.and_then(|of_scopes| of_scopes.get(scope.place()));
+        index.map_or(0, OperatorIndex::length_min)
     }
 
     /// How many words a row of operators has.
@@ -136,21 +145,30 @@ fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
 }
 
 /// What operators need of texts: of rules that stay if nobody sets anything, and of all. What the others need is not looked for in vain.
-pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<OperatorIndex> {
+pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<Vec<OperatorIndex>> {
     let usual = operators(rules, &statics::decide(rules, &[]).phases);
     let mut all: Box<[u64]> = vec![0; usual.len()].into();
     (0u16..).zip(needs).for_each(|(number, _)| set_bit(&mut all, number));
-    let mut indexes = Vec::new();
-    if usual != all {
-        indexes.push(OperatorIndex::new(needs, usual));
-    }
-    indexes.push(OperatorIndex::new(needs, all));
-    indexes
+    let sets = if usual == all { vec![all] } else { vec![usual, all] };
+    sets.into_iter().map(|known| of_scopes(rules, needs, known)).collect()
+}
+
+/// What these operators need, for each scope.
+fn of_scopes(rules: &RuleSet, needs: &[OperatorNeeds], known: Box<[u64]>) -> Vec<OperatorIndex> {
+    let of_both =
+        |scope: &[u64]| scope.iter().zip(&known).map(|(scope, known)| scope & known).collect();
+    let narrow: Vec<OperatorIndex> =
+        rules.scopes.narrow().map(|scope| OperatorIndex::new(needs, of_both(scope))).collect();
+    [OperatorIndex::new(needs, known)].into_iter().chain(narrow).collect()
 }
 
 /// The first index that has all of these.
 fn index_of(rules: &RuleSet, operators: &[u64]) -> usize {
-    rules.operators.iter().position(|index| index.has(operators)).unwrap_or_default()
+    rules
+        .operators
+        .iter()
+        .position(|it| it.first().is_some_and(|index| index.has(operators)))
+        .unwrap_or_default()
 }
 
 fn unnamed(rules: &RuleSet, settings: &Settings) -> Box<[(Box<[u8]>, Value)]> {

@@ -12,6 +12,7 @@ pub fn translated(pattern: &str) -> String {
         at = match chars[at] {
             '[' => writer.class(&chars, at),
             '\\' => writer.escape(&chars, at, false),
+            '(' if chars[at + 1..].starts_with(&['?', '#']) => writer.comment(&chars, at),
             '{' => writer.brace(&chars, at),
             '*' | '?' | '+' if writer.repeats => writer.behind_repetition(&chars, at),
             char => writer.plain(char, at),
@@ -79,6 +80,36 @@ impl Writer {
         }
     }
 
+    /// A comment is dropped. One that a repetition follows is left: readers differ in what is repeated.
+    fn comment(&mut self, chars: &[char], at: usize) -> usize {
+        let end = chars[at..].iter().position(|char| *char == ')').map(|length| at + length + 1);
+        match end {
+            Some(end) if !is_repeated(chars, end) => {
+                self.repeats = false;
+                end
+            }
+            _ => self.plain('(', at),
+        }
+    }
+
+    /// `\Q`, and what stands as it is up to `\E`, or up to the end of the pattern.
+    fn quoted(&mut self, chars: &[char], at: usize) -> usize {
+        let start = at + 2;
+        let length = chars[start..].windows(2).position(|pair| pair == ['\\', 'E']);
+        let end = length.map_or(chars.len(), |length| start + length);
+        for char in &chars[start..end] {
+            match u8::try_from(*char) {
+                Ok(byte) if byte.is_ascii() && !byte.is_ascii_alphanumeric() => self.byte(byte),
+                _ => self.char(*char),
+            }
+        }
+        if start == end {
+            // Nothing is quoted: what a repetition or a range takes is not clear.
+            self.out.push_str("\\Q");
+        }
+        chars.len().min(end + 2)
+    }
+
     /// What stands behind a backslash. Where it goes on.
     fn escape(&mut self, chars: &[char], at: usize, in_class: bool) -> usize {
         self.repeats = false;
@@ -93,6 +124,12 @@ impl Writer {
             'h' => self.out.push_str("[ \\t]"),
             'e' => self.out.push_str("\\x1b"),
             'b' if in_class => self.out.push_str("\\x08"),
+            'c' => return self.control(chars, at),
+            'Q' => return self.quoted(chars, at),
+            // It ends nothing.
+            'E' if !in_class && !is_repeated(chars, at + 2) => {}
+            // Behind it a brace may also hold a character's name.
+            'N' if !in_class && chars.get(at + 2) != Some(&'{') => self.out.push_str("[^\\n]"),
             // The end of the text, before a line end or not: nothing else is asked of it here.
             'Z' => self.out.push_str("\\n?\\z"),
             _ if char.is_ascii_alphanumeric() => self.out.extend(['\\', char]),
@@ -119,6 +156,20 @@ impl Writer {
         }
         self.byte(u8::from_str_radix(&digits, 16).unwrap_or(0));
         end + usize::from(is_braced)
+    }
+
+    /// `\cA`: the control character of a letter or sign.
+    fn control(&mut self, chars: &[char], at: usize) -> usize {
+        match chars.get(at + 2).map(|char| u8::try_from(*char)) {
+            Some(Ok(byte @ b' '..=b'~')) => {
+                self.byte(byte.to_ascii_uppercase() ^ 0x40);
+                at + 3
+            }
+            _ => {
+                self.out.push_str("\\c");
+                at + 2
+            }
+        }
     }
 
     fn octal(&mut self, chars: &[char], at: usize) -> usize {
@@ -187,6 +238,11 @@ impl Writer {
 
     fn end_of_range(&mut self, chars: &[char], at: usize) -> usize {
         match chars.get(at) {
+            // Left to fail: a range may end at one character only.
+            Some('\\') if matches!(chars.get(at + 1), Some('Q' | 'E')) => {
+                self.out.push_str("\\Q");
+                at + 2
+            }
             Some('\\') => self.escape(chars, at, true),
             Some(char @ ('[' | '&' | '~' | '-')) => {
                 self.out.extend(['\\', *char]);
@@ -199,6 +255,11 @@ impl Writer {
             None => at,
         }
     }
+}
+
+/// Whether a repetition stands there.
+fn is_repeated(chars: &[char], at: usize) -> bool {
+    chars.get(at).is_some_and(|char| matches!(char, '*' | '+' | '?' | '{'))
 }
 
 /// `[:alpha:]`, if there is one.
@@ -239,6 +300,23 @@ mod tests {
             ("é[´]", "\\xc3\\xa9[\\xc2\\xb4]"),
             ("\\012", "\\x0a"),
             ("a\\", "a\\"),
+            ("a\\Q.*\\d\\E+b", "a\\x2e\\x2a\\x5cd+b"),
+            ("[\\Q]^-\\E-z]", "[\\x5d\\x5e\\x2d-z]"),
+            ("\\Q(a", "\\x28a"),
+            ("a\\Eb", "ab"),
+            ("a(?#one (two)b", "ab"),
+            ("\\cA\\c[[\\cz]", "\\x01\\x1b[\\x1a]"),
+            ("a\\N+", "a[^\\n]+"),
+            // Left to fail.
+            ("a\\Q\\E+", "a\\Q+"),
+            ("a\\E+", "a\\E+"),
+            ("[a-\\Qz\\E]", "[a-\\Qz\\E]"),
+            ("a(?#b)+", "a(?#b)+"),
+            ("a(?#b", "a(?#b"),
+            ("\\N{U+41}", "\\N\\{U+41}"),
+            ("[\\N]", "[\\N]"),
+            ("\\c", "\\c"),
+            ("\\cé", "\\c\\xc3\\xa9"),
             ("[a", "[a"),
         ] {
             assert_eq!(translated(pattern), expected, "{pattern}");

@@ -172,12 +172,36 @@ mod tests {
             ("(\\w+)=(?:\\b\\1\\b)", b"\xff 12=12", true),
             ("(\\w+)=(?:\\b\\1\\b)", b"12=3", false),
             ("(?<!&amp);", b"a&amp;", false),
+            ("^\\Qa.b(\\E$", b"a.b(", true),
+            ("^\\Qa.b\\E$", b"axb", false),
+            ("^[\\Q]-a\\E]{3}$", b"-]a", true),
+            ("a(?#what follows)b", b"ab", true),
+            ("^\\cJ\\c?$", b"\n\x7f", true),
+            ("a\\Nb", b"a\nb", false),
+            ("a\\Nb", b"a\xffb", true),
         ] {
             let compiled = Pattern::new(pattern).expect(pattern);
             assert_eq!(compiled.is_match(text), Some(expected), "{pattern}");
             let groups = compiled.groups(text, 10).expect("few steps");
             assert_eq!(groups.is_some(), expected, "{pattern}");
             assert_eq!(compiled.find(text).expect("few steps").is_some(), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_readers_differ_in_is_refused() {
+        for pattern in [
+            "a(?#b)+",
+            "a\\Q\\E+",
+            "a\\E*",
+            "[a-\\Qz\\E]",
+            "[a-\\E]",
+            "[\\N]",
+            "\\N{name}",
+            "\\c",
+            "(?#a",
+        ] {
+            assert!(Pattern::new(pattern).is_err(), "{pattern}");
         }
     }
 

@@ -1,0 +1,120 @@
+//! Operators, and what texts need for them to match.
+
+use super::Compiler;
+use super::drafts::Draft;
+use crate::plan::facts::{self, NeedsByKind};
+use crate::plan::literals::{self, Needs};
+use crate::plan::operators::{self, Comparison, Relation, TextComparison};
+use crate::seclang::{Operator, OperatorKind, Pattern, Template};
+
+/// Largest file of words or networks.
+const FILE_BYTES_MAX: usize = 16 << 20;
+
+impl Compiler<'_> {
+    /// An operator as it is evaluated, and what texts need for it to match.
+    pub(super) fn operator(
+        &mut self,
+        operator: &Operator,
+        draft: &Draft,
+    ) -> Result<(Comparison, Option<NeedsByKind>), String> {
+        use OperatorKind as Kind;
+        let mut number =
+            |relation, text: &Template| Comparison::Number(relation, self.template(text, draft));
+        let kind = match &operator.kind {
+            Kind::Rx(pattern) => {
+                let needs = needs_of(pattern);
+                return Ok((Comparison::Rx(pattern.clone()), Some(needs)));
+            }
+            Kind::Pm(words) => return pm(words),
+            Kind::PmFromFile(names) => return pm(&self.words_of(names, draft)?),
+            Kind::RxTemplate(text) => Comparison::RxTemplate(self.template(text, draft)),
+            Kind::Eq(text) => number(Relation::Equal, text),
+            Kind::Ge(text) => number(Relation::AtLeast, text),
+            Kind::Gt(text) => number(Relation::Above, text),
+            Kind::Le(text) => number(Relation::AtMost, text),
+            Kind::Lt(text) => number(Relation::Below, text),
+            Kind::Streq(text) => self.text(TextComparison::Equal, text, draft),
+            Kind::Within(text) => self.text(TextComparison::Within, text, draft),
+            Kind::Contains(text) => self.text(TextComparison::Contains, text, draft),
+            Kind::ContainsWord(text) => self.text(TextComparison::ContainsWord, text, draft),
+            Kind::BeginsWith(text) => self.text(TextComparison::BeginsWith, text, draft),
+            Kind::EndsWith(text) => self.text(TextComparison::EndsWith, text, draft),
+            Kind::ValidateByteRange(allowed) => Comparison::ByteRange(*allowed),
+            Kind::ValidateUrlEncoding => Comparison::UrlEncoding,
+            Kind::ValidateUtf8Encoding => Comparison::Utf8Encoding,
+            Kind::IpMatch(networks) => Comparison::Addresses(networks.clone().into()),
+            Kind::IpMatchFromFile(names) => {
+                let mut networks = Vec::new();
+                for line in self.words_of(names, draft)? {
+                    let text = String::from_utf8_lossy(&line).into_owned();
+                    networks.push(crate::seclang::network(&text)?);
+                }
+                Comparison::Addresses(networks.into())
+            }
+            Kind::DetectSqli => Comparison::Sqli,
+            Kind::DetectXss => Comparison::Xss,
+            Kind::UnconditionalMatch => Comparison::Always,
+            Kind::NoMatch => Comparison::Never,
+            Kind::Elsewhere(_) => Comparison::Never,
+        };
+        let needs = operators::bytes_needed(&kind).map(|bytes| {
+            let needs = Needs { sets: vec![bytes], ..Needs::default() };
+            facts::kinds().map(|_| Some(needs.clone())).collect()
+        });
+        Ok((kind, needs))
+    }
+
+    fn text(&mut self, how: TextComparison, text: &Template, draft: &Draft) -> Comparison {
+        Comparison::Text(how, self.template(text, draft))
+    }
+
+    /// The lines of files that stand beside the rule's, without comments.
+    fn words_of(&mut self, names: &[Box<str>], draft: &Draft) -> Result<Vec<Box<[u8]>>, String> {
+        let mut words = Vec::new();
+        for name in names {
+            let found = self.files.find(&draft.place.file, name);
+            let [path] = found.as_slice() else {
+                return Err(format!("there is no file `{name}` beside `{}`", draft.place.file));
+            };
+            let bytes =
+                self.files.read(path).map_err(|it| format!("`{path}` cannot be read: {it}"))?;
+            if bytes.len() > FILE_BYTES_MAX {
+                return Err(format!("`{path}` is larger than {FILE_BYTES_MAX} bytes"));
+            }
+            for line in bytes.split(|byte| *byte == b'\n') {
+                let line = line.trim_ascii();
+                if !line.is_empty() && !line.starts_with(b"#") {
+                    words.push(line.into());
+                }
+            }
+        }
+        Ok(words)
+    }
+}
+
+fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> {
+    let needs = Needs {
+        length_min: words.iter().map(|word| word.len()).min().unwrap_or(0),
+        literals: words.iter().map(|word| word.to_ascii_lowercase().into()).collect(),
+        sets: Vec::new(),
+    };
+    let needs = facts::kinds().map(|_| Some(needs.clone())).collect();
+    Ok((Comparison::Pm(operators::words(words)?), Some(needs)))
+}
+
+/// What texts need for a pattern to match, by their kinds.
+pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
+    let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
+    let Pattern::Linear(regex) = pattern else { return anything() };
+    let hir = regex_syntax::ParserBuilder::new()
+        .unicode(false)
+        .utf8(false)
+        .dot_matches_new_line(true)
+        .build()
+        .parse(regex.as_str());
+    // It was compiled with these settings; a pattern of which nothing is known is always tried.
+    match hir {
+        Ok(hir) => facts::kinds().map(|absent| literals::needs(&hir, &absent)).collect(),
+        Err(_) => anything(),
+    }
+}

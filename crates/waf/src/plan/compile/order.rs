@@ -1,0 +1,54 @@
+//! Where rules stand, and where one that holds goes on.
+
+use std::collections::HashMap;
+
+use super::Compiler;
+use super::drafts::{Draft, phase_of};
+use crate::seclang::{Action, Phase};
+
+/// Where rules stand once all are known.
+pub(super) struct Order {
+    /// Of each rule that was read, its place, or that of the next one if it was removed.
+    pub places: Vec<usize>,
+    pub by_id: HashMap<u64, usize>,
+    pub phases: Vec<Phase>,
+}
+
+fn place_of(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl Compiler<'_> {
+    /// Where a rule that holds goes on, if not with the next one. Rules are passed over that stand behind it alone.
+    pub(super) fn skip(
+        &self,
+        draft: &Draft,
+        own: usize,
+        order: &Order,
+    ) -> Result<Option<u32>, String> {
+        for action in &draft.rule.actions {
+            match action {
+                Action::Skip(0) => {}
+                Action::Skip(count) => {
+                    let phase = phase_of(&draft.rule);
+                    let later = order.phases.iter().enumerate().skip(own + 1);
+                    let mut of_phase = later.filter(|(_, it)| **it == phase);
+                    let last = of_phase.nth(*count as usize - 1).map(|(index, _)| index + 1);
+                    return Ok(Some(place_of(last.unwrap_or(order.phases.len()))));
+                }
+                Action::SkipAfter(label) => {
+                    let markers = self.markers.get(label).into_iter().flatten();
+                    let marker = markers
+                        .filter_map(|at| order.places.get(*at).copied())
+                        .find(|place| *place > own);
+                    let rule = || order.by_id.get(&label.parse().ok()?).map(|index| index + 1);
+                    let place = marker.or_else(|| rule().filter(|place| *place > own + 1));
+                    let message = || format!("no marker and no rule behind it is `{label}`");
+                    return place.map(|place| Some(place_of(place))).ok_or_else(message);
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,88 @@
+//! What rules share.
+
+use crate::plan::facts::{NeedsByKind, OperatorNeeds};
+use crate::plan::rule::{Group, GroupTarget, Pipeline, PipelineId};
+use crate::seclang::{Target, TargetKind, Variable};
+use crate::transformation::{Steps, Transformation};
+
+/// What rules share, while they are compiled.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub pipelines: Vec<Pipeline>,
+    pub needs: Vec<OperatorNeeds>,
+    pub groups: Vec<Group>,
+    pub targets: Vec<GroupTarget>,
+}
+
+impl Shared {
+    pub(super) fn pipeline(&mut self, steps: Vec<Transformation>) -> PipelineId {
+        let known = self.pipelines.iter().position(|known| *known.steps == steps[..]);
+        let index = known.unwrap_or_else(|| {
+            self.pipelines.push(Pipeline { set: Steps::of(&steps), steps: steps.into() });
+            self.pipelines.len() - 1
+        });
+        PipelineId(u16::try_from(index).unwrap_or(u16::MAX))
+    }
+
+    pub(super) fn operator(&mut self, needs: NeedsByKind, is_late: bool) -> Result<u16, String> {
+        self.needs.push(OperatorNeeds { by_kind: needs, is_late });
+        u16::try_from(self.needs.len() - 1).map_err(|_| "there are too many operators".to_owned())
+    }
+
+    /// The place of a target, without what is left out of it.
+    fn target(&mut self, target: &Target, all: &[Target]) -> Option<u16> {
+        let is_left_out = |other: &&Target| {
+            other.kind == TargetKind::Excluded && other.variable == target.variable
+        };
+        let excluded: Box<[Target]> = all.iter().filter(is_left_out).cloned().collect();
+        let is_it = |known: &GroupTarget| known.target == *target && known.excluded == excluded;
+        let known = self.targets.iter().position(is_it);
+        let place = known.unwrap_or_else(|| {
+            self.targets.push(GroupTarget { target: target.clone(), excluded });
+            self.targets.len() - 1
+        });
+        u16::try_from(place).ok()
+    }
+
+    /// The group of links that look at these values, if all of them are values of the message at hand.
+    pub(super) fn group(
+        &mut self,
+        targets: &[Target],
+        pipeline: PipelineId,
+        is_multi_match: bool,
+        is_indexed: bool,
+    ) -> Option<u16> {
+        let is_of_message =
+            |target: &Target| target.kind != TargetKind::Count && is_of_message(target.variable);
+        if targets.is_empty() || !targets.iter().all(is_of_message) {
+            return None;
+        }
+        let taken = targets.iter().filter(|target| target.kind == TargetKind::Values);
+        let targets: Option<Box<[u16]>> = taken.map(|taken| self.target(taken, targets)).collect();
+        let targets = targets?;
+        let known = self.groups.iter().position(|known| {
+            (&known.targets, known.pipeline, known.is_multi_match)
+                == (&targets, pipeline, is_multi_match)
+        });
+        let index = known.unwrap_or_else(|| {
+            self.groups.push(Group { targets, pipeline, is_multi_match, is_indexed: false });
+            self.groups.len() - 1
+        });
+        self.groups[index].is_indexed |= is_indexed;
+        u16::try_from(index).ok()
+    }
+}
+
+/// Whether rules cannot change it.
+fn is_of_message(variable: Variable) -> bool {
+    !matches!(
+        variable,
+        Variable::Tx
+            | Variable::MatchedVar
+            | Variable::MatchedVarName
+            | Variable::MatchedVars
+            | Variable::MatchedVarsNames
+            | Variable::HighestSeverity
+            | Variable::ReqbodyProcessor
+    ) && !variable.is_stored()
+}

@@ -1,0 +1,128 @@
+//! Which operators can be asked of a value at all.
+//!
+//! A body as a whole is looked at by a few rules only: it is looked at for their operators and no others. Where the same bytes are a value of
+//! another variable too, they are looked at again for all.
+
+use super::facts::{bits_of_row, set_bit};
+use super::rule::{CompiledRule, Group, GroupTarget};
+use crate::seclang::Variable;
+
+/// A scope has at most one in so many of all operators: others are not worth an index of their own.
+const NARROW_PART: usize = 4;
+/// Most scopes: each takes memory.
+const SCOPES_MAX: usize = 8;
+/// Variables with long values that other variables have in them as well.
+const WHOLES: [Variable; 1] = [Variable::RequestBody];
+
+/// The number of a set of operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScopeId(u8);
+
+impl ScopeId {
+    /// All operators.
+    pub const ALL: Self = Self(0);
+
+    /// Whether what is known for this one is all that the other wants to know.
+    pub fn covers(self, other: Self) -> bool {
+        self == Self::ALL || self == other
+    }
+
+    /// Its place among all.
+    pub fn place(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// The sets of operators that lists of values are asked for.
+#[derive(Debug, Default)]
+pub struct Scopes {
+    /// Behind [`ScopeId::ALL`], a bit for each operator.
+    narrow: Vec<Box<[u64]>>,
+    /// That of each target of groups, whatever is made of its values.
+    of_targets: Box<[ScopeId]>,
+}
+
+impl Scopes {
+    /// Of these rules, with so many operators.
+    pub fn new(
+        rules: &[CompiledRule],
+        groups: &[Group],
+        targets: &[GroupTarget],
+        operators: usize,
+    ) -> Self {
+        let mut rows = vec![vec![0u64; operators.div_ceil(64)]; targets.len()];
+        for link in rules.iter().flat_map(|rule| &rule.links) {
+            let group = link.group.and_then(|group| groups.get(usize::from(group)));
+            let (Some(number), Some(group)) = (link.operator.number, group) else { continue };
+            for target in &group.targets {
+                set_bit(&mut rows[usize::from(*target)], number);
+            }
+        }
+        let mut scopes = Self::default();
+        let scope = |(target, row): (&GroupTarget, Vec<u64>)| {
+            let is_whole = WHOLES.contains(&target.target.variable);
+            if is_whole { scopes.scope(row, operators) } else { ScopeId::ALL }
+        };
+        scopes.of_targets = targets.iter().zip(rows).map(scope).collect();
+        scopes
+    }
+
+    /// The scope of these operators, if they are few.
+    fn scope(&mut self, row: Vec<u64>, operators: usize) -> ScopeId {
+        if bits_of_row(&row).count() * NARROW_PART > operators || self.narrow.len() >= SCOPES_MAX {
+            return ScopeId::ALL;
+        }
+        let known = self.narrow.iter().position(|known| **known == row[..]);
+        let place = known.unwrap_or_else(|| {
+            self.narrow.push(row.into());
+            self.narrow.len() - 1
+        });
+        ScopeId(place as u8 + 1)
+    }
+
+    /// The operators of each but [`ScopeId::ALL`], a bit each.
+    pub fn narrow(&self) -> impl Iterator<Item = &[u64]> {
+        self.narrow.iter().map(|row| &**row)
+    }
+
+    /// What values of a target are asked for.
+    pub fn of_target(&self, target: u16) -> ScopeId {
+        self.of_targets.get(usize::from(target)).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Files, RuleSet};
+
+    struct OneFile(&'static str);
+
+    impl Files for OneFile {
+        fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+            Ok(self.0.as_bytes().to_vec())
+        }
+    }
+
+    #[test]
+    fn few_operators_are_a_scope() {
+        let mut text =
+            String::from("SecRule REQUEST_BODY|ARGS \"@rx abc\" \"id:1,phase:2,pass,t:cmdLine\"\n");
+        for id in 2..=9 {
+            text += &format!("SecRule ARGS \"@rx a{id}\" \"id:{id},phase:2,pass\"\n");
+        }
+        let rules = RuleSet::compile(&["rules".into()], &mut OneFile(text.leak())).expect("rules");
+        assert_eq!(rules.scopes.narrow().collect::<Vec<_>>(), [[0b1]]);
+        let of = |wanted: Variable| {
+            let place = rules.targets.iter().position(|it| it.target.variable == wanted);
+            rules.scopes.of_target(place.expect("a target") as u16)
+        };
+        let (body, arguments) = (of(Variable::RequestBody), of(Variable::Args));
+        assert_eq!((body, arguments), (ScopeId(1), ScopeId::ALL));
+        assert!(ScopeId::ALL.covers(body) && body.covers(body) && !body.covers(arguments));
+    }
+}
