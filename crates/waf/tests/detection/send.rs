@@ -97,32 +97,72 @@ pub struct Outcome {
     pub ids: Vec<u64>,
 }
 
+/// A request in its parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    pub protocol: &'a [u8],
+    pub headers: &'a [(&'a [u8], &'a [u8])],
+    pub body: &'a [u8],
+}
+
+/// What a request is answered with, in which phase, and what was found.
+pub struct Judged {
+    pub verdict: Verdict,
+    pub phase: u8,
+    pub inspection: Inspection,
+}
+
+impl Judged {
+    /// Rules that held and are logged.
+    pub fn ids(&self) -> Vec<u64> {
+        let logged = self.inspection.matches().iter().filter(|it| it.is_logged);
+        logged.map(|it| it.id).collect()
+    }
+}
+
 /// Runs a request through its two phases, as a virtual server does that blocks.
-pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
-    let headers: Vec<(&[u8], &[u8])> =
-        sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
     let request = Request {
         client: CLIENT,
         server: SERVER,
+        method: parts.method,
+        received_target: parts.target,
+        target: parts.target,
+        protocol: parts.protocol,
+        headers: parts.headers,
+        unique_id: b"detection",
+    };
+    let mut inspection = Inspection::begin(Arc::clone(view), options, &request);
+    let (mut verdict, mut phase) = (inspection.request_headers(), 1);
+    if verdict == Verdict::Pass {
+        // A body that nothing reads passes as it comes.
+        if inspection.needs_body() {
+            inspection.body(parts.body);
+            inspection.end_body();
+        }
+        (verdict, phase) = (inspection.request_body(), 2);
+    }
+    Judged { verdict, phase, inspection }
+}
+
+/// Runs a request; it panics where it is neither denied by a rule nor passes.
+pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
+    let headers: Vec<(&[u8], &[u8])> =
+        sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    let parts = Parts {
         method: sent.method.as_bytes(),
-        received_target: &sent.target,
         target: &sent.target,
         protocol: b"HTTP/1.1",
         headers: &headers,
-        unique_id: b"detection",
+        body: &sent.body,
     };
-    let mut inspection = Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request);
-    let mut denied = rule_of(&inspection.request_headers()).map(|rule| (rule, 1));
-    if denied.is_none() {
-        inspection.body(&sent.body);
-        inspection.end_body();
-        denied = rule_of(&inspection.request_body()).map(|rule| (rule, 2));
-    }
-    let logged = inspection.matches().iter().filter(|it| it.is_logged);
+    let judged = judge(view, &Options::new(Mode::Block), &parts);
     Outcome {
-        denied,
-        score: inspection.number("blocking_inbound_anomaly_score"),
-        ids: logged.map(|it| it.id).collect(),
+        denied: rule_of(&judged.verdict).map(|rule| (rule, judged.phase)),
+        score: judged.inspection.number("blocking_inbound_anomaly_score"),
+        ids: judged.ids(),
     }
 }
 
