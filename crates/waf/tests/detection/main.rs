@@ -15,6 +15,7 @@ mod figures;
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod ftw;
 mod ordinary;
+mod recorded;
 mod regression;
 mod send;
 

@@ -97,52 +97,84 @@ pub struct Outcome {
     pub ids: Vec<u64>,
 }
 
-/// What becomes of a request.
-pub fn judged(view: &Arc<View>, sent: &Sent) -> Verdict {
-    let mut inspection = begun(view, sent);
-    match inspection.request_headers() {
-        Verdict::Pass => {
-            inspection.body(&sent.body);
-            inspection.end_body();
-            inspection.request_body()
-        }
-        verdict => verdict,
-    }
+/// A request in its parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    pub protocol: &'a [u8],
+    pub headers: &'a [(&'a [u8], &'a [u8])],
+    pub body: &'a [u8],
 }
 
-fn begun(view: &Arc<View>, sent: &Sent) -> Inspection {
-    let headers: Vec<(&[u8], &[u8])> =
-        sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-    let request = Request {
-        client: CLIENT,
-        server: SERVER,
-        method: sent.method.as_bytes(),
-        received_target: &sent.target,
-        target: &sent.target,
-        protocol: b"HTTP/1.1",
-        headers: &headers,
-        body: BodyLength::Known(sent.body.len() as u64),
-        changed_cookies: &[],
-        unique_id: b"detection",
-    };
-    Inspection::begin(Arc::clone(view), &Options::new(Mode::Block), &request)
+/// What a request is answered with, in which phase, and what was found.
+pub struct Judged {
+    pub verdict: Verdict,
+    pub phase: u8,
+    pub inspection: Inspection,
+}
+
+impl Judged {
+    /// Rules that held and are logged.
+    pub fn ids(&self) -> Vec<u64> {
+        let logged = self.inspection.matches().iter().filter(|it| it.is_logged);
+        logged.map(|it| it.id).collect()
+    }
 }
 
 /// Runs a request through its two phases, as a virtual server does that blocks.
+pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
+    let request = Request {
+        client: CLIENT,
+        server: SERVER,
+        method: parts.method,
+        received_target: parts.target,
+        target: parts.target,
+        protocol: parts.protocol,
+        headers: parts.headers,
+        body: BodyLength::Known(parts.body.len() as u64),
+        changed_cookies: &[],
+        unique_id: b"detection",
+    };
+    let mut inspection = Inspection::begin(Arc::clone(view), options, &request);
+    let (mut verdict, mut phase) = (inspection.request_headers(), 1);
+    if verdict == Verdict::Pass {
+        // A body that nothing reads passes as it comes.
+        if inspection.needs_body() {
+            inspection.body(parts.body);
+            inspection.end_body();
+        }
+        (verdict, phase) = (inspection.request_body(), 2);
+    }
+    Judged { verdict, phase, inspection }
+}
+
+/// What becomes of a request.
+pub fn judged(view: &Arc<View>, sent: &Sent) -> Verdict {
+    judge_sent(view, sent).verdict
+}
+
+/// Runs a request; it panics where it is neither denied by a rule nor passes.
 pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
-    let mut inspection = begun(view, sent);
-    let mut denied = rule_of(&inspection.request_headers()).map(|rule| (rule, 1));
-    if denied.is_none() {
-        inspection.body(&sent.body);
-        inspection.end_body();
-        denied = rule_of(&inspection.request_body()).map(|rule| (rule, 2));
-    }
-    let logged = inspection.matches().iter().filter(|it| it.is_logged);
+    let judged = judge_sent(view, sent);
     Outcome {
-        denied,
-        score: inspection.number("blocking_inbound_anomaly_score"),
-        ids: logged.map(|it| it.id).collect(),
+        denied: rule_of(&judged.verdict).map(|rule| (rule, judged.phase)),
+        score: judged.inspection.number("blocking_inbound_anomaly_score"),
+        ids: judged.ids(),
     }
+}
+
+fn judge_sent(view: &Arc<View>, sent: &Sent) -> Judged {
+    let headers: Vec<(&[u8], &[u8])> =
+        sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    let parts = Parts {
+        method: sent.method.as_bytes(),
+        target: &sent.target,
+        protocol: b"HTTP/1.1",
+        headers: &headers,
+        body: &sent.body,
+    };
+    judge(view, &Options::new(Mode::Block), &parts)
 }
 
 fn rule_of(verdict: &Verdict) -> Option<u64> {
