@@ -315,9 +315,8 @@ impl SetCookie {
         if self.http_only {
             attribute("HttpOnly", "");
         }
-        match self.same_site {
-            Some(word) => attribute("SameSite=", word.as_str()),
-            None => {}
+        if let Some(word) = self.same_site {
+            attribute("SameSite=", word.as_str());
         }
     }
 }

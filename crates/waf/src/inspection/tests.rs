@@ -128,6 +128,8 @@ fn checks_look_at_the_body_of_a_request_that_was_too_much() {
             target: b"/?p=(",
             protocol: b"HTTP/1.1",
             headers: &[(b"Host", b"a.test"), (b"Content-Type", b"application/json")],
+            body: BodyLength::Known(body.len() as u64),
+            changed_cookies: &[],
             unique_id: b"1",
         };
         let mut inspection = Inspection::begin(Arc::clone(&view), &options, &request);
