@@ -10,6 +10,7 @@ use crate::parts::websocket::{Handshake, write_accept};
 use crate::shared::counters::count_status;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::inspect;
+use crate::transaction::policy::keep_cookies;
 
 impl Exchange {
     /// The member agreed to change the protocol: a tunnel is what it becomes.
@@ -25,7 +26,7 @@ impl Exchange {
         inspect::leave(self, at);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         self.edit_response(at, head, input, &mut edits);
-        self.keep_cookies(at, (head, input), &mut edits);
+        keep_cookies(self, at, (head, input), &mut edits);
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
             (&self.request.websocket, &self.ends.attempt.member_stream)
         {

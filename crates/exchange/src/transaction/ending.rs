@@ -12,6 +12,7 @@ use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect;
+use crate::transaction::policy::keep_cookies;
 
 impl Exchange {
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
@@ -79,7 +80,7 @@ impl Exchange {
                 edits.add(name, |out| out.extend_from_slice(value));
             }
         }
-        self.keep_cookies(at, (&head, b""), &mut edits);
+        keep_cookies(self, at, (&head, b""), &mut edits);
         at.tools().own_head = Some(head);
         let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
         at.answer(&mut self.ends, &own);

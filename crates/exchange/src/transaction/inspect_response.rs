@@ -15,7 +15,7 @@ use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect::{answer_blocked, conclude};
-use crate::transaction::response::Passed;
+use crate::transaction::response::{Passed, begin_judged};
 
 /// Judges the head of a response. Whether that is all for now: its body is held, or it was answered in its place.
 pub fn begin(
@@ -133,7 +133,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'
         Framing::Length(_) if is_whole => seen,
         _ => &b""[..],
     };
-    let message = exchange.begin_judged(at, &mut head, (&text, begins_with));
+    let message = begin_judged(exchange, at, &mut head, (&text, begins_with));
     let pieces = if is_whole { Pieces::whole(seen.len()) } else { Pieces::part(seen.len()) };
     let End::Trailers(fields, text) = end else {
         return exchange.send_response(at, message, (seen, &pieces), end);

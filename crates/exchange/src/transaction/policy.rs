@@ -287,22 +287,22 @@ impl Exchange {
     }
 }
 
-impl Exchange {
-    /// Seals the cookies of a response, where that is wanted: those of its member, and those that policies set.
-    #[inline]
-    pub fn keep_cookies(
-        &self,
-        at: &mut impl Edge,
-        message: (&ResponseHead, &[u8]),
-        edits: &mut FieldEdits,
-    ) {
-        if let Some(keeper) = &self.ends.server.cookies {
-            let mut scratch = at.tools().scratch.take();
-            keeper.set(message, edits, &mut scratch);
-            at.tools().scratch.give(scratch);
-        }
+/// Seals the cookies of a response, where that is wanted: those of its member, and those that policies set.
+#[inline]
+pub fn keep_cookies(
+    exchange: &Exchange,
+    at: &mut impl Edge,
+    message: (&ResponseHead, &[u8]),
+    edits: &mut FieldEdits,
+) {
+    if let Some(keeper) = &exchange.ends.server.cookies {
+        let mut scratch = at.tools().scratch.take();
+        keeper.set(message, edits, &mut scratch);
+        at.tools().scratch.give(scratch);
     }
+}
 
+impl Exchange {
     /// Tells the client how long its response took, where that is wanted.
     #[inline]
     pub fn time_response(&self, edits: &mut FieldEdits) {

@@ -15,6 +15,7 @@ use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect_response;
+use crate::transaction::policy::keep_cookies;
 
 /// What became of some of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,34 +59,7 @@ impl Exchange {
         if self.scrutiny.is_some() && inspect_response::begin(self, at, (head, input)) {
             return at.tools().scratch.take();
         }
-        self.begin_judged(at, head, (input, body))
-    }
-
-    /// Begins a response that is not inspected, or was.
-    pub fn begin_judged(
-        &mut self,
-        at: &mut impl Edge,
-        head: &mut ResponseHead,
-        (input, body): (&[u8], &[u8]),
-    ) -> Message {
-        let framing = head.framing.toward(self.request.version);
-        if self.ends.remembered.is_none() && !self.ends.server.edits_responses {
-            return self.begin_message(at, (head, input), &FieldEdits::NONE, framing);
-        }
-        let mut edits = std::mem::take(&mut at.tools().response_edits);
-        edits.clear();
-        if self.ends.remembered.is_some() {
-            self.edit_response(at, head, input, &mut edits);
-        }
-        self.keep_cookies(at, (head, input), &mut edits);
-        self.time_response(&mut edits);
-        let framing = match self.ends.server.settings().compression.is_some() {
-            true => self.begin_compression(at, head, (input, body), &mut edits, framing),
-            false => framing,
-        };
-        let message = self.begin_message(at, (head, input), &edits, framing);
-        at.tools().response_edits = edits;
-        message
+        begin_judged(self, at, head, (input, body))
     }
 
     /// Begins the message to the client.
@@ -247,6 +221,33 @@ impl Exchange {
         }
         false
     }
+}
+
+/// Begins a response that is not inspected, or was.
+pub fn begin_judged(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+) -> Message {
+    let framing = head.framing.toward(exchange.request.version);
+    if exchange.ends.remembered.is_none() && !exchange.ends.server.edits_responses {
+        return exchange.begin_message(at, (head, input), &FieldEdits::NONE, framing);
+    }
+    let mut edits = std::mem::take(&mut at.tools().response_edits);
+    edits.clear();
+    if exchange.ends.remembered.is_some() {
+        exchange.edit_response(at, head, input, &mut edits);
+    }
+    keep_cookies(exchange, at, (head, input), &mut edits);
+    exchange.time_response(&mut edits);
+    let framing = match exchange.ends.server.settings().compression.is_some() {
+        true => exchange.begin_compression(at, head, (input, body), &mut edits, framing),
+        false => framing,
+    };
+    let message = exchange.begin_message(at, (head, input), &edits, framing);
+    at.tools().response_edits = edits;
+    message
 }
 
 /// Sends an interim response to a client that takes such.

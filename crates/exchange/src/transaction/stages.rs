@@ -71,18 +71,8 @@ impl Exchange {
         early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
         trailers::announce(server, head, &mut decision.request);
         let opened = open_cookies(at, arrival, &mut decision);
-        let mut scrutiny = None;
-        let mut request_number = 0;
-        if route.ending.is_none()
-            && server.waf.is_some()
-            && let Some((number, found)) =
-                inspect::inspect_head(at, arrival, &mut decision, opened.as_ref())
-        {
-            (request_number, scrutiny) = (number, found);
-            if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
-                route.ending = Some(Ending::Blocked);
-            }
-        }
+        let (request_number, scrutiny) =
+            judge(at, arrival, &mut decision, &mut route.ending, opened.as_ref());
         let forms = route.pool.forms;
         let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
         let edits = &decision.request;
@@ -174,6 +164,25 @@ impl Exchange {
             self.send_request_head(at);
         }
     }
+}
+
+/// Has the web application firewall judge a request that goes to a member, where there is one. Its number, and what there is to do.
+fn judge(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    decision: &mut Decision,
+    ending: &mut Option<Ending>,
+    opened: Option<&Opened>,
+) -> (u64, Option<Box<Scrutiny>>) {
+    if ending.is_some() || arrival.server.waf.is_none() {
+        return (0, None);
+    }
+    let (number, scrutiny) =
+        inspect::inspect_head(at, arrival, decision, opened).unwrap_or_default();
+    if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
+        *ending = Some(Ending::Blocked);
+    }
+    (number, scrutiny)
 }
 
 /// Takes the tags off sealed cookies, where there are such.
