@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::hit::Hit;
 use super::message::Message;
 use super::texts::{FactsId, Texts};
-use crate::plan::{Group, GroupTarget, PipelineId, ScopeId, View, has_bit};
+use crate::plan::{Group, GroupTarget, PipelineId, ScopeId, View, add_row, has_bit};
 use crate::transformation::{Steps, Transformation};
 
 /// Values of the same targets behind the same transformations.
@@ -64,6 +64,8 @@ pub(super) struct Groups {
     operators: Vec<u64>,
     /// Room for values that are collected.
     found: Vec<Hit>,
+    /// Room for a row.
+    row: Vec<u64>,
 }
 
 impl Groups {
@@ -77,6 +79,7 @@ impl Groups {
             hits: Vec::with_capacity(256),
             operators: Vec::with_capacity(512),
             found: Vec::new(),
+            row: Vec::new(),
         }
     }
 
@@ -162,27 +165,29 @@ impl Groups {
         number: u16,
         known: Known,
     ) -> u32 {
-        let words = view.row_words();
-        let (mut row, mut is_made) = (None, false);
+        let mut all = std::mem::take(&mut self.row);
+        all.clear();
+        let (mut first, mut is_one) = (None, true);
         for part in known.from as usize..known.to as usize {
             let Some(own) = self.row_of(message, view, part) else { continue };
-            let mut all = row.unwrap_or(own);
-            if all != own && !is_made {
-                // Rows of lists stay as they are: that of several is one more.
-                let from = all as usize;
-                all = self.operators.len() as u32;
-                self.operators.extend_from_within(from..from + words);
-                is_made = true;
-            }
-            row = Some(all);
-            for word in 0..words {
-                let more = self.operators.get(own as usize + word).copied().unwrap_or(0);
-                if let Some(word) = self.operators.get_mut(all as usize + word) {
-                    *word |= more;
-                }
+            let from = own as usize;
+            let row = self.operators.get(from..from + view.row_words()).unwrap_or_default();
+            if first.is_none() {
+                first = Some(own);
+                all.extend_from_slice(row);
+            } else if first != Some(own) {
+                is_one = false;
+                add_row(&mut all, row);
             }
         }
-        let row = row.unwrap_or(0);
+        // Rows of lists stay as they are: that of several is one more.
+        let row = if is_one {
+            first.unwrap_or(0)
+        } else {
+            self.operators.extend_from_slice(&all);
+            (self.operators.len() - all.len()) as u32
+        };
+        self.row = all;
         if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
             *kept = Some(Known { row: Some(row), ..known });
         }
@@ -389,7 +394,7 @@ impl Groups {
                 continue;
             }
             let more = message.texts.operators(facts, view);
-            row_of_list.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
+            add_row(row_of_list, more);
         }
         list.row = u32::try_from(row).ok();
         if let Some(kept) = self.lists.get_mut(place as usize) {

@@ -163,6 +163,20 @@ SecRule ARGS:b \"@streq y\" \"setvar:tx.found=1\"";
 }
 
 #[test]
+fn a_known_rule_skips_no_further_than_one_that_skips_it() {
+    // The third rule is passed over by the first for all that follows, by the second for itself alone.
+    let rules = "SecAction \"id:1,phase:1,pass,nolog,setvar:tx.level=2\"
+SecRule ARGS:a \"@eq 1\" \"id:2,phase:2,pass,nolog,skipAfter:END\"
+SecRule ARGS:a \"@eq 2\" \"id:3,phase:2,pass,nolog,skip:1\"
+SecRule TX:level \"@gt 0\" \"id:4,phase:2,pass,nolog,skipAfter:END\"
+SecAction \"id:5,phase:2,pass,nolog,setvar:tx.last=1\"
+SecMarker END";
+    for (target, last) in [("/?a=0", 0), ("/?a=1", 0), ("/?a=2", 1)] {
+        assert_eq!(inspected(rules, &[], target).number("last"), last, "{target}");
+    }
+}
+
+#[test]
 fn of_two_severities_the_last_counts() {
     let rules = "SecRule ARGS \"@rx .\" \"id:1,severity:CRITICAL,severity:NOTICE,\
         msg:'%{rule.severity} %{HIGHEST_SEVERITY}'\"";

@@ -27,6 +27,9 @@ struct Kind {
     needs: Box<[Rest]>,
 }
 
+/// Words of rows are put together so many at once.
+const ROW_BLOCK_WORDS: usize = 4;
+
 /// Operators that need a byte.
 #[derive(Debug, Default)]
 struct ByByte {
@@ -261,6 +264,19 @@ fn lower(set: &ByteSet) -> ByteSet {
         lower[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
     lower
+}
+
+/// How many words a row of so many operators has: whole [`ROW_BLOCK_WORDS`].
+pub fn row_words(operators: usize) -> usize {
+    operators.div_ceil(64).next_multiple_of(ROW_BLOCK_WORDS)
+}
+
+/// Puts operators of another row into a row as long.
+pub fn add_row(row: &mut [u64], more: &[u64]) {
+    let blocks = row.as_chunks_mut::<ROW_BLOCK_WORDS>().0.iter_mut();
+    for (row, more) in blocks.zip(more.as_chunks::<ROW_BLOCK_WORDS>().0) {
+        row.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
+    }
 }
 
 /// Whether an operator is in a row of bits.

@@ -185,28 +185,29 @@ impl Grams {
     fn hit(&self, padded: &[u8], at: usize, bytes: u32, found: &mut impl FnMut(u16)) {
         const PAIR: u32 = 0xffff;
         const THREE: u32 = 0xff_ffff;
-        if let Some([here, behind]) = self.shorts.get(place_of_pair(bytes)) {
-            let is_here = here >> class_of(bytes) & 1 != 0;
-            let is_behind = behind >> class_of(bytes >> 24) & 1 != 0;
-            for (is_there, at, bytes) in [(is_here, at, bytes), (is_behind, at + 1, bytes >> 8)] {
-                if is_there {
-                    self.compare(padded, at, hash(bytes & THREE), found);
-                    if self.has_pairs {
-                        self.compare(padded, at, hash(bytes & PAIR), found);
-                    }
-                }
+        let [here, behind] = self.shorts.get(place_of_pair(bytes)).copied().unwrap_or_default();
+        if here >> class_of(bytes) & 1 != 0 {
+            self.compare(padded, at, hash(bytes & THREE), found);
+            if self.has_pairs {
+                self.compare(padded, at, hash(bytes & PAIR), found);
             }
         }
-        self.compare(padded, at, hash(bytes), found);
+        if behind >> class_of(bytes >> 24) & 1 != 0 {
+            self.compare(padded, at + 1, hash(bytes >> 8), found);
+            if self.has_pairs {
+                self.compare(padded, at + 1, hash(bytes >> 8 & PAIR), found);
+            }
+        }
+        let (place, bit) = place_of_long(hash(bytes));
+        if self.longs.get(place).is_some_and(|word| word >> bit & 1 != 0) {
+            self.compare(padded, at, hash(bytes), found);
+        }
     }
 
     #[inline]
     fn compare(&self, padded: &[u8], at: usize, hash: u32, found: &mut impl FnMut(u16)) {
         let bucket = self.bucket(hash);
-        let (Some(from), Some(to)) = (self.buckets.get(bucket), self.buckets.get(bucket + 1))
-        else {
-            return;
-        };
+        let Some([from, to]) = self.buckets.get(bucket..bucket + 2) else { return };
         // Of one gram they come in the order of what stands before it.
         let (mut before, mut window) = (u8::MAX, None);
         for entry in self.entries.get(*from as usize..*to as usize).unwrap_or_default() {

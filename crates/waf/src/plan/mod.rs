@@ -21,7 +21,7 @@ pub use rule::{CompiledRule, FileSettings, Link, RuleSet};
 pub use sources::{FILES_MAX, Files};
 pub use view::{Settings, View};
 
-pub(crate) use facts::{Stage, has_bit};
+pub(crate) use facts::{Stage, add_row, has_bit};
 pub(crate) use grams::PADDING_BYTES;
 pub(crate) use index::Bits;
 pub(crate) use operators::{Comparison, is_within};

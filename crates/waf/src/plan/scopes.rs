@@ -3,7 +3,7 @@
 //! A body as a whole is looked at by a few rules only: it is looked at for their operators and no others. Where the same bytes are a value of
 //! another variable too, they are looked at again for all.
 
-use super::facts::{bits_of_row, set_bit};
+use super::facts::{bits_of_row, row_words, set_bit};
 use super::rule::{CompiledRule, Group, GroupTarget};
 use crate::seclang::Variable;
 
@@ -50,7 +50,7 @@ impl Scopes {
         targets: &[GroupTarget],
         operators: usize,
     ) -> Self {
-        let mut rows = vec![vec![0u64; operators.div_ceil(64)]; targets.len()];
+        let mut rows = vec![vec![0u64; row_words(operators)]; targets.len()];
         for link in rules.iter().flat_map(|rule| &rule.links) {
             let group = link.group.and_then(|group| groups.get(usize::from(group)));
             let (Some(number), Some(group)) = (link.operator.number, group) else { continue };
@@ -116,7 +116,7 @@ mod tests {
             text += &format!("SecRule ARGS \"@rx a{id}\" \"id:{id},phase:2,pass\"\n");
         }
         let rules = RuleSet::compile(&["rules".into()], &mut OneFile(text.leak())).expect("rules");
-        assert_eq!(rules.scopes.narrow().collect::<Vec<_>>(), [[0b1]]);
+        assert_eq!(rules.scopes.narrow().collect::<Vec<_>>(), [[0b1, 0, 0, 0]]);
         let of = |wanted: Variable| {
             let place = rules.targets.iter().position(|it| it.target.variable == wanted);
             rules.scopes.of_target(place.expect("a target") as u16)

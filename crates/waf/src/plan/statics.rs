@@ -65,8 +65,8 @@ struct Walk<'a> {
     read: Bits,
     /// Removals by rules that stay.
     removals: Vec<Control>,
-    /// Rules before this place are passed over for some requests.
-    conditional_before: u32,
+    /// Where each of the rules of this phase that stay may skip to.
+    conditional: Vec<u32>,
     /// Phases in which requests go on for which a rule has ended evaluation.
     resumes: [bool; PHASES],
     /// Symbols that have been set meanwhile, and not for these requests, by the phase in which they go on.
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
             grown: changing.clone(),
             read: Bits::none(rules.symbols.len()),
             removals: Vec::new(),
-            conditional_before: 0,
+            conditional: Vec::new(),
             resumes: [false; PHASES],
             missed: std::array::from_fn(|_| Bits::none(rules.symbols.len())),
             uncertain: Bits::none(rules.symbols.len()),
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
     fn phase(&mut self, phase: Phase) -> Box<[u32]> {
         let mut stays = Vec::new();
         // Skips do not reach beyond their phase.
-        self.conditional_before = 0;
+        self.conditional.clear();
         self.uncertain.add(&self.missed[phase as usize - 1]);
         let mut skipped_before = 0;
         for (place, rule) in (0u32..).zip(&self.rules.rules) {
@@ -145,11 +145,11 @@ impl<'a> Walk<'a> {
         (is_silent && passes && is_sure && has_known_effects).then_some(true)
     }
 
-    /// Whether it does the same where a rule before it is held to skip it: what it passes over is then passed over as well.
+    /// Whether it does the same where rules before it skip it: what it passes over is then passed over as well.
     fn comes_to_the_same(&self, place: u32, rule: &CompiledRule) -> bool {
         let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
-        let is_within = rule.skip.is_none_or(|to| to <= self.conditional_before);
-        place >= self.conditional_before || (!has_effects && is_within)
+        let mut skips = self.conditional.iter().filter(|to| place < **to);
+        skips.all(|to| !has_effects && rule.skip.is_none_or(|own| own <= *to))
     }
 
     fn is_known(&self, link: &Link) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::facts::{OperatorIndex, OperatorNeeds, Stage, set_bit};
+use super::facts::{OperatorIndex, OperatorNeeds, Stage, row_words, set_bit};
 use super::index::Bits;
 use super::rule::{CompiledRule, Effect, RuleSet};
 use super::scopes::ScopeId;
@@ -135,7 +135,7 @@ fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
 
 /// Operators that are chosen beforehand, of rules of these places.
 fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
-    let mut operators = vec![0; rules.operators_count.div_ceil(64)];
+    let mut operators = vec![0; row_words(rules.operators_count)];
     let places = phases.iter().flatten();
     let links = places.flat_map(|place| &rules.rules[*place as usize].links);
     for number in links.filter_map(|link| link.operator.number) {

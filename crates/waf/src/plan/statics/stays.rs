@@ -19,7 +19,7 @@ impl Walk<'_> {
                 self.changes(effect);
             }
         }
-        self.conditional_before = self.conditional_before.max(rule.skip.unwrap_or_default());
+        self.conditional.extend(rule.skip);
         // As an index, a phase's number is that of the next one.
         let goes_on_in = match &rule.disruption {
             Disruption::Pass | Disruption::Block => return,
