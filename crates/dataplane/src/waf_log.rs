@@ -34,7 +34,7 @@ const TAGS_MAX: usize = 32;
 /// Findings of checks that a line shows.
 const FINDINGS_MAX: usize = 32;
 /// Values that one rule was found in.
-const VALUES_MAX: usize = 16;
+const VALUES_MAX: usize = 32;
 
 /// The WAF log of one worker.
 pub struct WafLog {
