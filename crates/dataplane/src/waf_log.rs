@@ -38,7 +38,7 @@ const FINDINGS_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of the place of one.
 const PLACE_BYTES_MAX: usize = 256;
 /// Values that one rule was found in.
-const VALUES_MAX: usize = 16;
+const VALUES_MAX: usize = 32;
 
 /// The WAF log of one worker.
 pub struct WafLog {

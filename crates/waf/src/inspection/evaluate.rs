@@ -17,7 +17,7 @@ const TOLD_BYTES_MAX: usize = 512;
 /// What is told in place of a value that is masked.
 const MASK: &[u8] = b"***";
 /// Values of one rule that are told.
-const TOLD_VALUES_MAX: usize = 8;
+const TOLD_VALUES_MAX: usize = 32;
 /// Rules that held, of which is told.
 const MATCHES_MAX: usize = 1_024;
 

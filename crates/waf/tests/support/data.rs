@@ -49,7 +49,8 @@ fn shared(variable: &str, name: &str) -> Option<PathBuf> {
     is_there.then_some(found)
 }
 
-fn compiled(paths: Vec<PathBuf>) -> Arc<RuleSet> {
+/// The rules of these files.
+pub fn compiled(paths: Vec<PathBuf>) -> Arc<RuleSet> {
     let paths: Vec<String> = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     match RuleSet::compile(&paths, &mut Disk) {
         Ok(rules) => Arc::new(rules),

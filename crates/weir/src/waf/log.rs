@@ -34,6 +34,7 @@ pub struct Line {
 pub struct Found {
     pub id: u64,
     pub message: String,
+    pub data: String,
     pub severity: String,
     pub tags: Vec<String>,
     pub file: String,

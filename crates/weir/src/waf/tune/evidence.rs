@@ -5,7 +5,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, SocketAddr};
 
 use super::places::Place;
-use crate::waf::log::{Found, Line};
+use super::proposal::Exclusions;
+use crate::waf::log::{Found, Line, Value};
 
 /// Clients of one place that are told apart.
 pub const CLIENTS_MAX: usize = 64;
@@ -103,21 +104,30 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Takes a line.
-    pub fn add(&mut self, line: &Line) {
+    /// Takes a line; what exclusions take away is no attack.
+    pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
         let place = Place::of_target(&line.target);
+        let attacks: Vec<&Found> =
+            line.rules.iter().filter(|it| is_attack(it, line, exclusions, &place)).collect();
         for found in line.rules.iter().filter(|found| is_excludable(found, line)) {
             let variables = variables(found);
             if variables.is_empty() {
                 self.unnamed += 1;
             }
             for variable in variables {
-                self.note(line, found, (variable, &place));
+                let is_suspicious = is_suspicious(&attacks, found, variable);
+                self.note(line, found, (variable, &place), is_suspicious);
             }
         }
     }
 
-    fn note(&mut self, line: &Line, found: &Found, (variable, place): (&str, &Place)) {
+    fn note(
+        &mut self,
+        line: &Line,
+        found: &Found,
+        (variable, place): (&str, &Place),
+        is_suspicious: bool,
+    ) {
         let places = self.groups.get(&(found.id, variable.to_owned()));
         let is_known = places.is_some_and(|places| places.contains_key(place));
         if !is_known && self.groups_count >= GROUPS_MAX {
@@ -129,7 +139,7 @@ impl Evidence {
         let group = places.entry(place.clone()).or_default();
         group.requests += 1;
         group.clients.add(&line.client);
-        group.suspicious += u64::from(is_suspicious(line, found, variable));
+        group.suspicious += u64::from(is_suspicious);
         group.score = score(&found.severity);
         if group.message.is_empty() && !found.message.contains(MASK) {
             group.message = clipped(&found.message);
@@ -162,12 +172,18 @@ pub fn score(severity: &str) -> i64 {
 /// The variables that a rule was found in, as far as exclusions can name them: of its first link alone, since what is taken
 /// from the others would take the whole rule away.
 pub fn variables(found: &Found) -> Vec<&str> {
-    let collection = |variable: &str| variable.split(':').next().unwrap_or_default().to_owned();
     let Some(first) = found.values.first().map(|value| collection(&value.variable)) else {
         return Vec::new();
     };
+    let is_first = |value: &&Value| collection(&value.variable) == first;
+    let mut values: Vec<&Value> = found.values.iter().filter(is_first).collect();
+    // A chain may begin with all there is (all names of headers) and choose in a later link: its message names what it chose.
+    let is_chain = values.len() < found.values.len();
+    if is_chain && values.iter().any(|value| is_told(found, value)) {
+        values.retain(|value| is_told(found, value));
+    }
     let mut variables: Vec<&str> = Vec::new();
-    for value in found.values.iter().filter(|value| collection(&value.variable) == first) {
+    for value in values {
         let variable = value.variable.as_str();
         if !is_name(variable) {
             return Vec::new();
@@ -179,6 +195,23 @@ pub fn variables(found: &Found) -> Vec<&str> {
     variables
 }
 
+fn collection(variable: &str) -> &str {
+    variable.split(':').next().unwrap_or_default()
+}
+
+/// Whether the rule's message or data has the value, as a word.
+fn is_told(found: &Found, value: &Value) -> bool {
+    let is_inside = |char: char| char.is_alphanumeric() || "-_".contains(char);
+    let has_word = |text: &str| {
+        text.match_indices(&value.value).any(|(at, word)| {
+            !word.is_empty()
+                && !text[..at].ends_with(is_inside)
+                && !text[at + word.len()..].starts_with(is_inside)
+        })
+    };
+    has_word(&found.message) || has_word(&found.data)
+}
+
 /// Whether rules can name a variable without quotes.
 fn is_name(variable: &str) -> bool {
     let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
@@ -186,17 +219,24 @@ fn is_name(variable: &str) -> bool {
     !is_derived && !variable.ends_with(':') && variable.bytes().all(is_plain)
 }
 
+/// Whether a rule tells of an attack; scanners are always some.
+fn is_attack(found: &Found, line: &Line, exclusions: &Exclusions, place: &Place) -> bool {
+    found.severity == "CRITICAL"
+        && !found.tags.iter().any(|tag| tag == "attack-protocol")
+        && is_excludable(found, line)
+        && (family(found) == SCANNERS || !exclusions.take_away(found, place))
+}
+
 /// Whether a request has an attack of another kind in another place, or comes from a scanner.
-fn is_suspicious(line: &Line, found: &Found, variable: &str) -> bool {
-    line.rules.iter().any(|other| {
-        let family = other.id / 1000;
-        let is_attack = other.severity == "CRITICAL"
-            && family != found.id / 1000
-            && !other.tags.iter().any(|tag| tag == "attack-protocol")
-            && is_excludable(other, line);
+fn is_suspicious(attacks: &[&Found], found: &Found, variable: &str) -> bool {
+    attacks.iter().filter(|other| family(other) != family(found)).any(|other| {
         let is_elsewhere = other.values.iter().all(|value| value.variable != variable);
-        is_attack && (is_elsewhere || family == SCANNERS)
+        is_elsewhere || family(other) == SCANNERS
     })
+}
+
+fn family(found: &Found) -> u64 {
+    found.id / 1000
 }
 
 /// What the log shows of a text, in one line.
@@ -208,7 +248,6 @@ fn clipped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::waf::log::Value;
 
     #[test]
     fn clients_are_told_apart() {
@@ -239,6 +278,36 @@ mod tests {
             let value = |it: &&str| Value { variable: (*it).into(), value: String::new() };
             let found = Found { values: values.iter().map(value).collect(), ..Found::default() };
             assert_eq!(variables(&found), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn chains_are_found_in_what_they_tell_of() {
+        let value = |(variable, value): (&str, &str)| Value {
+            variable: variable.into(),
+            value: value.into(),
+        };
+        let names = [
+            ("REQUEST_HEADERS_NAMES:Host", "host"),
+            ("REQUEST_HEADERS_NAMES:X-Over", "x-over"),
+            ("REQUEST_HEADERS_NAMES:TE", "te"),
+        ];
+        let found = |message: &str, data: &str, link: &[(&str, &str)]| Found {
+            message: message.into(),
+            data: data.into(),
+            values: names.iter().chain(link).copied().map(value).collect(),
+            ..Found::default()
+        };
+        let all: Vec<&str> = names.iter().map(|(variable, _)| *variable).collect();
+        let last = [("TX:header_x-over", "/x-over/")];
+        for (found, expected) in [
+            (found("restricted (/x-over/)", "", &last), &all[1..2]),
+            (found("restricted", "found: x-over", &last), &all[1..2]),
+            (found("restricted, no-te", "", &last), &all[..]),
+            // Without another link each value is a finding.
+            (found("restricted (/x-over/)", "", &[]), &all[..]),
+        ] {
+            assert_eq!(variables(&found), expected, "{found:?}");
         }
     }
 }

@@ -69,17 +69,30 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The rules, and the summary. Logs are read twice: what exclusions change is known when all of them are.
+/// Times that logs are read for exclusions.
+const ROUNDS_MAX: usize = 8;
+
+/// The rules, and the summary. Logs are read several times: what an exclusion takes away makes no other finding in the same request
+/// suspicious; and what exclusions change is known when all of them are.
 fn propose(arguments: &Arguments) -> Result<(String, String), String> {
     let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
+    let mut exclusions = Exclusions::default();
     let mut evidence = Evidence::default();
-    let count = log::each(&arguments.logs, |line| {
-        evidence.add(line);
-        Ok(())
-    })?;
-    let exclusions = Exclusions::of(&evidence, wanted);
+    for _ in 0..ROUNDS_MAX {
+        evidence = Evidence::default();
+        log::each(&arguments.logs, |line| {
+            evidence.add(line, &exclusions);
+            Ok(())
+        })?;
+        let more = Exclusions::of(&evidence, wanted);
+        let is_done = more.all.len() == exclusions.all.len();
+        exclusions = more;
+        if is_done {
+            break;
+        }
+    }
     let mut effect = Effect::default();
-    log::each(&arguments.logs, |line| {
+    let count = log::each(&arguments.logs, |line| {
         effect.add(line, &exclusions);
         Ok(())
     })?;

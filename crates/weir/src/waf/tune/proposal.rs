@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Wanted;
 use super::evidence::{self, Evidence, Group, Subject};
 use super::places::Place;
-use crate::waf::log::Line;
+use crate::waf::log::{Found, Line};
 
 /// Paths of one folder that are excluded one by one; where there are more, the folder is.
 const PATHS_MAX: usize = 4;
@@ -58,6 +58,13 @@ impl Exclusions {
         let key = |it: &Exclusion| (it.rule, it.variable.clone(), it.place.clone());
         made.all.sort_by_key(key);
         made
+    }
+
+    /// Whether nothing of a finding is left.
+    pub fn take_away(&self, found: &Found, place: &Place) -> bool {
+        let variables = evidence::variables(found);
+        let has = |variable: &&str| self.has(found.id, variable, place);
+        !variables.is_empty() && variables.iter().all(has)
     }
 
     fn has(&self, rule: u64, variable: &str, place: &Place) -> bool {
@@ -141,11 +148,7 @@ impl Effect {
         }
         self.blocked += 1;
         let place = Place::of_target(&line.target);
-        let is_removed = |found: &&crate::waf::log::Found| {
-            let variables = evidence::variables(found);
-            let has = |variable: &&str| exclusions.has(found.id, variable, &place);
-            !variables.is_empty() && variables.iter().all(has)
-        };
+        let is_removed = |found: &&Found| exclusions.take_away(found, &place);
         let removed: Vec<_> = line.rules.iter().filter(is_removed).collect();
         let score: i64 = removed.iter().map(|found| evidence::score(&found.severity)).sum();
         let is_decided = removed.iter().any(|found| found.id == line.rule);

@@ -114,6 +114,27 @@ fn what_attackers_send_is_left_alone() {
 }
 
 #[test]
+fn what_is_excluded_makes_nothing_else_suspicious() {
+    let html = ("ARGS:content", "<p>text</p>");
+    let mut lines: Vec<String> =
+        (0..12).map(|number| line(number, "/post", 941_160, html)).collect();
+    let both = |number| {
+        let text = line(number, "/post", 941_160, html);
+        let mut parsed: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        parsed["rules"].as_array_mut().expect("rules").push(json!({
+            "id": 942_360, "severity": "CRITICAL",
+            "values": [{ "variable": "ARGS:title", "value": "drop the table" }],
+        }));
+        parsed.to_string()
+    };
+    lines.extend((0..11).map(both));
+    let (rules, summary) = proposed("both.log", &lines);
+    assert!(rules.contains("=941160;ARGS:content"), "{rules}");
+    assert!(rules.contains("=942360;ARGS:title"), "{rules}");
+    assert!(!summary.contains("left alone"), "{summary}");
+}
+
+#[test]
 fn no_secret_and_no_rule_of_a_client_is_written() {
     let evil = "x\" \\\nSecRuleEngine Off\n";
     let lines: Vec<String> = (0..12)
