@@ -10,7 +10,7 @@ use super::program::{Item, Program, Whole};
 
 /// Bytes of a value that are told, and values.
 const TOLD_BYTES_MAX: usize = 512;
-const TOLD_VALUES_MAX: usize = 8;
+const TOLD_VALUES_MAX: usize = 32;
 /// Severity of a request in which nothing was found.
 const NO_SEVERITY: u8 = 255;
 
