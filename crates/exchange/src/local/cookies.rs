@@ -57,15 +57,13 @@ impl CookieKeeper {
         scratch: &mut Vec<u8>,
     ) -> Opened {
         let mut opened = Opened::default();
-        for field in forwarded_values(&head.fields, input, COOKIE) {
-            let mut value = Vec::with_capacity(field.len());
-            self.terms.open(field, &self.seals, &mut opened.changed, &mut value);
-            opened.fields.push(value);
-        }
         let received = forwarded_values(&head.fields, input, COOKIE);
-        // What policies have made of them may be other fields than those.
+        // What policies have made of them may be other fields than those that came.
         edits.change_each(COOKIE, received, scratch, |field, out| {
-            change(self.terms.open(field, &self.seals, &mut Vec::new(), out))
+            let start = out.len();
+            let is_other = self.terms.open(field, &self.seals, &mut opened.changed, out);
+            opened.fields.push(out[start..].to_vec());
+            change(is_other)
         });
         opened
     }

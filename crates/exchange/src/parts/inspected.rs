@@ -76,7 +76,7 @@ impl Outcome {
         }
     }
 
-    /// Whether its member did not get it.
+    /// Whether its member did not get it, or its client not the response.
     pub fn is_blocked(self) -> bool {
         matches!(self, Self::Blocked(_) | Self::Unjudged { is_blocked: true, .. })
     }

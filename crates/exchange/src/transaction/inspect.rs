@@ -166,13 +166,15 @@ fn fields<'a>(
         _ => true,
     };
     let received = head.fields.iter().filter(is_seen);
-    let mut opened = opened.iter().flat_map(|opened| &opened.fields);
-    let received = received.map(move |field| {
-        let (name, value) = (field.name.of(input), field.value.of(input));
-        let opened = if name.eq_ignore_ascii_case(b"Cookie") { opened.next() } else { None };
-        (name, opened.map_or(value, |opened| opened))
-    });
-    host.into_iter().chain(received).collect()
+    let received = received.map(|field| (field.name.of(input), field.value.of(input)));
+    let is_other = |(name, _): &(&[u8], &[u8])| opened.is_none() || !is_cookie(name);
+    let cookies = opened.iter().flat_map(|opened| &opened.fields);
+    let cookies = cookies.map(|value| (&b"Cookie"[..], &value[..]));
+    host.into_iter().chain(received.filter(is_other)).chain(cookies).collect()
+}
+
+fn is_cookie(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"Cookie")
 }
 
 /// Counts and tells what came of the inspection of a request, unless its response is to be judged too: then it is handed on. How
