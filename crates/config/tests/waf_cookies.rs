@@ -1,5 +1,6 @@
 //! `waf.cookies` and `waf.responses`: what they mean, and what is said about them.
 
+#[expect(dead_code, reason = "other tests use the rest")]
 mod waf_support;
 
 use waf_support::{Folder, file, findings, server};
