@@ -310,62 +310,101 @@ INLINE bool select_member(const struct packet *packet, const struct server *serv
 	return ring_member(index, attempt ? mix(hash, attempt) : hash, member);
 }
 
+/* What the tries for a new flow share. */
+struct search {
+	const struct packet *packet;
+	const struct plan *plan;
+	const struct server *server;
+	struct scratch *scratch;
+	struct member *member; /* NULL: another is to be picked */
+	__u64 hash;
+	__u32 server_index;
+	__u32 member_index;
+	bool has_ports;
+	bool is_numbered; /* it has ports or an identifier; what has neither has its source address alone */
+	int reason;       /* OK, or why there is no flow yet */
+};
+
+INLINE int stop(struct search *search, int reason)
+{
+	search->reason = reason;
+	return 1;
+}
+
 /*
- * Picks a member and enters the flow. Where the source is translated, another try is another port of the same member; where not,
- * it is another member, for the client's port is taken at this one. One loop for both: the verifier walks through each turn.
+ * One try to pick a member and enter the flow. Where the source is translated, the next is another port of the same member; where
+ * not, it is another member, for the client's port is taken at this one. 1: there is nothing more to try.
  */
+APART int try_flow(__u32 attempt, struct search *search)
+{
+	const struct packet *packet = search->packet;
+	const struct server *server = search->server;
+	struct scratch *scratch = search->scratch;
+
+	if (!search->member || !server->sources) {
+		if (!select_member(packet, server, search->server_index, search->hash, attempt, &search->member_index))
+			return stop(search, NO_MEMBER);
+		search->member = member_at(search->member_index);
+		if (!search->member)
+			return stop(search, NO_MEMBER);
+		if (search->member->state != MEMBER_UP) {
+			search->member = NULL;
+			return 0;
+		}
+	}
+	describe(packet, server, search->member_index, search->member, &scratch->forward);
+	if (server->sources) {
+		__u32 number = (__u32)search->hash % 4096 + (search->is_numbered ? attempt / 4 : attempt);
+
+		if (search->member->source)
+			number = search->member->source - 1;
+		if (!translate_source(&scratch->forward, server, search->server_index, number, search->plan->settings->cpus,
+				      attempt, search->is_numbered))
+			return stop(search, SOURCE_PORTS_EXHAUSTED);
+		/* An echo has one identifier, in both places. */
+		if (!search->has_ports)
+			scratch->forward.target_port = scratch->forward.source_port;
+	}
+	search->reason = enter(packet, scratch);
+	return search->reason != FLOW_CONFLICT;
+}
+
+static int try_again(__u32 number, void *search)
+{
+	return try_flow(number + 1, search);
+}
+
+/* Picks a member and enters the flow. The tries behind the first are the helper's loop: of one written out the verifier walks each turn. */
 INLINE int pick(const struct packet *packet, const struct plan *plan, const struct server *server, __u32 index)
 {
-	__u32 zero = 0, member_index = server->route;
-	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
-	__u64 hash = hash_address(HASH_SEED, &packet->key.source);
-	bool has_ports = has_virtual_port(packet->key.protocol);
-	/* What has neither ports nor an identifier has its source address alone. */
-	bool is_numbered = has_ports || packet->key.source_port;
-	struct member *member = NULL;
-	int reason = NO_MEMBER;
+	__u32 zero = 0;
+	struct search search = {
+		.packet = packet,
+		.plan = plan,
+		.server = server,
+		.scratch = bpf_map_lookup_elem(&scratches, &zero),
+		.hash = hash_address(HASH_SEED, &packet->key.source),
+		.server_index = index,
+		.member_index = server->route,
+		.has_ports = has_virtual_port(packet->key.protocol),
+		.reason = NO_MEMBER,
+	};
 
-	if (!scratch)
+	if (!search.scratch)
 		return NO_MEMBER;
+	search.is_numbered = search.has_ports || packet->key.source_port;
 	if (!server->persistence_ns) {
-		hash = hash_address(hash, &packet->key.target);
-		hash = mix(hash, ((__u64)packet->key.source_port << 32) | ((__u32)packet->key.target_port << 8) |
-					 packet->key.protocol);
+		search.hash = hash_address(search.hash, &packet->key.target);
+		search.hash = mix(search.hash, ((__u64)packet->key.source_port << 32) | ((__u32)packet->key.target_port << 8) |
+						       packet->key.protocol);
 	}
-	for (__u32 attempt = 0; attempt < TRIES_MAX; attempt++) {
-		if (!member || !server->sources) {
-			if (!select_member(packet, server, index, hash, attempt, &member_index))
-				return NO_MEMBER;
-			member = member_at(member_index);
-			if (!member)
-				return NO_MEMBER;
-			if (member->state != MEMBER_UP) {
-				member = NULL;
-				continue;
-			}
-		}
-		describe(packet, server, member_index, member, &scratch->forward);
-		if (server->sources) {
-			__u32 number = (__u32)hash % 4096 + (is_numbered ? attempt / 4 : attempt);
-
-			if (member->source)
-				number = member->source - 1;
-			if (!translate_source(&scratch->forward, server, index, number, plan->settings->cpus, attempt,
-					      is_numbered))
-				return SOURCE_PORTS_EXHAUSTED;
-			/* An echo has one identifier, in both places. */
-			if (!has_ports)
-				scratch->forward.target_port = scratch->forward.source_port;
-		}
-		reason = enter(packet, scratch);
-		if (reason != FLOW_CONFLICT)
-			break;
-	}
-	if (reason != OK)
-		return reason == FLOW_CONFLICT && server->sources ? SOURCE_PORTS_EXHAUSTED : reason;
+	if (!try_flow(0, &search))
+		bpf_loop(TRIES_MAX - 1, try_again, &search, 0);
+	if (search.reason != OK)
+		return search.reason == FLOW_CONFLICT && server->sources ? SOURCE_PORTS_EXHAUSTED : search.reason;
 	if (server->persistence_ns)
-		persist(packet, index % VIRTUAL_SERVERS_MAX, packet->now_ns + server->persistence_ns, member_index);
-	struct totals *totals = bpf_map_lookup_elem(&member_totals, &member_index);
+		persist(packet, index % VIRTUAL_SERVERS_MAX, packet->now_ns + server->persistence_ns, search.member_index);
+	struct totals *totals = bpf_map_lookup_elem(&member_totals, &search.member_index);
 
 	if (totals)
 		totals->flows += 1;

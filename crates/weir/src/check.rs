@@ -42,7 +42,8 @@ pub struct Arguments {
     /// Also say how each virtual server would be served by this user on this host
     ///
     /// Of type fast_l4: by packets, by sockets, or not at all, and what is otherwise then. It reads which capabilities
-    /// this process has, so ask as the user that weir runs as.
+    /// this process has, so ask as the user that weir runs as. With `waf`: its mode, how many rules are evaluated, and
+    /// whether checks, cookies and responses are on.
     #[arg(long, conflicts_with = "json")]
     explain: bool,
 

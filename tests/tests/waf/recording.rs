@@ -56,3 +56,27 @@ fn what_is_recorded_is_judged_the_same_again() {
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains("2 requests judged, 2 decided differently: 2 pass now"), "{told}");
 }
+
+#[test]
+fn what_a_virtual_server_inspects_is_said_beforehand() {
+    let folder = TempDir::new("explained");
+    folder.write("rules.conf", "SecRule ARGS \"@contains x\" \"id:1,phase:2,deny\"\n");
+    folder.write(
+        "weir.yaml",
+        "virtual_servers:\n  a: { listen: 127.0.0.1:8080, pool: p, waf: { mode: detect, rules: rules.conf, checks: off, responses: {} } }\n  \
+         b: { listen: 127.0.0.1:8081, pool: p }\npools: { p: { members: [ 127.0.0.1:9000 ] } }\n",
+    );
+    let output = Command::new(weir_tests::proxy::weir_binary())
+        .args(["check", "--explain"])
+        .arg(folder.path().join("weir.yaml"))
+        .output()
+        .expect("the command");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let (_, explained) = told.split_once('\n').expect("the summary, and the rest");
+    assert_eq!(
+        explained,
+        "virtual server a (type http): by sockets\n  waf: mode detect, unless a policy says otherwise\n  \
+         waf: at most 1 rules, all phases together\n  waf: checks off, cookies off, responses on\n\
+         virtual server b (type http): by sockets\n"
+    );
+}

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use weir_config::snapshot::Service;
 use weir_config::snapshot::packet::{Fallback, PacketServer, PathSettings};
+use weir_config::snapshot::{Service, Waf};
 use weir_config::{Config, Resolutions};
 use weir_control::packets::{cookies_obstacle, obstacle};
 
@@ -14,6 +14,9 @@ pub(super) fn explain(config: &Config) -> String {
     for server in &snapshot.virtual_servers {
         let kind = kind(&server.service);
         put(&mut text, format_args!("virtual server {} (type {kind}): by sockets", server.name));
+        if let Some(waf) = &server.waf {
+            put_waf(&mut text, waf);
+        }
     }
     if let Some(packets) = &snapshot.packets {
         let path = &packets.path;
@@ -43,6 +46,20 @@ fn kind(service: &Service) -> &'static str {
         Service::Tcp(_) => "tcp",
         Service::Udp(_) => "udp",
     }
+}
+
+fn put_waf(text: &mut String, waf: &Waf) {
+    let rules = waf.view.rules_count();
+    put(text, format_args!("  waf: mode {}, unless a policy says otherwise", waf.mode.name()));
+    put(text, format_args!("  waf: at most {rules} rules, all phases together"));
+    let parts = [
+        ("checks", waf.checks.is_some()),
+        ("cookies", waf.cookies.is_some()),
+        ("responses", waf.responses.is_some()),
+    ];
+    let is = |on: bool| if on { "on" } else { "off" };
+    let parts = parts.map(|(name, on)| format!("{name} {}", is(on))).join(", ");
+    put(text, format_args!("  waf: {parts}"));
 }
 
 fn put_packet_server(

@@ -100,7 +100,7 @@ impl Compiler<'_> {
                 _ => effects.extend(self.effect(action, draft)),
             }
         }
-        let pipeline = shared.pipeline(pipeline);
+        let pipeline = shared.pipeline(pipeline)?;
         for target in rule.targets.iter().filter(|target| target.variable == Variable::Tx) {
             if let Selector::Name(name) = &target.selector {
                 self.symbols.intern(name.as_bytes());

@@ -15,13 +15,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn pipeline(&mut self, steps: Vec<Transformation>) -> PipelineId {
+    pub(super) fn pipeline(&mut self, steps: Vec<Transformation>) -> Result<PipelineId, String> {
         let known = self.pipelines.iter().position(|known| *known.steps == steps[..]);
         let index = known.unwrap_or_else(|| {
             self.pipelines.push(Pipeline { set: Steps::of(&steps), steps: steps.into() });
             self.pipelines.len() - 1
         });
-        PipelineId(u16::try_from(index).unwrap_or(u16::MAX))
+        let number = u16::try_from(index)
+            .map_err(|_| "there are too many different lists of transformations".to_owned())?;
+        Ok(PipelineId(number))
     }
 
     pub(super) fn operator(&mut self, needs: NeedsByKind, is_late: bool) -> Result<u16, String> {

@@ -1,0 +1,31 @@
+//! How far the kernel's verifier walks before it takes a program. It gives up behind a million instructions, and what it walks is time
+//! in which weir starts.
+
+mod support;
+
+use support::{Path, is_possible};
+
+/// Half of where it gives up. Linux 6.18 walks 154,144 for XDP.
+const WALKED_MAX: u32 = 500_000;
+
+#[test]
+fn the_verifier_does_not_walk_far() {
+    if !is_possible() {
+        return;
+    }
+    let _path = Path::open();
+    let mut seen = 0;
+    for program in aya::programs::loaded_programs().filter_map(Result::ok) {
+        let Some(name) = program.name_as_str().filter(|name| name.starts_with("weirgate_")) else {
+            continue;
+        };
+        let Some(walked) = program.verified_instruction_count() else { continue };
+        println!(
+            "{name}: {walked} instructions walked, {} in the program",
+            program.size_translated().unwrap_or(0) / 8
+        );
+        assert!(walked <= WALKED_MAX, "{name}: {walked}");
+        seen += 1;
+    }
+    assert!(seen >= 2, "both programs are there");
+}
