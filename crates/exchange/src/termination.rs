@@ -62,6 +62,38 @@ pub enum Termination {
 }
 
 impl Termination {
+    /// Each of them, in the order of the documents.
+    pub const ALL: [Self; 28] = [
+        Self::Complete,
+        Self::ClientAbort,
+        Self::ClientTimeout,
+        Self::TlsHandshake,
+        Self::HeaderTimeout,
+        Self::ClientMalformed,
+        Self::ClientLimit,
+        Self::PathRefused,
+        Self::Misdirected,
+        Self::TooEarly,
+        Self::ClientFlood,
+        Self::NoMember,
+        Self::MemberConnect,
+        Self::MemberTimeout,
+        Self::MemberAbort,
+        Self::MemberMalformed,
+        Self::ConnectionLimit,
+        Self::QueueTimeout,
+        Self::RateLimit,
+        Self::Policy,
+        Self::PolicyFailed,
+        Self::Waf,
+        Self::EncodingFailed,
+        Self::TunnelTimeout,
+        Self::IdleTimeout,
+        Self::HelloTimeout,
+        Self::UnknownServerName,
+        Self::Stopped,
+    ];
+
     /// Its name in the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -20,7 +20,7 @@ const EXIT_OUTPUT: u8 = 3;
 /// Check a configuration file without serving it
 ///
 /// Reports all errors and warnings at once, with file, line and column, and how to mend them.
-/// Nothing is opened, bound or resolved, so it is safe to run anywhere.
+/// It reads the files that the configuration names, and opens no sockets: it is safe to run anywhere.
 ///
 /// Exit status: 0 the configuration can be used (warnings do not matter), 1 it cannot, 2 wrong usage,
 /// 3 the answer could not be written.

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use weir_config::snapshot::MonitorKind;
 use weir_core::monitor::Health;
+use weir_exchange::termination::Termination;
 
 use super::*;
 use crate::events::testing::Captured;
@@ -683,4 +684,16 @@ async fn a_pool_whose_name_has_no_address_yet_is_waited_for() {
     assert!(is_good && ask(socket(listen), "/").await.ends_with("one"));
     supervisor.stop().await;
     supervisor.finish();
+}
+
+/// The word that a line of the access log ends with stands in the table of its fields, and in that of what to do about it.
+#[test]
+fn words_of_endings_are_documented() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
+    for file in ["observability.md", "operating.md"] {
+        let text = std::fs::read_to_string(format!("{folder}{file}")).unwrap();
+        for word in Termination::ALL.map(Termination::as_str) {
+            assert!(text.contains(&format!("\n| `{word}` |")), "docs/{file} has no row for {word}");
+        }
+    }
 }
