@@ -6,7 +6,7 @@ use crate::plan::{Files, RuleSet};
 use crate::seclang::Problem;
 
 /// Names and texts of the files, in the order in which they are read.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("builtin/settings.conf", include_str!("../rules/settings.conf")),
     ("builtin/protocol.conf", include_str!("../rules/protocol.conf")),
     ("builtin/scanners.conf", include_str!("../rules/scanners.conf")),
@@ -19,6 +19,7 @@ const FILES: [(&str, &str); 12] = [
     ("builtin/remote.conf", include_str!("../rules/remote.conf")),
     ("builtin/exploits.conf", include_str!("../rules/exploits.conf")),
     ("builtin/verdict.conf", include_str!("../rules/verdict.conf")),
+    ("builtin/leaks.conf", include_str!("../rules/leaks.conf")),
 ];
 
 /// The embedded files, under the names that [`paths`] lists. Rule files on disk can include them by these names.

@@ -70,7 +70,9 @@ fn what_must_not_leave_is_answered_in_place_of() {
         // Nobody looks at these.
         (format!("/Content-Type:image/png~{leak}"), 200),
         (format!("/Content-Type:text/html~Content-Encoding:br~{leak}"), 200),
-        (format!("/{leak}"), 200),
+        // Browsers find out what has no type, or several.
+        (format!("/{leak}"), 504),
+        (format!("/Content-Type:image/png~Content-Type:text/html~{leak}"), 504),
     ];
     let mut client = proxy.client();
     for (target, status) in &cases {
@@ -204,4 +206,73 @@ fn only_detecting_lets_everything_leave() {
     assert_eq!((response.status, &*response.text()), (200, "ORA-00933"));
     let line = &wait_for_lines(&mut proxy, 1)[0];
     assert_eq!((&line["outcome"], &line["rule"]), (&"detected".into(), &3.into()));
+}
+
+/// What its request calls itself, or that it could not be judged, does not take a response out of the inspection.
+#[test]
+fn each_response_is_judged_whatever_its_request_was() {
+    let (member, rules) = (member(), Rules::new(LEAKS));
+    let more = "mode: block, unjudged: pass, responses: { size_max: 64KiB }";
+    let mut proxy = Proxy::start(&guarded(&member, &rules.key(more)));
+    let post = |media_type: &str, body: &str| {
+        format!(
+            "POST /Content-Type:text/html~ORA-00933 HTTP/1.1\r\nHost: a\r\nContent-Type: {media_type}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    for (media_type, body) in
+        [("application/grpc", "x"), ("application/json", "{bad"), ("application/json", "{}")]
+    {
+        assert_eq!(ask(&proxy, post(media_type, body)).status, 504, "{media_type} {body}");
+    }
+    // Where nothing is found in the response, the log says that the request was not judged.
+    let fine = post("application/json", "{bad").replace("ORA-00933", "fine");
+    assert_eq!(ask(&proxy, fine).status, 200);
+    let lines = wait_for_lines(&mut proxy, 4);
+    let unjudged = lines.iter().find(|line| line["outcome"] == "unjudged").expect("one of them");
+    assert_eq!(unjudged["limit"], "body");
+    assert_eq!(counted(&proxy, "unjudged") as usize, 1);
+}
+
+#[test]
+fn the_built_in_rules_know_leaks() {
+    let bodies = std::sync::Mutex::new(std::collections::VecDeque::new());
+    let bodies = std::sync::Arc::new(bodies);
+    let next = std::sync::Arc::clone(&bodies);
+    let member = Member::new(move |exchange| {
+        let body: &str =
+            next.lock().expect("no panic").pop_front().expect("a body for each request");
+        let length = body.len();
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\r\n{body}"
+        ))?;
+        Ok(Then::KeepAlive)
+    });
+    let proxy = Proxy::start(&guarded(&member, "waf: { mode: block, checks: off, responses: {} }"));
+    for (body, status) in [
+        ("You have an error in your SQL syntax; check the manual", 403),
+        ("SQLSTATE[42S02]: Base table or view not found", 403),
+        ("ORA-00933: SQL command not properly ended", 403),
+        ("<b>Warning</b>:  Undefined variable $x in <b>/var/www/a.php</b> on line <b>3</b>", 403),
+        ("<?php echo $secret;", 403),
+        ("oops\n    at com.example.Shop.buy(Shop.java:42)\n", 403),
+        ("Traceback (most recent call last):\n  File", 403),
+        ("<html><title>Index of /backup</title>", 403),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blb", 403),
+        ("root:x:0:0:root:/root:/bin/bash\n", 403),
+        ("uid=33(www-data) gid=33(www-data) groups", 403),
+        ("<title>PHP 8.2.7 - phpinfo()</title>", 403),
+        ("Learn SQL: the syntax of SELECT, and errors to avoid", 200),
+        ("<p>Warning: the shop is closed on Monday</p>", 200),
+        ("<?xml version=\"1.0\"?><feed/>", 200),
+        ("look at com.example (today)", 200),
+        ("<title>Index of books</title>", 200),
+        ("-----BEGIN CERTIFICATE-----\nMII", 200),
+        ("root: 3 items: 0: 1", 200),
+        ("uid=33, gid=33", 200),
+    ] {
+        bodies.lock().expect("no panic").push_back(body);
+        assert_eq!(ask(&proxy, get("/")).status, status, "{body}");
+    }
 }

@@ -107,7 +107,8 @@ impl<'a> WafProfiles<'a> {
     fn waf(&mut self, raw: &raw::Waf, context: &mut Context) -> Option<Arc<Waf>> {
         let variables = settings::variables(raw, context);
         let checks = checks::wanted(raw, self.directory, context);
-        let cookies = cookies::wanted(raw, self.directory, context);
+        let policy = checks.as_ref().and_then(Option::as_ref).map(|(policy, _)| policy);
+        let cookies = cookies::wanted(raw, self.directory, policy, context);
         let responses = responses::wanted(raw, context);
         let wanted = Wanted {
             paths: self.paths(raw),
@@ -127,6 +128,9 @@ impl<'a> WafProfiles<'a> {
             return Some(Arc::clone(made));
         }
         let view = self.view(raw, &wanted, context);
+        if let Some(view) = &view {
+            responses::warn_of_no_effect(raw, view, context);
+        }
         let interface = match &wanted.checks {
             Some((_, Some(path))) => Some(self.interface(raw, path, context)?),
             _ => None,

@@ -8,6 +8,7 @@ use weir_http::message::{RequestHead, ResponseHead};
 use weir_waf::checks::{CookieTerms, Sealer, TAG_BYTES};
 
 use crate::shared::live::LiveTable;
+use crate::shared::sticky::reached_persistence;
 
 const COOKIE: &[u8] = b"Cookie";
 const SET_COOKIE: &[u8] = b"Set-Cookie";
@@ -44,8 +45,10 @@ impl CookieKeeper {
     pub fn of(server: &VirtualServer, table: &LiveTable) -> Option<Box<Self>> {
         let cookies = server.waf.as_ref()?.cookies.as_ref()?;
         let keys = cookies.keys.as_ref().unwrap_or(&table.stickies.own_keys);
-        let terms =
-            CookieTerms { others: of_persistence(&table.snapshot), ..cookies.terms.clone() };
+        let terms = CookieTerms {
+            others: of_persistence(server, &table.snapshot),
+            ..cookies.terms.clone()
+        };
         Some(Box::new(Self { terms, seals: OwnSeals(keys.seals()) }))
     }
 
@@ -86,12 +89,15 @@ fn change(is_other: bool) -> Change {
     if is_other { Change::Changed } else { Change::None }
 }
 
-/// Names of the cookies by which clients keep their members.
-fn of_persistence(snapshot: &Snapshot) -> Vec<Box<[u8]>> {
+/// Names of the cookies by which clients of a virtual server keep their members. Those that weir inserts go from one virtual server to
+/// another of the same host; those of an application are its own matter everywhere else.
+fn of_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<Box<[u8]>> {
+    let own = reached_persistence(server, snapshot);
     let mut names = Vec::new();
-    for persistence in &snapshot.persistence {
+    for (index, persistence) in snapshot.persistence.iter().enumerate() {
         match &persistence.kind {
             PersistenceKind::Insert(inserted) => names.push(inserted.cookie.name.as_bytes().into()),
+            _ if !own.contains(&index) => {}
             PersistenceKind::Passive { name } => names.push(name.as_bytes().into()),
             PersistenceKind::PathParameter { name, .. } => {
                 names.push(name.to_ascii_uppercase().as_bytes().into());

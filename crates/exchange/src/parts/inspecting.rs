@@ -31,6 +31,16 @@ pub struct Judged {
     pub inspection: Inspection,
     /// What holds for it.
     pub terms: Terms,
+    /// It could not be judged for this reason, and goes on all the same.
+    pub unjudged: Option<Limit>,
+}
+
+/// What is told of a request and its response: that the request could not be judged, if nothing was found in the response.
+pub fn after_request(verdict: Verdict, unjudged: Option<Limit>) -> Verdict {
+    match (verdict, unjudged) {
+        (Verdict::Pass, Some(limit)) => Verdict::Exceeded(limit),
+        (verdict, _) => verdict,
+    }
 }
 
 /// A response whose body comes.

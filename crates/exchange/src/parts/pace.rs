@@ -15,8 +15,8 @@ pub enum Pace {
 impl Pace {
     /// That of a request: a gRPC call may be silent from its beginning.
     pub fn of_request(head: &RequestHead, input: &[u8]) -> Self {
-        let is_grpc = || has_type(&head.fields, input, b"application/grpc");
-        if head.framing.is_empty() || !is_grpc() { Self::Steady } else { Self::Sparse }
+        let is_call = || values(&head.fields, input, "Content-Type").any(is_grpc);
+        if head.framing.is_empty() || !is_call() { Self::Steady } else { Self::Sparse }
     }
 
     /// That of an exchange with this response. What announces its length is no event stream.
@@ -27,9 +27,49 @@ impl Pace {
     }
 }
 
+/// Whether a media type is that of calls: `application/grpc`, `application/grpc+proto`, `application/grpc-web`. JSON and XML by such a
+/// name are read as documents by servers that know no calls.
+fn is_grpc(media_type: &[u8]) -> bool {
+    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let Some((start, codec)) = essence.split_at_checked(GRPC.len()) else { return false };
+    let is_document = |codec: &[u8]| {
+        let suffix = codec.rsplit(|byte| *byte == b'+').next().unwrap_or_default();
+        suffix.eq_ignore_ascii_case(b"json") || suffix.eq_ignore_ascii_case(b"xml")
+    };
+    start.eq_ignore_ascii_case(GRPC)
+        && matches!(codec.first(), None | Some(b'+' | b'-'))
+        && !is_document(codec)
+}
+
+const GRPC: &[u8] = b"application/grpc";
+
 /// Whether the content has a media type that begins so.
 fn has_type(fields: &[Field], input: &[u8], start: &[u8]) -> bool {
     let is_so =
         |value: &[u8]| value.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
     values(fields, input, "Content-Type").any(is_so)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_grpc;
+
+    #[test]
+    fn calls_are_known_by_their_type() {
+        for (media_type, expected) in [
+            ("application/grpc", true),
+            ("Application/gRPC; x=y", true),
+            ("application/grpc+proto", true),
+            ("application/grpc-web", true),
+            ("application/grpc-web-text+proto", true),
+            ("application/grpc+json", false),
+            ("application/grpc-web+JSON ;x", false),
+            ("application/grpc-x+xml", false),
+            ("application/grpcx", false),
+            ("application/grp", false),
+            ("text/plain", false),
+        ] {
+            assert_eq!(is_grpc(media_type.as_bytes()), expected, "{media_type}");
+        }
+    }
 }

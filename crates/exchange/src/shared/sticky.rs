@@ -217,6 +217,11 @@ fn place_of(server: &VirtualServer, persistence: &Persistence, pool: &Pool) -> P
     }
 }
 
+/// The persistences that requests of a virtual server can come to, by their places.
+pub fn reached_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> {
+    Reach::of(server, snapshot).persistence
+}
+
 /// The pools and persistences that requests of a virtual server can come to.
 struct Reach {
     pools: Vec<usize>,

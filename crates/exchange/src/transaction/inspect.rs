@@ -17,7 +17,7 @@ use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::inspected::{Inspected, Outcome};
-use crate::parts::inspecting::{Block, Judged, Reading, Scrutiny, Terms};
+use crate::parts::inspecting::{Block, Judged, Reading, Scrutiny, Terms, after_request};
 use crate::parts::notice::Notice;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
@@ -65,7 +65,7 @@ pub fn inspect_head(
         checks,
         keeps_body,
     };
-    if waf.responses.is_some() {
+    if waf.responses.is_some() && waf.view.looks_at_response_bodies() {
         // Rules cannot read what is encoded.
         decision.request.fields.remove(b"Accept-Encoding");
     }
@@ -185,8 +185,13 @@ fn settle(
     (inspection, terms): (Inspection, Terms),
     verdict: Verdict,
 ) -> Result<Option<Box<Judged>>, Block> {
-    if verdict == Verdict::Pass && terms.waf.responses.is_some() {
-        return Ok(Some(Box::new(Judged { inspection, terms })));
+    let unjudged = match verdict {
+        Verdict::Exceeded(limit) if !terms.blocks_unjudged() => Some(limit),
+        _ => None,
+    };
+    let goes_on = verdict == Verdict::Pass || unjudged.is_some();
+    if goes_on && terms.waf.responses.is_some() {
+        return Ok(Some(Box::new(Judged { inspection, terms, unjudged })));
     }
     match conclude(at, server, &terms, inspection, verdict) {
         Some(block) => Err(block),
@@ -258,8 +263,8 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
 
 /// Tells of a request that has no response which could be judged.
 fn tell_judged(at: &mut impl Edge, server: &LocalServer, judged: Judged) {
-    let Judged { inspection, terms } = judged;
-    conclude(at, server, &terms, inspection, Verdict::Pass);
+    let Judged { inspection, terms, unjudged } = judged;
+    conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
 }
 
 /// Whether the body of an exchange is held until it was judged.

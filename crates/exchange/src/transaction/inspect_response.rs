@@ -4,12 +4,13 @@
 //! and judged; then it goes on. Event streams, calls and what is encoded pass as they come.
 
 use weir_config::snapshot::Responses;
+use weir_http::fields::values;
 use weir_http::message::{Field, Framing, Method, ResponseHead, Version};
 use weir_waf::inspection::{self, Limit, Verdict};
 
 use crate::edge::Edge;
 use crate::parts::end::End;
-use crate::parts::inspecting::{Answering, Judged, Scrutiny};
+use crate::parts::inspecting::{Answering, Judged, Scrutiny, after_request};
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
@@ -25,9 +26,10 @@ pub fn begin(
 ) -> bool {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Passing(_, Some(judged))) = scrutiny else { return false };
-    let Judged { mut inspection, terms } = *judged;
+    let Judged { mut inspection, terms, unjudged } = *judged;
     let Some(responses) = &terms.waf.responses else { return false };
-    let is_held = is_looked_at(exchange, responses, (head, input));
+    let is_held = terms.waf.view.looks_at_response_bodies()
+        && is_looked_at(exchange, responses, (head, input));
     inspection.response(&inspection::Response {
         status: head.status,
         protocol: match head.version {
@@ -41,7 +43,7 @@ pub fn begin(
     if verdict == Verdict::Pass && is_held {
         let client = terms.client.map(|client| client.ip());
         let body = at.tools().held_room.body(client);
-        let judged = Judged { inspection, terms };
+        let judged = Judged { inspection, terms, unjudged };
         let (head, text) = (head.clone(), input.to_vec());
         let answering = Answering { judged, head, text, body };
         exchange.scrutiny = Some(Box::new(Scrutiny::Answering(Box::new(answering))));
@@ -51,6 +53,7 @@ pub fn begin(
     if verdict == Verdict::Pass {
         verdict = inspection.response_body();
     }
+    let verdict = after_request(verdict, unjudged);
     let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
     if let Some(block) = &block {
         exchange.ends.drop_member(at);
@@ -69,20 +72,18 @@ fn is_looked_at(
     responses: &Responses,
     (head, input): (&ResponseHead, &[u8]),
 ) -> bool {
+    // What the request calls itself says nothing of its response.
     if head.framing.is_empty()
         || exchange.request.method == Method::Head
-        || exchange.pace.with_response(head, input) == Pace::Sparse
+        || Pace::Steady.with_response(head, input) == Pace::Sparse
     {
         return false;
     }
-    let value = |wanted: &[u8]| {
-        let mut fields = head.fields.iter();
-        let field = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(wanted))?;
-        Some(field.value.of(input))
-    };
-    let is_plain =
-        value(b"Content-Encoding").is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity"));
-    is_plain && value(b"Content-Type").is_some_and(|media_type| responses.look_at(media_type))
+    let is_plain = values(&head.fields, input, "Content-Encoding")
+        .all(|coding| coding.eq_ignore_ascii_case(b"identity"));
+    let mut types = values(&head.fields, input, "Content-Type").peekable();
+    // Browsers find out by themselves what has no type.
+    is_plain && (types.peek().is_none() || types.any(|it| responses.look_at(it)))
 }
 
 /// Holds pieces of a response's body; judges it when it is whole, or there is as much as is looked at.
@@ -114,7 +115,8 @@ pub fn hold(
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'_>) -> Passed {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Answering(answering)) = scrutiny else { return Passed::Over };
-    let Answering { judged: Judged { mut inspection, terms }, mut head, text, body } = *answering;
+    let Answering { judged, mut head, text, body } = *answering;
+    let Judged { mut inspection, terms, unjudged } = judged;
     let bytes_max = terms.waf.responses.as_ref().map_or(0, |it| it.bytes_max);
     let seen = body.bytes();
     inspection.response_content(&seen[..seen.len().min(bytes_max)]);
@@ -122,6 +124,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'
         Verdict::Pass if !has_room => Verdict::Exceeded(Limit::Memory),
         verdict => verdict,
     };
+    let verdict = after_request(verdict, unjudged);
     if let Some(block) = conclude(at, &exchange.ends.server, &terms, inspection, verdict) {
         exchange.ends.drop_member(at);
         answer_blocked(exchange, at, &block);

@@ -1,5 +1,7 @@
 //! Bodies: what their parsers have found, and GraphQL.
 
+use std::collections::HashMap;
+
 use super::{Check, Findings};
 use crate::body::{Body, Difference, Problem};
 
@@ -78,19 +80,70 @@ pub fn graphql(document: &[u8], queries: usize, findings: &mut Findings<'_>) {
 /// What a GraphQL document looks like.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Shape {
-    /// Deepest nesting of selections.
+    /// Deepest nesting of selections, with those of the fragments that they take in.
     depth: usize,
     /// Fields under another name.
     aliases: usize,
     asks_for_schema: bool,
 }
 
+/// An operation or a fragment of a document.
+#[derive(Debug, Default)]
+struct Definition<'d> {
+    /// Of a fragment.
+    name: &'d [u8],
+    depth: usize,
+    /// Fragments that it takes in, and how deep they stand.
+    spreads: Vec<(&'d [u8], usize)>,
+}
+
+/// Fragments within fragments that are followed.
+const FRAGMENTS_DEEP_MAX: usize = 64;
+
+/// The depth of each definition with that of its fragments. Fragments that take each other in are as deep as it gets.
+fn whole_depth(definitions: &[Definition<'_>]) -> usize {
+    let named = definitions.iter().enumerate().filter(|(_, it)| !it.name.is_empty());
+    let places: HashMap<&[u8], usize> = named.map(|(at, it)| (it.name, at)).collect();
+    // Of each definition the deepest place of each fragment.
+    let taken: Vec<HashMap<usize, usize>> = definitions
+        .iter()
+        .map(|definition| {
+            let mut deepest = HashMap::new();
+            for (name, depth) in &definition.spreads {
+                if let Some(place) = places.get(name) {
+                    let known = deepest.entry(*place).or_insert(0);
+                    *known = (*depth).max(*known);
+                }
+            }
+            deepest
+        })
+        .collect();
+    let mut whole: Vec<usize> = definitions.iter().map(|it| it.depth).collect();
+    for _ in 0..FRAGMENTS_DEEP_MAX {
+        let mut is_settled = true;
+        for (at, taken) in taken.iter().enumerate() {
+            // The braces of a fragment stand for those that it is taken in by.
+            let deepest = taken.iter().map(|(place, depth)| whole[*place] + depth - 1).max();
+            if let Some(deeper) = deepest.filter(|deepest| *deepest > whole[at]) {
+                (whole[at], is_settled) = (deeper, false);
+            }
+        }
+        if is_settled {
+            break;
+        }
+    }
+    whole.into_iter().max().unwrap_or(0)
+}
+
 impl Shape {
     fn of(document: &[u8]) -> Self {
         let mut shape = Self::default();
+        let mut definitions = vec![Definition::default()];
         let (mut depth, mut in_arguments) = (0usize, 0usize);
+        let (mut is_fragment, mut is_spread) = (false, false);
         let mut rest = document;
         while let Some((&byte, behind)) = rest.split_first() {
+            let current = definitions.len() - 1;
             match byte {
                 b'#' => {
                     let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
@@ -101,30 +154,51 @@ impl Shape {
                     rest = behind_text(rest);
                     continue;
                 }
+                b'.' if behind.starts_with(b"..") => {
+                    is_spread = depth > 0;
+                    rest = &behind[2..];
+                    continue;
+                }
                 b'(' => in_arguments += 1,
                 b')' => in_arguments = in_arguments.saturating_sub(1),
                 b'{' if in_arguments == 0 => {
                     depth += 1;
-                    shape.depth = shape.depth.max(depth);
+                    is_spread = false;
+                    definitions[current].depth = definitions[current].depth.max(depth);
                 }
-                b'}' if in_arguments == 0 => depth = depth.saturating_sub(1),
+                b'}' if in_arguments == 0 => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 && definitions.len() < DEFINITIONS_MAX {
+                        definitions.push(Definition::default());
+                    }
+                }
                 // Outside of arguments a colon stands behind an alias.
                 b':' if in_arguments == 0 && depth > 0 => shape.aliases += 1,
                 b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
                     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
                     let end = rest.iter().position(|byte| !is_name(byte)).unwrap_or(rest.len());
                     let name = &rest[..end];
-                    shape.asks_for_schema |= matches!(name, b"__schema" | b"__type");
                     rest = &rest[end..];
+                    shape.asks_for_schema |= matches!(name, b"__schema" | b"__type");
+                    if depth == 0 && is_fragment {
+                        definitions[current].name = name;
+                    } else if std::mem::take(&mut is_spread) && name != b"on" {
+                        definitions[current].spreads.push((name, depth));
+                    }
+                    is_fragment = depth == 0 && name == b"fragment";
                     continue;
                 }
                 _ => {}
             }
             rest = behind;
         }
+        shape.depth = whole_depth(&definitions);
         shape
     }
 }
+
+/// Operations and fragments of a document that are told apart; those behind count as one.
+const DEFINITIONS_MAX: usize = 256;
 
 /// What stands behind a string, which may be a block of lines.
 fn behind_text(text: &[u8]) -> &[u8] {

@@ -39,8 +39,13 @@ fn file_type<'a>(
 ) -> Option<&'a FileType> {
     match &policy.file_types {
         FileTypes::AllBut(forbidden) => {
-            let extension = extension(path);
-            if forbidden.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(&extension)) {
+            let decoded = crate::inspection::decoded_path(path);
+            let is_forbidden = |segment: &[u8]| {
+                let extension = extension_of(segment);
+                forbidden.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(extension))
+            };
+            // Servers run a file for what stands behind its name, too.
+            if decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(is_forbidden) {
                 findings.add(Check::FileType, "path", path);
             }
             None
@@ -59,14 +64,17 @@ fn file_type<'a>(
 fn extension(path: &[u8]) -> Vec<u8> {
     let path = crate::inspection::decoded_path(path);
     let segment = path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or_default();
+    extension_of(segment).to_vec()
+}
+
+/// That of a segment.
+fn extension_of(segment: &[u8]) -> &[u8] {
     let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-    // What Windows drops at the end is not part of it.
-    let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ' | 0)).map_or(0, |at| at + 1);
+    // What Windows drops at the end is not part of it, nor is what editors put behind it.
+    let is_part = |byte: &u8| !matches!(byte, b'.' | b' ' | b'~' | 0);
+    let end = name.iter().rposition(is_part).map_or(0, |at| at + 1);
     let name = &name[..end];
-    match name.iter().rposition(|byte| *byte == b'.') {
-        Some(at) => name[at + 1..].to_vec(),
-        None => Vec::new(),
-    }
+    name.iter().rposition(|byte| *byte == b'.').map_or(&[], |at| &name[at + 1..])
 }
 
 /// Looks at the length of a body that has come, of a request for this target.

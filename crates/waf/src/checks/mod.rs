@@ -86,16 +86,23 @@ impl<'a> Findings<'a> {
         self.policy.action(check) != Action::Off
     }
 
-    /// Takes a finding, unless its check is off. Of one check at one place the first is kept.
+    /// Takes a finding, unless its check is off. Of one check at one place the first is kept. Those that block stand first, and an alarm
+    /// makes room for one.
     pub fn add(&mut self, check: Check, place: &str, detail: &[u8]) {
         let action = self.policy.action(check);
         let is_known = self.found.iter().any(|it| it.check == check && it.place == place);
-        if action == Action::Off || is_known || self.found.len() >= FINDINGS_MAX {
+        if action == Action::Off || is_known {
+            return;
+        }
+        let blocking = self.found.iter().take_while(|finding| finding.blocks()).count();
+        let place_of_it = if action == Action::Block { blocking } else { self.found.len() };
+        if place_of_it >= FINDINGS_MAX {
             return;
         }
         let clipped = &detail[..detail.len().min(DETAIL_BYTES_MAX)];
         let detail = clipped.escape_ascii().to_string();
-        self.found.push(Finding { check, action, place: place.to_owned(), detail });
+        self.found.insert(place_of_it, Finding { check, action, place: place.to_owned(), detail });
+        self.found.truncate(FINDINGS_MAX);
     }
 
     /// All of them.

@@ -48,6 +48,11 @@ impl Checks {
             let cookies: Vec<_> = cookie.iter().flat_map(|value| body::cookies(value)).collect();
             let headers = request.headers;
             found.parameters(&Values { query: arguments, headers, cookies: &cookies }, to);
+            found.body_type(
+                media_type_of(headers).as_deref(),
+                request.body != BodyLength::None,
+                to,
+            );
         }
         findings.into_all()
     }
@@ -71,7 +76,7 @@ impl Checks {
         values(arguments, before, to);
         let TargetParts { path, .. } = target_parts(target);
         if is_graphql(path) {
-            documents(arguments, is_query_of_json, to);
+            documents(arguments, |name| name == b"query" || is_query_of_json(name), to);
         }
         if let Some(interface) = &self.interface
             && let Some(found) = interface.find(method, path, to)
@@ -120,9 +125,18 @@ fn is_query_of_json(name: &[u8]) -> bool {
     })
 }
 
+/// Whether a segment of the path is `graphql`, whatever its parameters are.
 fn is_graphql(path: &[u8]) -> bool {
-    let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    last.eq_ignore_ascii_case(b"graphql")
+    path.split(|byte| *byte == b'/').any(|segment| {
+        let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+        name.eq_ignore_ascii_case(b"graphql")
+    })
+}
+
+/// The media type of a body, in lower case; `None`: there is none that can be read.
+fn media_type_of(headers: Named<'_>) -> Option<String> {
+    let (_, value) = headers.iter().find(|(name, _)| is_named(name, b"content-type"))?;
+    Some(MediaType::parse(value)?.essence())
 }
 
 fn is_named(name: &[u8], wanted: &[u8]) -> bool {

@@ -69,14 +69,24 @@ fn alike(name: &[u8]) -> Vec<u8> {
     name
 }
 
+/// A name without what servers strip at its ends: blanks of Unicode, of which there are many, and bytes that no name has.
+fn stripped(name: &[u8]) -> &[u8] {
+    let Some(start) = name.iter().position(u8::is_ascii_graphic) else { return &[] };
+    let end = name.iter().rposition(u8::is_ascii_graphic).map_or(start, |last| last + 1);
+    &name[start..end]
+}
+
 impl CookieTerms {
     /// Whether a cookie of this name has a tag.
     fn seals(&self, name: &[u8]) -> bool {
         if self.others.iter().any(|other| **other == *name) {
             return false;
         }
-        let name = alike(name);
-        self.sealed.iter().any(|names| names.have(&name))
+        let name = stripped(name);
+        let begins = name.split(|byte| *byte == b'[').next().unwrap_or_default();
+        // PHP makes an array of `session[x]`, and that is `session` all the same.
+        let (whole, begins) = (alike(name), alike(begins));
+        self.sealed.iter().any(|names| names.have(&whole) || names.have(&begins))
     }
 
     /// Writes a Cookie field's value without the tags of its sealed cookies. Whether that differs. A sealed cookie whose tag is not right
@@ -106,14 +116,14 @@ impl CookieTerms {
             if is_sealed {
                 changed.push(name.to_owned());
             }
-            self.note_hidden(value, changed);
+            self.note_hidden(piece, changed);
         }
         is_opened
     }
 
     /// Servers that go by RFC 2109 divide cookies at commas too.
-    fn note_hidden(&self, value: &[u8], changed: &mut Vec<Vec<u8>>) {
-        for piece in value.split(|byte| *byte == b',').skip(1) {
+    fn note_hidden(&self, piece: &[u8], changed: &mut Vec<Vec<u8>>) {
+        for piece in piece.split(|byte| *byte == b',').skip(1) {
             let (name, _) = divided(piece);
             if piece.contains(&b'=') && self.seals(name) {
                 changed.push(name.to_owned());
@@ -289,6 +299,10 @@ mod tests {
             (format!("%73={s}"), "", &["%73"]),
             ("cart.1=x".to_owned(), "", &["cart.1"]),
             ("a=1,s=v".to_owned(), "", &["s"]),
+            ("a,s=v".to_owned(), "", &["s"]),
+            ("s[x]=v".to_owned(), "", &["s[x]"]),
+            ("s\u{85}=v".to_owned(), "", &["s\u{85}"]),
+            ("\u{2003}s=v".to_owned(), "", &["\u{2003}s"]),
             ("a=1,t=v".to_owned(), "a=1,t=v", &[]),
         ] {
             let (mut names, mut to) = (Vec::new(), Vec::new());

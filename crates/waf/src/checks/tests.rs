@@ -270,7 +270,7 @@ fn lengths_of_heads() {
     };
     table(of, &[
         ("method", [b"TRACE /", b"CONNECT a:1", b"get /"], [b"GET /", b"OPTIONS *", b"DELETE /x"]),
-        ("file_type", [b"GET /a.bak", b"GET /a.SQL", b"GET /a.b%61k"], [b"GET /bak", b"GET /a.html", b"GET /a.bak/b"]),
+        ("file_type", [b"GET /a.bak", b"GET /a.SQL", b"GET /a.b%61k"], [b"GET /bak", b"GET /a.html", b"GET /abak/b"]),
         ("file_type", [b"GET /x.key;v=1", b"GET /x.pem.", b"GET /d/.conf"], [b"GET /?f=a.bak", b"GET /a.keys", b"GET /"]),
         ("url_length", [b"GET /1234567890", b"GET /%20%20%20%20", b"GET /aaaaaaaaaaaaaaaa?x"], [b"GET /123456789", b"GET /?1234567890123", b"GET /a"]),
         ("query_length", [b"GET /?123456", b"GET /?a=1&b=2", b"GET /x?%20%20"], [b"GET /?12345", b"GET /123456", b"GET /"]),
@@ -500,6 +500,19 @@ fn graphql_queries() {
                 [b"{a{b{c}}}", b"{a{b}c{d}e{f}}", b"{a(x:\"{{{{{\")}"],
             ),
             (
+                "graphql_depth",
+                [
+                    b"{a{b{...F}}} fragment F on T {c{d}}",
+                    b"fragment F on T {c{...G}} query {a{...F}} fragment G on U {d{e}}",
+                    b"{...F} fragment F on T {a{...F}}",
+                ],
+                [
+                    b"{a{...F}} fragment F on T {c{d}}",
+                    b"{a{b{c}}} fragment F on T {c{d}}",
+                    b"{a{...on}} fragment on on T {c{d{e}}}",
+                ],
+            ),
+            (
                 "graphql_batch",
                 [b"{a:x b:x c:x}", b"{a:x(i:1){y} b:x c:x}", b"query{x{a:y b:y c:y}}"],
                 [b"{a:x b:x}", b"{x(a:1,b:2,c:3,d:4)}", b"{a b c d}"],
@@ -518,6 +531,77 @@ fn graphql_queries() {
     let mut findings = Findings::new(&policy);
     graphql(b"{a}", 3, &mut findings);
     assert_eq!(names(findings), ["graphql_batch"]);
+}
+
+/// However many alarms there are, what blocks is kept, and stands first.
+#[test]
+fn alarms_do_not_push_out_what_blocks() {
+    let mut policy = strict();
+    policy.set(Check::CookieMalformed, Action::Alarm);
+    let mut findings = Findings::new(&policy);
+    for number in 0..2 * FINDINGS_MAX {
+        findings.add(Check::CookieMalformed, &format!("cookie {number}"), b"");
+    }
+    findings.add(Check::CookieChanged, "cookie session", b"");
+    findings.add(Check::NulByte, "parameter a", b"");
+    let all = findings.all();
+    assert_eq!(all.len(), FINDINGS_MAX);
+    let first = [Check::CookieChanged, Check::NulByte, Check::CookieMalformed];
+    assert_eq!(all.iter().map(|it| it.check).take(3).collect::<Vec<_>>(), first);
+    for number in 0..2 * FINDINGS_MAX {
+        findings.add(Check::NulByte, &format!("parameter {number}"), b"");
+    }
+    assert_eq!(findings.all().len(), FINDINGS_MAX);
+    assert!(findings.all().iter().all(Finding::blocks));
+}
+
+#[test]
+fn forbidden_files_are_found_wherever_they_stand() {
+    let mut policy = strict();
+    policy.file_types = FileTypes::AllBut(vec!["bak".into(), "sql".into()]);
+    for (target, is_found) in [
+        ("/a.bak", true),
+        ("/a.bak/", true),
+        ("/a.bak/x", true),
+        ("/a.sql~", true),
+        ("/a.SQL;x", true),
+        ("/a%2ebak", true),
+        ("/bak", false),
+        ("/a.bak.txt", false),
+        ("/a.sqlx/b.html", false),
+    ] {
+        let found = with_head(
+            format!("GET {target}").as_bytes(),
+            |request, findings| lengths(request, None, findings),
+            &policy,
+        );
+        assert_eq!(found == ["file_type"], is_found, "{target}: {found:?}");
+    }
+}
+
+#[test]
+fn graphql_is_found_by_each_spelling_of_its_path() {
+    let mut policy = strict();
+    policy.limits.graphql_depth_max = 3;
+    let checks = Checks { policy, interface: None };
+    for (target, is_found) in [
+        ("/graphql", true),
+        ("/graphql/", true),
+        ("/api/GraphQL;x/v1", true),
+        ("/graphql.html", false),
+    ] {
+        let text = format!("GET {target}");
+        let found = with_head(
+            text.as_bytes(),
+            |request, findings| {
+                for finding in checks.head(request, &[(b"query", b"{a{b{c{d}}}}")]) {
+                    findings.add(finding.check, &finding.place, b"");
+                }
+            },
+            &checks.policy,
+        );
+        assert_eq!(found.contains(&"graphql_depth"), is_found, "{target}: {found:?}");
+    }
 }
 
 #[test]

@@ -98,6 +98,20 @@ impl View {
         self.operators.len()
     }
 
+    /// Whether rules look at bodies of responses.
+    pub fn looks_at_response_bodies(&self) -> bool {
+        self.has_rules_of(Phase::ResponseBody)
+    }
+
+    /// Whether rules look at responses at all.
+    pub fn looks_at_responses(&self) -> bool {
+        self.has_rules_of(Phase::ResponseHeaders) || self.looks_at_response_bodies()
+    }
+
+    fn has_rules_of(&self, phase: Phase) -> bool {
+        !self.phases[phase as usize - 1].is_empty()
+    }
+
     /// How many rules are evaluated in all phases, at most.
     pub fn rules_count(&self) -> usize {
         self.phases.iter().map(|rules| rules.len()).sum()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_http::cookies::SameSite;
-use weir_waf::checks::{CookieNames, CookieTerms};
+use weir_waf::checks::{Action, Check, CookieNames, CookieTerms, Policy};
 
 use super::super::{persistence, policy};
 use super::raw;
@@ -20,6 +20,7 @@ pub(super) type WantedCookies = Option<(CookieTerms, Option<PathBuf>)>;
 pub(super) fn wanted(
     raw: &raw::Waf,
     directory: &std::path::Path,
+    policy: Option<&Policy>,
     context: &mut Context,
 ) -> Option<WantedCookies> {
     let Some(cookies) = raw.cookies.as_ref().map(|cookies| &cookies.value) else {
@@ -38,7 +39,7 @@ pub(super) fn wanted(
         context.error_help(span, message, "set `secure: true` too");
         is_sound = false;
     }
-    warn_of_no_effect(raw, cookies, context);
+    warn_of_no_effect(raw, cookies, policy, context);
     let terms = CookieTerms {
         sealed,
         others: Vec::new(),
@@ -64,12 +65,28 @@ fn is_name(name: &Spanned<Text>, context: &mut Context) -> bool {
     is_sound
 }
 
-fn warn_of_no_effect(raw: &raw::Waf, cookies: &raw::Cookies, context: &mut Context) {
+fn warn_of_no_effect(
+    raw: &raw::Waf,
+    cookies: &raw::Cookies,
+    policy: Option<&Policy>,
+    context: &mut Context,
+) {
     if let (Some(sealed), Some(WordOr::Word(Off))) =
         (&cookies.sealed, raw.checks.as_ref().map(|checks| &checks.value))
     {
         let message = "cookies are sealed, and what was changed is not found: `checks` is `off`";
         context.warning_help(sealed.span, message, "remove `checks: off`, or `sealed`");
+    }
+    if let Some(sealed) = &cookies.sealed
+        && policy.is_some_and(|policy| policy.action(Check::CookieChanged) == Action::Off)
+    {
+        let message =
+            "cookies are sealed, and what was changed is not found: `cookie_changed` is `off`";
+        context.warning_help(
+            sealed.span,
+            message,
+            "set it to `block` or `alarm`, or remove `sealed`",
+        );
     }
     if let (Some(key_file), None) = (&cookies.key_file, &cookies.sealed) {
         let message = "`key_file` has no effect: no cookie is `sealed`";

@@ -7,6 +7,7 @@ use crate::decode::{Context, Spanned};
 use crate::quote::clip;
 use crate::scalar::Text;
 use crate::snapshot::Responses;
+use weir_waf::plan::View;
 
 /// Kinds of bodies that are looked at unless others are named.
 const TYPES: [&str; 5] =
@@ -26,6 +27,15 @@ pub(super) fn wanted(raw: &raw::Waf, context: &mut Context) -> Option<Option<Arc
     };
     let bytes_max = usize::try_from(responses.size_max.value.0).unwrap_or(usize::MAX);
     Some(Some(Arc::new(Responses { bytes_max, types })))
+}
+
+/// Rules that look at no response leave nothing to inspect.
+pub(super) fn warn_of_no_effect(raw: &raw::Waf, view: &View, context: &mut Context) {
+    if let Some(responses) = raw.responses.as_ref().filter(|_| !view.looks_at_responses()) {
+        let message = "`responses` has no effect: no rule looks at responses";
+        let help = "remove it, or use rules that do, such as those of OWASP CRS";
+        context.warning_help(responses.span, message, help);
+    }
 }
 
 /// A media type without parameters, or all of one kind.

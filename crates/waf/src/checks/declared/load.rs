@@ -95,6 +95,9 @@ impl<'a> Loader<'a> {
                 method: method.to_ascii_uppercase().into(),
                 parameters,
                 bodies: self.bodies(&operation["requestBody"])?,
+                is_body_required: self.resolved(&operation["requestBody"])?["required"]
+                    .as_bool()
+                    .unwrap_or(false),
             });
         }
         Ok(operations)

@@ -56,6 +56,8 @@ pub struct Operation {
     pub parameters: Vec<Parameter>,
     /// Media types of its body, in lower case, with what is in them; none: it has no body.
     pub bodies: Vec<(Box<str>, BodyValues)>,
+    /// Whether it must have a body.
+    pub is_body_required: bool,
 }
 
 /// A piece of a path between slashes.
@@ -179,6 +181,22 @@ impl Found<'_, '_> {
                 let place = format!("parameter {}", name.escape_ascii());
                 findings.add(Check::UndeclaredParameter, &place, name);
             }
+        }
+    }
+
+    /// Holds whether there is a body, and of which media type, against what is declared.
+    pub fn body_type(&self, given: Option<&str>, has_body: bool, findings: &mut Findings<'_>) {
+        let Operation { bodies, is_body_required, .. } = self.operation;
+        if !has_body {
+            if *is_body_required {
+                findings.add(Check::ParameterMissing, "body", b"");
+            }
+            return;
+        }
+        let is_declared =
+            given.is_some_and(|given| bodies.iter().any(|(known, _)| **known == *given));
+        if !is_declared {
+            findings.add(Check::UndeclaredBody, "body", given.unwrap_or_default().as_bytes());
         }
     }
 

@@ -56,6 +56,30 @@ fn found(run: impl FnOnce(&Interface, &mut Findings<'_>)) -> Vec<(String, &'stat
 }
 
 #[test]
+fn types_of_bodies_are_declared() {
+    let mut document = document();
+    let of = |document: &Value, given: Option<&str>, has_body| {
+        let policy = strict();
+        let mut findings = Findings::new(&policy);
+        let interface = Interface::load(document).expect("a document");
+        let found = interface.find(b"POST", b"/v1/pets", &mut findings).expect("declared");
+        found.body_type(given, has_body, &mut findings);
+        findings.into_all().first().map(|it| it.check)
+    };
+    for (given, has_body, expected) in [
+        (Some("application/json"), true, None),
+        (Some("text/plain"), true, Some(Check::UndeclaredBody)),
+        (Some("application/grpc+json"), true, Some(Check::UndeclaredBody)),
+        (None, true, Some(Check::UndeclaredBody)),
+        (None, false, None),
+    ] {
+        assert_eq!(of(&document, given, has_body), expected, "{given:?}");
+    }
+    document["paths"]["/pets"]["post"]["requestBody"]["required"] = json!(true);
+    assert_eq!(of(&document, None, false), Some(Check::ParameterMissing));
+}
+
+#[test]
 fn paths_and_methods_are_declared() {
     let of = |method: &str, path: &str| {
         let all = found(|interface, findings| {
