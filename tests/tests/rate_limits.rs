@@ -81,6 +81,22 @@ fn each_client_has_its_own_limit() {
     }
 }
 
+/// Five at once, and then one every twelve seconds.
+#[test]
+fn a_limit_may_be_of_less_than_one_in_a_second() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .virtual_server("limits: { per_key: [ { requests_per_second: 5/m } ] }"),
+    );
+    let mut client = proxy.client();
+    let responses: Vec<_> = (0..8).map(|_| client.get("/")).collect();
+    let statuses: Vec<u16> = responses.iter().map(|response| response.status).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429]);
+    let wait = responses[7].head.field("Retry-After").expect("when to come again");
+    assert!((10..=12).contains(&wait.parse::<u64>().expect("seconds")), "{wait}");
+}
+
 #[test]
 fn any_text_of_the_request_can_be_the_key() {
     let member = Member::named("one");

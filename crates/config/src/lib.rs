@@ -22,6 +22,7 @@ mod documentation_tests;
 pub mod file;
 mod profile;
 mod quote;
+mod rate;
 mod raw;
 pub mod rule_files;
 mod scalar;

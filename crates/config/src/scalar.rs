@@ -60,7 +60,8 @@ pub(crate) fn whole(text: &str) -> Option<u64> {
 /// A unit of a duration or size and how much it is of the smallest one.
 type Unit = (&'static str, u64);
 
-const DURATION_UNITS: [Unit; 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+const DURATION_UNITS: [Unit; 5] =
+    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 const SIZE_UNITS: [Unit; 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// What others write, and what it is here.
@@ -85,6 +86,8 @@ const UNIT_ALIASES: &[(&str, &str)] = &[
     ("minutes", "m"),
     ("hour", "h"),
     ("hours", "h"),
+    ("day", "d"),
+    ("days", "d"),
 ];
 
 /// Number and unit without a space: `30s`, `16KiB`. Together they are in `range`, in the smallest unit.
@@ -131,14 +134,15 @@ fn quantity(
     })
 }
 
-/// The largest unit that leaves a whole number; minutes and hours only from two minutes on, since
-/// `60s` and `90s` are what people write.
+/// The largest unit that leaves a whole number; not one minute or one day, since `60s` and `24h` are what people write.
 fn show_quantity(amount: u64, units: &[Unit]) -> String {
     units
         .iter()
         .rev()
         .find(|&&(name, factor)| {
-            amount >= factor && amount.is_multiple_of(factor) && !(name == "m" && amount == factor)
+            amount >= factor
+                && amount.is_multiple_of(factor)
+                && !(matches!(name, "m" | "d") && amount == factor)
         })
         .map_or_else(
             || format!("{amount}{}", units[0].0),
@@ -161,6 +165,8 @@ pub(crate) const SECOND: u64 = 1_000;
 pub(crate) const MINUTE: u64 = 60 * SECOND;
 /// One hour in milliseconds.
 pub(crate) const HOUR: u64 = 3_600 * SECOND;
+/// One day in milliseconds.
+pub(crate) const DAY: u64 = 24 * HOUR;
 
 /// A duration as the language writes it.
 pub(crate) fn show_duration(milliseconds: u64) -> String {
@@ -170,7 +176,7 @@ pub(crate) fn show_duration(milliseconds: u64) -> String {
 impl<const MIN: u64, const MAX: u64> Decode for Duration<MIN, MAX> {
     fn expected() -> String {
         format!(
-            "a duration from {} to {} (units: ms, s, m, h)",
+            "a duration from {} to {} (units: ms, s, m, h, d)",
             show_duration(MIN),
             show_duration(MAX)
         )
@@ -494,7 +500,7 @@ mod tests {
     #[test]
     fn durations() {
         type Any = Duration<1, { 24 * HOUR }>;
-        let good = [("500ms", 500), ("2s", 2_000), ("\"5m\"", 300_000), ("24h", 86_400_000)];
+        let good = [("500ms", 500), ("2s", 2_000), ("\"5m\"", 300_000), ("1d", 86_400_000)];
         for (text, milliseconds) in good {
             assert_eq!(decode::<Any>(text), Ok(Duration(milliseconds)), "{text}");
         }
@@ -510,6 +516,7 @@ mod tests {
             ("1.5s", "found the text \"1.5s\""),
             ("-1s", "found the text \"-1s\""),
             ("5d", "found the text \"5d\""),
+            ("1day", "-> write 1d"),
             ("99999999999999999999s", "found"),
             ("18446744073709551615h", "found"),
             ("1h30m", "found the text \"1h30m\""),
@@ -532,6 +539,8 @@ mod tests {
             (90_000, "90s"),
             (300_000, "5m"),
             (HOUR, "1h"),
+            (24 * HOUR, "24h"),
+            (2 * DAY, "2d"),
         ];
         for (milliseconds, text) in cases {
             assert_eq!(show_duration(milliseconds), text);

@@ -2,7 +2,7 @@
 
 use crate::raw::Timeout;
 use crate::raw::policy::SameSite;
-use crate::scalar::{Duration, MIB, MINUTE, Name, Text, Whole};
+use crate::scalar::{DAY, Duration, MIB, MINUTE, Name, SECOND, Text, Whole};
 use crate::shapes::{AutoOr, FieldName, FilePath};
 
 /// Clients that one table can hold: 16 bytes each, twice.
@@ -21,8 +21,8 @@ section! {
         default path: Text = Text("/".into());
         /// Of an inserted cookie: its domain. Default: the host asked for.
         optional domain: Text;
-        /// Of an inserted cookie: how long it lasts. Default: until the browser ends.
-        optional max_age: Timeout;
+        /// Of an inserted cookie: how long it lasts, at most 400 days, as browsers have it. Default: until the browser ends.
+        optional max_age: Duration<SECOND, { 400 * DAY }>;
         /// Of an inserted cookie: whether it is sent over TLS only. `auto`: when the request came over TLS.
         default secure: AutoOr = AutoOr::Auto;
         /// Of an inserted cookie: whether it is kept from scripts.

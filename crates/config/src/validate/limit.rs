@@ -7,13 +7,17 @@ use weir_core::limit::Rate;
 
 use super::compiler::Compiler;
 use crate::decode::{Context, Spanned, or_absent};
+use crate::rate;
 use crate::raw::limit as raw;
-use crate::scalar::{Duration, Whole};
+use crate::scalar::Duration;
 use crate::snapshot::{Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 use crate::tree::Span;
 
 /// A burst that the file does not give is what comes in within this part of a second.
 const BURST_SHARE: u32 = 10;
+
+/// The time of a rate that is a mere number.
+pub(super) const PER_SECOND_MS: u32 = 1_000;
 
 impl Compiler<'_> {
     /// The limits of a virtual server.
@@ -28,16 +32,13 @@ impl Compiler<'_> {
             let message = "`burst` belongs to `requests_per_second`, which is not given";
             context.error_help(burst.span, message, "add `requests_per_second`");
         }
-        let per_second = |limit: &Option<Spanned<Whole<u32, 1, { raw::RATE_MAX }>>>| {
-            limit.as_ref().map(|limit| (limit.value.0, limit.span))
-        };
-        let burst = per_second(&raw.burst).map(|(burst, _)| burst);
-        let requests = match per_second(&raw.requests_per_second) {
-            Some((limit, span)) => Some(rate(limit, burst, span, context)?),
+        let burst = raw.burst.as_ref().map(|burst| burst.value.0);
+        let requests = match &raw.requests_per_second {
+            Some(limit) => Some(rate(limit.value, burst, limit.span, context)?),
             None => None,
         };
-        let connections = match per_second(&raw.connections_per_second) {
-            Some((limit, span)) => Some(rate(limit, None, span, context)?),
+        let connections = match &raw.connections_per_second {
+            Some(limit) => Some(rate(limit.value, None, limit.span, context)?),
             None => None,
         };
         let (mut per_key, mut per_key_connections) = (Vec::new(), Vec::new());
@@ -140,7 +141,7 @@ impl Compiler<'_> {
             context.error_help(raw.delay_max.span, message, "remove it, or set `exceed: delay`");
         }
         if let Some(per_second) = &raw.requests_per_second {
-            let mut rate = rate(per_second.value.0, burst, per_second.span, context)?;
+            let mut rate = rate(per_second.value, burst, per_second.span, context)?;
             if let Some(max_ms) = delay_max_ms {
                 rate = match rate.delaying(max_ms * 1_000) {
                     Ok(rate) => rate,
@@ -173,7 +174,7 @@ impl Compiler<'_> {
     ) -> Option<Vec<usize>> {
         let mut limits = Vec::new();
         if let Some(per_second) = &raw.connections_per_second {
-            let rate = rate(per_second.value.0, None, per_second.span, context)?;
+            let rate = rate(per_second.value, None, per_second.span, context)?;
             let name = format!("{name}.connections_per_second");
             let measure = KeyMeasure::Rate(rate);
             limits.push(self.push_limit(&name, key, measure, Exceed::Close, raw));
@@ -209,15 +210,16 @@ fn connection_keys(raw: &raw::RateLimit) -> [(&'static str, Option<Span>); 2] {
     ]
 }
 
-/// So many per second, of which some may come at once.
+/// So many in a time, of which some may come at once.
 pub(super) fn rate(
-    per_second: u32,
+    raw: rate::Rate,
     burst: Option<u32>,
     span: Span,
     context: &mut Context,
 ) -> Option<Rate> {
-    let burst = burst.unwrap_or((per_second / BURST_SHARE).max(1));
-    match Rate::new(per_second, 1_000, burst) {
+    let rate::Rate { count, period_ms } = raw;
+    let usual = if period_ms > PER_SECOND_MS { count } else { (count / BURST_SHARE).max(1) };
+    match Rate::new(count, period_ms, burst.unwrap_or(usual)) {
         Ok(rate) => Some(rate),
         Err(error) => {
             context.error(span, error.to_string());

@@ -16,6 +16,7 @@ use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
 use crate::quote::clip;
+use crate::rate::Rate;
 use crate::raw::{self, Balance, BalanceOr, Leniency};
 use crate::shapes::{MemberEntry, MemberState};
 use crate::snapshot::{
@@ -227,10 +228,10 @@ fn members(
             endpoint: endpoint.clone(),
             weight: raw.weight.0,
             connections_max: raw.connections_max.as_ref().map(|limit| limit.0),
-            rate: raw
-                .requests_per_second_max
-                .as_ref()
-                .and_then(|limit| limit::rate(limit.value.0, None, limit.span, context)),
+            rate: raw.requests_per_second_max.as_ref().and_then(|limit| {
+                let rate = Rate { count: limit.value.0, period_ms: limit::PER_SECOND_MS };
+                limit::rate(rate, None, limit.span, context)
+            }),
             priority: raw.priority.0,
             state: match raw.state.value {
                 MemberState::Enabled => AdminState::Enabled,

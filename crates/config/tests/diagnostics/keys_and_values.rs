@@ -68,7 +68,7 @@ fn wrong_types_and_ranges() {
     check_pool(
         "response_timeout: 30",
         &["error 8:23 `pools.p.response_timeout` must be a duration from 1ms to 24h \
-           (units: ms, s, m, h), found the number 30 -> add the unit: 30s"],
+           (units: ms, s, m, h, d), found the number 30 -> add the unit: 30s"],
     );
     check_pool(
         "reuse: 5",

@@ -54,7 +54,7 @@ fn top_level_settings() {
     check(
         &with("first_probes: { wait: 11m, then: hope }"),
         &[
-            "error 8:23 `first_probes.wait` must be a duration from 0ms to 10m (units: ms, s, m, h), \
+            "error 8:23 `first_probes.wait` must be a duration from 0ms to 10m (units: ms, s, m, h, d), \
              found the text \"11m\" -> -",
             "error 8:34 `first_probes.then` must be `serve` or `refuse`, found the text \"hope\" -> -",
         ],
