@@ -179,3 +179,58 @@ fn what_is_appended_comes_behind_what_rules_and_trusted_proxies_say() {
     assert_eq!(told("X-Forwarded-For: 6.6.6.6\r\n").as_deref(), Some("127.0.0.1"));
     assert_eq!(told("X-Set: 1\r\n").as_deref(), Some("192.0.2.9, 127.0.0.1"));
 }
+
+/// Lines of the access log, once there are so many.
+fn logged(proxy: &mut Proxy, count: usize) -> Vec<serde_json::Value> {
+    let mut lines = Vec::new();
+    weir_tests::eventually("the access log has its lines", weir_tests::STEP_TIMEOUT, || {
+        let output = proxy.process().output();
+        let json = output.lines().filter_map(|line| serde_json::from_str(line).ok());
+        lines = json.filter(|line: &serde_json::Value| line["status"].is_u64()).collect();
+        lines.len() >= count
+    });
+    lines
+}
+
+#[test]
+fn the_access_log_names_the_client_and_who_named_it() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("client_address: { trust: [ 127.0.0.0/8 ] }")
+        .access_log();
+    let mut proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    lines(&mut client, "X-Forwarded-For: 192.0.2.1\r\n");
+    lines(&mut client, "");
+    drop(client);
+    let logged = logged(&mut proxy, 2);
+    let named = logged.iter().find(|line| line["client"] == "192.0.2.1").expect("one of them");
+    assert!(named["peer"].as_str().expect("the proxy").starts_with("127.0.0.1:"));
+    let own = logged.iter().find(|line| line["client"] != "192.0.2.1").expect("the other");
+    assert!(own["client"].as_str().expect("the client").starts_with("127.0.0.1:"));
+    assert_eq!(own["peer"], serde_json::Value::Null);
+}
+
+#[test]
+fn the_combined_log_begins_with_the_client() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("client_address: { trust: [ 127.0.0.0/8 ] }")
+        .access_log_as("combined");
+    let mut proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    lines(&mut client, "X-Forwarded-For: 192.0.2.1\r\nUser-Agent: one\r\n");
+    lines(&mut client, "User-Agent: two\r\n");
+    drop(client);
+    weir_tests::eventually("both lines are there", weir_tests::STEP_TIMEOUT, || {
+        let output = proxy.process().output();
+        let of = |agent: &str| output.lines().find(|line| line.contains(agent)).map(str::to_owned);
+        let (Some(one), Some(two)) = (of("\"one\""), of("\"two\"")) else { return false };
+        assert!(
+            one.starts_with("192.0.2.1 - - [") && one.contains("\"GET / HTTP/1.1\" 200"),
+            "{one}"
+        );
+        assert!(two.starts_with("127.0.0.1 - - ["), "{two}");
+        true
+    });
+}

@@ -7,6 +7,7 @@ use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
+use weir_core::expression::TlsFacts;
 use weir_core::policy::Lines;
 use weir_event_loop::wall_clock::{Date, WallClock};
 use weir_exchange::shared::counters::WorkerCounters;
@@ -25,8 +26,12 @@ pub struct Entry<'a> {
     pub request_id: u128,
     /// What [`AccessLog::request_part`] made of the request head; empty if there was none.
     pub request: &'a [u8],
-    /// The client.
+    /// The client by its connection; `request` may name another.
+    pub client: Option<SocketAddr>,
+    /// The other end of the connection.
     pub peer: Option<SocketAddr>,
+    /// What its TLS handshake has settled.
+    pub tls: Option<TlsFacts<'a>>,
     /// Virtual server.
     pub server: &'a str,
     /// Pool and member that answered.
@@ -87,8 +92,15 @@ impl AccessLog {
         self.format
     }
 
-    /// Formats what a line will say of the request, while its bytes are at hand.
-    pub fn request_part(&self, head: &RequestHead, input: &[u8], out: &mut Vec<u8>) {
+    /// Formats what a line will say of the request, while its bytes are at hand. `client` is whom it comes from, if that is not its
+    /// connection's matter.
+    pub fn request_part(
+        &self,
+        client: Option<SocketAddr>,
+        head: &RequestHead,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         let field = |name: &[u8]| {
             let mut fields = head.fields.iter();
             let found = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(name));
@@ -101,6 +113,9 @@ impl AccessLog {
         };
         let (method, target) = (head.method_text.of(input), head.target.of(input));
         if self.format == AccessFormat::Json {
+            if let Some(client) = client {
+                put_address(out, CLIENT_KEY, client);
+            }
             for (key, value) in [
                 ("method", method),
                 ("host", head.authority(input)),
@@ -113,6 +128,9 @@ impl AccessLog {
                 put_json_string(out, value);
             }
         } else {
+            if let Some(client) = client {
+                put(out, format_args!("{}\0", client.ip()));
+            }
             out.push(b'"');
             put_quoted(out, method);
             out.push(b' ');
@@ -139,7 +157,7 @@ impl AccessLog {
         out: &mut Vec<u8>,
     ) {
         if why == Termination::PathRefused && self.format != AccessFormat::Off {
-            self.request_part(head, input, out);
+            self.request_part(None, head, input, out);
         }
     }
 
@@ -197,10 +215,14 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(date.iso.as_bytes());
     put(out, format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""));
-    put_text_key(out, "client");
-    match entry.peer {
-        Some(peer) => put(out, format_args!("\"{peer}\"")),
-        None => out.extend_from_slice(b"\"unix\""),
+    let is_named = entry.request.starts_with(CLIENT_KEY);
+    match entry.client {
+        _ if is_named => {}
+        Some(client) => put_address(out, CLIENT_KEY, client),
+        None => put(out, format_args!(",\"client\":\"unix\"")),
+    }
+    if let Some(peer) = entry.peer.filter(|_| is_named || entry.peer != entry.client) {
+        put_address(out, b",\"peer\":", peer);
     }
     put_text_key(out, "virtual_server");
     put_json_string(out, entry.server.as_bytes());
@@ -232,6 +254,12 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
         }
         out.push(b']');
     }
+    if let Some(tls) = entry.tls.filter(|tls| !tls.version.is_empty()) {
+        for (key, value) in [("tls_version", tls.version), ("tls_cipher", tls.cipher)] {
+            put_text_key(out, key);
+            put_json_string(out, value.as_bytes());
+        }
+    }
     put_text_key(out, "termination");
     out.push(b'"');
     out.extend_from_slice(entry.termination.as_str().as_bytes());
@@ -239,23 +267,37 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
 }
 
 fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
-    match entry.peer {
-        Some(peer) => put(out, format_args!("{}", peer.ip())),
-        None => out.extend_from_slice(b"unix:"),
+    let mut parts = entry.request.rsplitn(3, |&byte| byte == 0);
+    let (fields, line, named) = (parts.next(), parts.next(), parts.next());
+    match (named, entry.client) {
+        (Some(named), _) => out.extend_from_slice(named),
+        (None, Some(client)) => put(out, format_args!("{}", client.ip())),
+        (None, None) => out.extend_from_slice(b"unix:"),
     }
     out.extend_from_slice(b" - - [");
     out.extend_from_slice(date.combined.as_bytes());
     out.extend_from_slice(b"] ");
-    let end = entry.request.iter().position(|&byte| byte == 0);
-    let (line, fields) = match end {
-        Some(end) => (&entry.request[..end], &entry.request[end + 1..]),
-        None => (&b"\"-\""[..], &b" \"-\" \"-\""[..]),
+    let (line, fields) = match (line, fields) {
+        (Some(line), Some(fields)) => (line, fields),
+        _ => (&b"\"-\""[..], &b" \"-\" \"-\""[..]),
     };
     out.extend_from_slice(line);
     let body_bytes = entry.bytes_sent.saturating_sub(entry.head_bytes_sent);
     put(out, format_args!(" {:03} {body_bytes}", entry.status));
     out.extend_from_slice(fields);
     out.push(b'\n');
+}
+
+/// What a line has before its client.
+const CLIENT_KEY: &[u8] = b",\"client\":";
+
+/// An address, without a port that nobody has told.
+fn put_address(out: &mut Vec<u8>, key: &[u8], address: SocketAddr) {
+    out.extend_from_slice(key);
+    match address.port() {
+        0 => put(out, format_args!("\"{}\"", address.ip())),
+        _ => put(out, format_args!("\"{address}\"")),
+    }
 }
 
 /// The escapes of nginx and Apache: `\xhh`.

@@ -132,6 +132,11 @@ impl AddressSet {
         }
     }
 
+    /// Whether there is none in it.
+    pub fn is_empty(&self) -> bool {
+        self.v4.is_empty() && self.v6.is_empty()
+    }
+
     /// Whether an address is in it. Cost: logarithmic in the number of networks.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {

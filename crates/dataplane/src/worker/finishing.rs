@@ -2,6 +2,7 @@
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
+use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
@@ -45,11 +46,14 @@ impl World {
             0 => 0,
             number => self.tools.request_ids.id(number),
         };
+        let client = self.clients.get(ends.client);
         let entry = Entry {
             format: account.log_format,
             request_id,
             request: &account.log_request,
-            peer: self.clients.get(ends.client).and_then(Client::address),
+            client: client.and_then(Client::address),
+            peer: client.and_then(|client| client.peer),
+            tls: client.and_then(|client| client.tls.as_deref()).map(ClientTls::facts),
             server: &ends.server.live.name,
             pool: Some(&ends.tries.pool.live.name),
             member: account.last_member.as_ref().map(|member| &*member.live.label),

@@ -43,6 +43,19 @@ pub fn client_of(
     Some(if client == peer.ip().to_canonical() { peer } else { SocketAddr::new(client, 0) })
 }
 
+/// The client of a request, if trusted proxies name another than the other end of the connection.
+pub fn named_client(
+    settings: &ClientAddress,
+    peer: Option<SocketAddr>,
+    head: &RequestHead,
+    input: &[u8],
+) -> Option<SocketAddr> {
+    if settings.trust.is_empty() {
+        return None;
+    }
+    client_of(settings, peer, head, input).filter(|client| Some(*client) != peer)
+}
+
 /// Tells the member who the client is, as far as that is wanted. What is appended is the other end of the
 /// connection, as every proxy does it; what replaces all is the client that was found out.
 pub fn tell_member(

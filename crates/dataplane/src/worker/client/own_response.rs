@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use weir_config::snapshot::Page;
 use weir_exchange::arena::ClientKey;
+use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::parts::messages::OwnAnswer;
 use weir_exchange::shared::counters::{VirtualServerCounters, count_status};
 use weir_exchange::termination::Termination;
@@ -131,7 +132,9 @@ impl Desk<'_> {
             format: self.world.log.format(),
             request_id: 0,
             request: about,
-            peer: client.address(),
+            client: client.address(),
+            peer: client.peer,
+            tls: client.tls.as_deref().map(ClientTls::facts),
             server: &client.server.live.name,
             pool: None,
             member: None,

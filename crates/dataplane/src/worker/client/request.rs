@@ -5,6 +5,7 @@ use std::rc::Rc;
 use weir_config::snapshot::AccessFormat;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
+use weir_exchange::local::client_address::named_client;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
 use weir_exchange::transaction::exchange::Exchange;
@@ -30,6 +31,7 @@ impl Worker {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         client.learn_destination(io, &server);
+        let address = client.address();
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let Some(arrival) = self.world.arrival(key, &server, head, input) else { return };
         let text = io.take_buffer();
@@ -37,7 +39,9 @@ impl Worker {
         let log_format = self.world.log.format();
         if log_format != AccessFormat::Off {
             log_request = io.take_buffer();
-            self.world.log.request_part(head, input, &mut log_request);
+            let settings = &server.settings().client_address;
+            let named = named_client(settings, address, head, input);
+            self.world.log.request_part(named, head, input, &mut log_request);
         }
         let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
         let exchange = self.exchanges.next_key();
