@@ -212,7 +212,8 @@ impl Setup {
         for line in &self.further_servers {
             let _ = writeln!(text, "  {line}");
         }
-        text.push_str("pools:\n  members:\n    members:\n");
+        let none = if self.members.is_empty() { " []" } else { "" };
+        let _ = writeln!(text, "pools:\n  members:\n    members:{none}");
         for member in &self.members {
             let _ = writeln!(text, "      - {member}");
         }

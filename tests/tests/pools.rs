@@ -603,3 +603,12 @@ fn a_client_that_half_closes_before_it_waits_gets_its_answer() {
         client.finish();
     });
 }
+
+#[test]
+fn a_pool_may_be_filled_later() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(&Setup::new(&[]));
+    assert_eq!(proxy.client().get("/").status, 503);
+    proxy.reload_and_wait(&Setup::new(&[member.address()]));
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "one");
+}

@@ -106,6 +106,13 @@ fn plain_requests_are_sent_to_tls() {
     assert_eq!(response.status, 308);
     assert_eq!(response.head.field("location"), Some("https://shop.example/a%20b?c=d"));
     assert_eq!(member.request_count(), 0);
+    let redirect = "https_redirect: { status: 301, port: 8443 }";
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).virtual_server(redirect));
+    let mut client = proxy.client();
+    client.send("GET /a?b HTTP/1.1\r\nHost: shop.example:8080\r\n\r\n");
+    let response = client.response();
+    assert_eq!(response.status, 301);
+    assert_eq!(response.head.field("location"), Some("https://shop.example:8443/a?b"));
 }
 
 /// A session that openssl has stored goes on: over a reload with another certificate, and at another instance

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use serde_json::{Value, json};
 
 use crate::diagnostic::Severity;
+use crate::hints::{meant, nearest};
 use crate::quote::clip;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
@@ -320,20 +321,55 @@ impl<T: Decode> Decode for Vec<T> {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        let NodeValue::List(items) = &node.value else {
-            let suggestion = match &node.value {
-                NodeValue::Scalar(scalar) => Some(suggest_list::<T>(node, &scalar.text)),
-                NodeValue::Map(_) => Some("begin each item with `- `".into()),
-                _ => None,
-            };
-            context.mismatch(node, &Self::expected(), suggestion);
-            return None;
-        };
+        let items = list::<T>(node, context)?;
         if items.is_empty() {
             let message = format!("{} is empty; it needs at least one item", context.path());
             context.error(node.span, message);
         }
         Some(decode_items(items, context))
+    }
+}
+
+/// The items of a list; if it is none, that is reported.
+fn list<'n, T: Decode>(node: &'n Node, context: &mut Context) -> Option<&'n [Node]> {
+    if let NodeValue::List(items) = &node.value {
+        return Some(items);
+    }
+    let suggestion = match &node.value {
+        NodeValue::Scalar(scalar) => Some(suggest_list::<T>(node, &scalar.text)),
+        NodeValue::Map(_) => Some("begin each item with `- `".into()),
+        _ => None,
+    };
+    context.mismatch(node, &Vec::<T>::expected(), suggestion);
+    None
+}
+
+/// A list that may be empty.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct List<T>(pub Vec<T>);
+
+impl<T> std::ops::Deref for List<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T: Decode> Decode for List<T> {
+    fn expected() -> String {
+        Vec::<T>::expected()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "type": "array", "items": T::schema(registry) })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        let items = list::<T>(node, context)?;
+        let decoded = decode_items(items, context);
+        // One whose items are all unsound is not meant to be empty.
+        (items.is_empty() || !decoded.is_empty()).then_some(Self(decoded))
     }
 }
 
@@ -489,7 +525,7 @@ impl<'a> Fields<'a> {
                 context.error(entry.key_span, message);
                 continue;
             }
-            let meant = meant_key::<S>(&entry.key);
+            let meant = meant(&entry.key, S::KEYS.iter().copied());
             misspelt.extend(meant);
             let suggestion = suggest_key::<S>(&entry.key, meant);
             context.error_help(entry.key_span, message, suggestion);
@@ -587,7 +623,7 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
             let suggestion = if keys.contains(&scalar.text.as_str()) {
                 Some(format!("`{0}` needs a value: `{{ {0}: … }}`", scalar.text))
             } else {
-                nearest(&scalar.text, known()).map(|near| format!("did you mean `{near}`?"))
+                meant(&scalar.text, known()).map(|near| format!("did you mean `{near}`?"))
             };
             context.mismatch(node, &T::expected(), suggestion);
             None
@@ -607,7 +643,7 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
                 return Some(TheOne::Entry(entry));
             }
             let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
-            let suggestion = match nearest(&entry.key, known()) {
+            let suggestion = match meant(&entry.key, known()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
                     let known: Vec<String> = known().map(|key| format!("`{key}`")).collect();
@@ -639,52 +675,6 @@ fn section_expected<S: Section>() -> String {
     format!("a map with {}{more}", keys.join(", "))
 }
 
-/// Words of other load balancers and of everyday speech for keys of this one.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("backend", "pool"),
-    ("default_pool", "pool"),
-    ("upstream", "pool"),
-    ("backends", "pools"),
-    ("upstreams", "pools"),
-    ("clusters", "pools"),
-    ("server", "members"),
-    ("servers", "members"),
-    ("endpoints", "members"),
-    ("targets", "members"),
-    ("nodes", "members"),
-    ("bind", "listen"),
-    ("port", "listen"),
-    ("destination", "listen"),
-    ("frontends", "virtual_servers"),
-    ("listeners", "virtual_servers"),
-    ("virtuals", "virtual_servers"),
-    ("vhosts", "virtual_servers"),
-    ("check", "monitors"),
-    ("health_check", "monitors"),
-    ("health_checks", "monitors"),
-    ("healthcheck", "monitors"),
-    ("algorithm", "balance"),
-    ("lb_method", "balance"),
-    ("lb_policy", "balance"),
-    ("keepalive", "reuse"),
-    ("maxconn", "connections_max"),
-    ("max_conns", "connections_max"),
-    ("uri", "path"),
-    ("threads", "workers"),
-    ("logs", "log"),
-    ("logging", "log"),
-];
-
-/// The key of the section that an unknown one probably stands for.
-fn meant_key<S: Section>(key: &str) -> Option<&'static str> {
-    let lower = key.to_ascii_lowercase().replace('-', "_");
-    SYNONYMS
-        .iter()
-        .find(|(word, known)| *word == lower && S::KEYS.contains(known))
-        .map(|&(_, known)| known)
-        .or_else(|| nearest(key, S::KEYS.iter().copied()))
-}
-
 fn suggest_key<S: Section>(key: &str, meant: Option<&str>) -> String {
     if let Some(known) = meant {
         return format!("did you mean `{known}`?");
@@ -699,33 +689,6 @@ fn suggest_key<S: Section>(key: &str, meant: Option<&str>) -> String {
     }
     let known: Vec<String> = S::KEYS.iter().map(|key| format!("`{key}`")).collect();
     format!("known keys: {}", known.join(", "))
-}
-
-/// The candidate that was most probably meant, if any is near enough.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Beyond this the distance table costs more than the advice is worth.
-    const WORD_CHARS_MAX: usize = 64;
-    const CANDIDATES_MAX: usize = 2_000;
-    let word = word.to_lowercase().replace('-', "_");
-    let length = word.chars().count();
-    if length > WORD_CHARS_MAX {
-        return None;
-    }
-    let distance_max = (length / 3).max(1);
-    candidates
-        .into_iter()
-        .take(CANDIDATES_MAX)
-        .filter(|candidate| candidate.len().abs_diff(word.len()) <= WORD_CHARS_MAX)
-        .map(|candidate| {
-            let comparable = candidate.to_lowercase().replace('-', "_");
-            (strsim::damerau_levenshtein(&word, &comparable), candidate)
-        })
-        .filter(|(distance, candidate)| {
-            // One letter for another is no likeness when there are only one or two letters.
-            *distance <= distance_max && *distance < candidate.chars().count().min(length.max(1))
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 /// Everything that the declarations say: schemas and reference, in the order of first use.

@@ -20,6 +20,7 @@ mod diagnostic;
 #[cfg(test)]
 mod documentation_tests;
 pub mod file;
+mod hints;
 mod profile;
 mod quote;
 mod rate;
@@ -36,8 +37,9 @@ use std::io;
 use std::path::Path;
 
 pub use config::{Config, Resolutions, Summary};
-pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX, nearest};
+pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX};
 pub use diagnostic::{Colour, Diagnostic, Excerpt, Position, Severity, render_json, render_text};
+pub use hints::nearest;
 pub use schema::{json_schema, reference_markdown};
 pub use tree::{NODE_DEPTH_MAX, NODES_MAX};
 

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::decode::{
     Context, Decode, Invalid, NAME_BYTES_MAX, NAME_PATTERN, Registry, ScalarKind, Shown,
-    check_name, decode_scalar, decode_text, nearest, not_supported,
+    check_name, decode_scalar, decode_text, not_supported,
 };
+use crate::hints::meant;
 use crate::tree::{Node, NodeValue};
 
 /// A whole number from `MIN` to `MAX`.
@@ -464,7 +465,7 @@ pub(crate) fn decode_choice<T: Decode + Copy>(
             return Ok(value);
         }
         let candidates = words.iter().map(|&(word, _)| word);
-        Err(match nearest(text, candidates) {
+        Err(match meant(text, candidates) {
             Some(word) => Invalid::plainly().help(format!("did you mean `{word}`?")),
             None => Invalid::plainly(),
         })

@@ -30,7 +30,7 @@ use crate::scalar::WordOr;
 use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
-use crate::shapes::{ByStatus, FieldName, FilePath, MemberEntry, Network};
+use crate::shapes::{ByStatus, FieldName, FilePath, HttpsRedirect, MemberEntry, Network};
 
 /// Most worker threads.
 const WORKERS_MAX: u64 = 1024;
@@ -199,8 +199,8 @@ section! {
         optional waf: ProfileOr<waf::Waf>;
         /// Tells browsers to come over TLS alone (a `Strict-Transport-Security` field in each response). Needs `tls`.
         optional hsts: tls::Hsts;
-        /// Whether every request is answered with a redirect to the same address over TLS, at port 443.
-        default https_redirect: bool = false;
+        /// Whether every request is answered with a redirect to the same address over TLS: `true` (status 308, port 443), or `{ status: 301, port: 8443 }`.
+        default https_redirect: HttpsRedirect = HttpsRedirect::Plainly(false);
         /// How much is served.
         optional limits: limit::Limits;
         /// Policies, by name, in the order in which they are followed.
@@ -322,8 +322,8 @@ section! {
     Pool at "pools.NAME" {
         /// How the member of a request is picked. `round_robin`: in turn, by weight. `least_connections`: the one with the fewest requests under way in proportion to its weight.
         default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
-        /// The servers.
-        required members: Vec<crate::decode::Spanned<MemberEntry>>;
+        /// The servers. An empty list is a pool that is yet to be filled.
+        required members: crate::decode::List<crate::decode::Spanned<MemberEntry>>;
         /// Active health checks, each of them against every member. With monitors, a member gets traffic once its first probe has passed; without, it is always taken to be up.
         optional monitors: Vec<crate::decode::Spanned<monitor::Monitor>>;
         /// Takes a member out on the evidence of traffic. Default: off.

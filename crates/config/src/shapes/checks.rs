@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use weir_waf::checks::{Action, Check};
 
-use crate::decode::{Context, Decode, Registry, nearest};
+use crate::decode::{Context, Decode, Registry};
+use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::{Node, NodeValue};
 

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::decode::{
     Context, Decode, Invalid, Registry, ScalarKind, Shown, Spanned, decode_scalar, decode_text,
-    nearest,
 };
+use crate::hints::nearest;
 use crate::quote::clip;
-use crate::scalar::{Text, whole};
+use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue, Span};
 
 /// Longest name of a field, cookie or parameter.
@@ -325,5 +325,62 @@ impl<T: Decode> Decode for ByStatus<T> {
             Some((status?, value?))
         });
         Some(Self(decoded.collect()))
+    }
+}
+
+section! {
+    /// How requests are sent to the same address over TLS.
+    HttpsRedirectSettings at "virtual_servers.NAME.https_redirect" {
+        /// Status of the redirect: 301, 302, 303, 307 or 308.
+        default status: StatusCode = StatusCode(308);
+        /// Port that clients are sent to; 443 is left out of the address.
+        default port: Whole<u16, 1, 65_535> = Whole(443);
+    }
+    later []
+}
+
+/// Whether requests are sent to the same address over TLS, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum HttpsRedirect {
+    Plainly(bool),
+    Settings(HttpsRedirectSettings),
+}
+
+impl Decode for HttpsRedirect {
+    fn expected() -> String {
+        "`true` or `false`, or a map with `status` and `port`".into()
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "anyOf": [bool::schema(registry), HttpsRedirectSettings::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match node.value {
+            NodeValue::Map(_) => HttpsRedirectSettings::decode(node, context).map(Self::Settings),
+            _ => bool::decode(node, context).map(Self::Plainly),
+        }
+    }
+}
+
+impl Shown for HttpsRedirect {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Plainly(is_on) => (*is_on).into(),
+            Self::Settings(settings) => {
+                json!({ "status": settings.status.value.0, "port": settings.port.0 })
+            }
+        }
+    }
+}
+
+impl HttpsRedirect {
+    /// Status and port, if it is on.
+    pub fn settings(&self) -> Option<(u16, u16)> {
+        match self {
+            Self::Plainly(true) => Some((308, 443)),
+            Self::Plainly(false) => None,
+            Self::Settings(settings) => Some((settings.status.value.0, settings.port.0)),
+        }
     }
 }

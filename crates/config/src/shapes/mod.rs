@@ -23,8 +23,8 @@ use crate::tree::{Node, NodeValue};
 pub(crate) use checks::CheckActions;
 pub(crate) use files::{FilePath, Items, OcspSource};
 pub(crate) use http::{
-    AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, Pattern, Rewrite, StatusCode,
-    StatusMatch,
+    AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, HttpsRedirect, Pattern,
+    Rewrite, StatusCode, StatusMatch,
 };
 pub(crate) use payload::{HexBytes, Payload};
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use weir_tls::client_hello::canonical_name;
 use weir_tls::server::{GROUPS, SUITES, Version};
 
-use crate::decode::{
-    Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text, nearest,
-};
+use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text};
+use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::Node;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::decode::{Context, NamedItem, Spanned, nearest};
+use crate::decode::{Context, NamedItem, Spanned};
+use crate::hints::nearest;
 use crate::quote::clip;
 use crate::scalar::Name;
 use crate::tree::Span;

@@ -8,6 +8,7 @@ use weir_http::path::PathForm;
 
 use super::compiler::Compiler;
 use super::names::undefined;
+use super::policy::redirects;
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
@@ -15,6 +16,9 @@ use crate::raw;
 use crate::scalar::Name;
 use crate::snapshot::Persistence;
 use crate::tree::{self, Lines, Span};
+
+/// The port of `https` that addresses leave out.
+const HTTPS_PORT: u16 = 443;
 
 /// What virtual servers name, compiled.
 pub(super) struct Policies<'c, 'a> {
@@ -39,15 +43,19 @@ impl Policies<'_, '_> {
         context: &mut Context,
     ) -> Option<Vec<Arc<Policy>>> {
         let mut found = Vec::new();
-        if raw.https_redirect.value {
+        if let Some((status, port)) = raw.https_redirect.value.settings() {
             if raw.tls.is_some() {
                 let message = "`https_redirect` beside `tls`: it would lead back here";
                 let help = "set it for the virtual server that listens without TLS";
                 context.error_help(raw.https_redirect.span, message, help);
                 return None;
             }
-            let to = "https://${request.host}${request.target}";
-            let action = format!("redirect: {{ to: \"{to}\", status: 308 }}");
+            if !redirects(status, raw.https_redirect.span, context) {
+                return None;
+            }
+            let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
+            let to = format!("https://${{request.host}}{port}${{request.target}}");
+            let action = format!("redirect: {{ to: \"{to}\", status: {status} }}");
             found.push(self.built_in(server, "https_redirect", &action, context));
         }
         let names = raw.policies.iter().flat_map(|policies| policies.iter());

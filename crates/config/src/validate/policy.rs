@@ -242,9 +242,7 @@ impl Compiler<'_> {
 
     fn redirect(&mut self, raw: &raw::Redirect, context: &mut Context) -> Option<Action> {
         let status = raw.status.value.0;
-        if !matches!(status, 301 | 302 | 303 | 307 | 308) {
-            let message = format!("{status} does not redirect");
-            context.error_help(raw.status.span, message, "use 301, 302, 303, 307 or 308");
+        if !redirects(status, raw.status.span, context) {
             return None;
         }
         let to = raw.to.as_ref()?;
@@ -418,4 +416,13 @@ pub(super) fn same_site(raw: raw::SameSite) -> SameSite {
         raw::SameSite::Lax => SameSite::Lax,
         raw::SameSite::None => SameSite::None,
     }
+}
+/// Whether a status is one of a redirect; if not, that is reported.
+pub(super) fn redirects(status: u16, span: Span, context: &mut Context) -> bool {
+    let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
+    if !is_redirect {
+        let message = format!("{status} does not redirect");
+        context.error_help(span, message, "use 301, 302, 303, 307 or 308");
+    }
+    is_redirect
 }

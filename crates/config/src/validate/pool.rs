@@ -39,6 +39,11 @@ pub(super) fn pool(
         return (None, Vec::new());
     };
     let entries = raw.members.as_ref().map_or(&[][..], |members| &members.value);
+    if let Some(members) = raw.members.as_ref().filter(|members| members.value.is_empty()) {
+        let message =
+            format!("pool `{}` has no members: what comes to it gets 503", clip(&item.name));
+        context.warning_help(members.span, message, "add members before it gets traffic");
+    }
     let source = source::source(raw, context);
     let members = members(&clip(&item.name), entries, &source, context);
     let to_unix =

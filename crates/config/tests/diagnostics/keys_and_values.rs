@@ -88,7 +88,7 @@ fn wrong_types_and_ranges() {
     check_pool(
         "balance: leastconn",
         &["error 8:14 `pools.p.balance` must be `round_robin`, `least_connections`, \
-           `least_response_time`, `random_two` or `source_address`, found the text \"leastconn\" -> -"],
+           `least_response_time`, `random_two` or `source_address`, found the text \"leastconn\" -> did you mean `least_connections`?"],
     );
     check_pool(
         "balance: round-robin",
@@ -157,4 +157,40 @@ fn the_whole_language() {
                  a relative path starts at the configuration's directory";
     let expected: Vec<String> = missing.into_iter().chain([rules.to_owned()]).collect();
     assert_eq!(findings(include_str!("../data/language.yaml")), expected);
+}
+
+/// What an engineer writes who comes from another product.
+#[test]
+fn words_of_other_products() {
+    for (lines, meant) in [
+        ("proxy_pass: p", "pool"),
+        ("default_backend: p", "pool"),
+        ("irules: [ a ]", "policies"),
+        ("ssl: {}", "tls"),
+        ("gzip: {}", "compression"),
+        ("redirect_https: true", "https_redirect"),
+        ("limit_req: {}", "limits"),
+        ("error_page: {}", "error_pages"),
+        ("sticky: x", "persistence"),
+    ] {
+        let key = lines.split(':').next().unwrap();
+        let expected = format!(
+            "error 5:5 unknown key `{key}` in `virtual_servers.a` -> did you mean `{meant}`?"
+        );
+        check_server(lines, &[&expected]);
+    }
+    for (word, meant) in [
+        ("leastconn", "least_connections"),
+        ("least-connections-member", "least_connections"),
+        ("LEASTRESPONSETIME", "least_response_time"),
+        ("ip_hash", "source_address"),
+        ("random", "random_two"),
+    ] {
+        let expected = format!(
+            "error 8:14 `pools.p.balance` must be `round_robin`, `least_connections`, \
+             `least_response_time`, `random_two` or `source_address`, found the text \"{word}\" -> \
+             did you mean `{meant}`?"
+        );
+        check_pool(&format!("balance: {word}"), &[&expected]);
+    }
 }

@@ -5,7 +5,12 @@ use super::*;
 #[test]
 fn members() {
     let with = |members: &str| sound("", "").replace("[ 127.0.0.1:9001 ]", members);
-    check(&with("[]"), &["error 7:14 `pools.p.members` is empty; it needs at least one item -> -"]);
+    check(
+        &with("[]"),
+        &[
+            "warning 7:14 pool `p` has no members: what comes to it gets 503 -> add members before it gets traffic",
+        ],
+    );
     check(
         &with("web"),
         &["error 7:14 `pools.p.members` must be a list, each item an address, or a map with \

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use weir_waf::plan::RuleSet;
 
 use super::{Variables, raw};
-use crate::decode::{Context, Spanned, nearest};
+use crate::decode::{Context, Spanned};
+use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::Span;
 

@@ -1,0 +1,176 @@
+//! What a word was probably meant for: near ones, and those that other products have for the same thing.
+
+/// Words of other load balancers and of everyday speech, and what is meant by them here. A word may mean several: that counts which is
+/// known at its place.
+const MEANINGS: &[(&str, &str)] = &[
+    // Parts of the file.
+    ("backend", "pool"),
+    ("default_backend", "pool"),
+    ("default_pool", "pool"),
+    ("proxy_pass", "pool"),
+    ("upstream", "pool"),
+    ("use_backend", "pool"),
+    ("backends", "pools"),
+    ("clusters", "pools"),
+    ("servicegroup", "pools"),
+    ("service_groups", "pools"),
+    ("upstreams", "pools"),
+    ("endpoints", "members"),
+    ("nodes", "members"),
+    ("server", "members"),
+    ("servers", "members"),
+    ("targets", "members"),
+    ("csvserver", "virtual_servers"),
+    ("frontend", "virtual_servers"),
+    ("frontends", "virtual_servers"),
+    ("lbvserver", "virtual_servers"),
+    ("listeners", "virtual_servers"),
+    ("server_blocks", "virtual_servers"),
+    ("vhosts", "virtual_servers"),
+    ("virtuals", "virtual_servers"),
+    ("bind", "listen"),
+    ("destination", "listen"),
+    ("port", "listen"),
+    ("vip", "listen"),
+    // Keys.
+    ("acl", "policies"),
+    ("http_request", "policies"),
+    ("http_response", "policies"),
+    ("irules", "policies"),
+    ("responder", "policies"),
+    ("rewrite", "policies"),
+    ("check", "monitors"),
+    ("health_check", "monitors"),
+    ("health_checks", "monitors"),
+    ("healthcheck", "monitors"),
+    ("monitor", "monitors"),
+    ("algorithm", "balance"),
+    ("lb_method", "balance"),
+    ("lb_policy", "balance"),
+    ("load_balancing_mode", "balance"),
+    ("keepalive", "reuse"),
+    ("oneconnect", "reuse"),
+    ("conn_limit", "connections_max"),
+    ("max_conns", "connections_max"),
+    ("maxconn", "connections_max"),
+    ("rate_limit", "requests_per_second_max"),
+    ("ratio", "weight"),
+    ("uri", "path"),
+    ("nbthread", "workers"),
+    ("threads", "workers"),
+    ("worker_processes", "workers"),
+    ("logging", "log"),
+    ("logs", "log"),
+    ("cookie", "persistence"),
+    ("persist", "persistence"),
+    ("sticky", "persistence"),
+    ("stick_table", "persistence"),
+    ("limit_conn", "limits"),
+    ("limit_req", "limits"),
+    ("rate_limits", "limits"),
+    ("gzip", "compression"),
+    ("error_page", "error_pages"),
+    ("errorfile", "error_pages"),
+    ("clientssl", "tls"),
+    ("ssl", "tls"),
+    ("force_https", "https_redirect"),
+    ("redirect_https", "https_redirect"),
+    ("snat", "source"),
+    ("snatpool", "source"),
+    ("source_address_translation", "source"),
+    ("send_proxy", "proxy_protocol"),
+    ("sni", "by_server_name"),
+    ("client_max_body_size", "body_size_max"),
+    ("max_body_size", "body_size_max"),
+    ("large_client_header_buffers", "head_size_max"),
+    ("client_body_timeout", "body_timeout"),
+    ("client_header_timeout", "header_timeout"),
+    ("proxy_connect_timeout", "connect_timeout"),
+    ("timeout_connect", "connect_timeout"),
+    ("proxy_read_timeout", "response_timeout"),
+    ("timeout_server", "response_timeout"),
+    ("keepalive_timeout", "idle_timeout"),
+    ("timeout_client", "idle_timeout"),
+    ("inter", "interval"),
+    ("send_string", "send"),
+    ("recv", "receive"),
+    ("receive_string", "receive"),
+    // Values.
+    ("first", "round_robin"),
+    ("ratio_member", "round_robin"),
+    ("round_robin_member", "round_robin"),
+    ("least_conn", "least_connections"),
+    ("least_connection", "least_connections"),
+    ("least_connections_member", "least_connections"),
+    ("leastconn", "least_connections"),
+    ("fastest_app_response", "least_response_time"),
+    ("leastresponsetime", "least_response_time"),
+    ("least_time", "least_response_time"),
+    ("predictive_member", "least_response_time"),
+    ("p2c", "random_two"),
+    ("power_of_two", "random_two"),
+    ("random", "random_two"),
+    ("ip_hash", "source_address"),
+    ("source", "source_address"),
+    ("source_addr", "source_address"),
+    ("sourceip", "source_address"),
+    ("sourceiphash", "source_address"),
+    ("down", "disabled"),
+    ("draining", "drain"),
+    ("maint", "disabled"),
+    ("offline", "disabled"),
+    ("up", "enabled"),
+    // Actions.
+    ("deny", "respond"),
+    ("drop", "close"),
+    ("http_redirect", "redirect"),
+    ("reject", "reset"),
+    ("return", "respond"),
+    ("select_pool", "pool"),
+    ("set_path", "rewrite_path"),
+    ("set_uri", "rewrite_path"),
+    ("silent_drop", "close"),
+    ("tarpit", "rate_limit"),
+    ("proxy_set_header", "set_header"),
+    ("replace_path", "rewrite_path"),
+];
+
+/// What a word was probably meant for, among those that are known at its place.
+pub(crate) fn meant<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
+) -> Option<&'a str> {
+    let mut known = known.into_iter();
+    let lower = word.to_ascii_lowercase().replace(['-', ' '], "_");
+    let meanings = MEANINGS.iter().filter(|(foreign, _)| *foreign == lower);
+    let by_meaning =
+        meanings.filter_map(|(_, ours)| known.clone().find(|known| known == ours)).next();
+    by_meaning.or_else(|| nearest(word, known.by_ref()))
+}
+
+/// The candidate that was most probably meant, if any is near enough.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Beyond this the distance table costs more than the advice is worth.
+    const WORD_CHARS_MAX: usize = 64;
+    const CANDIDATES_MAX: usize = 2_000;
+    let word = word.to_lowercase().replace('-', "_");
+    let length = word.chars().count();
+    if length > WORD_CHARS_MAX {
+        return None;
+    }
+    let distance_max = (length / 3).max(1);
+    candidates
+        .into_iter()
+        .take(CANDIDATES_MAX)
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= WORD_CHARS_MAX)
+        .map(|candidate| {
+            let comparable = candidate.to_lowercase().replace('-', "_");
+            (strsim::damerau_levenshtein(&word, &comparable), candidate)
+        })
+        .filter(|(distance, candidate)| {
+            // One letter for another is no likeness when there are only one or two letters.
+            *distance <= distance_max && *distance < candidate.chars().count().min(length.max(1))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
