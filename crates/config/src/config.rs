@@ -71,6 +71,9 @@ impl Config {
             let found = resolve(members, resolutions, &pool.source);
             Arc::make_mut(pool).members = found;
         }
+        let pools = self.template.pools.iter().zip(&self.members);
+        let empty = pools.filter(|(_, members)| members.is_empty());
+        snapshot.pools_to_be_filled = empty.map(|(pool, _)| Arc::clone(&pool.name)).collect();
         snapshot
     }
 

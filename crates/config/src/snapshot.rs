@@ -56,6 +56,8 @@ pub struct Snapshot {
     pub packets: Option<packet::Packets>,
     /// In the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
+    /// Those of them that no member is configured for: nobody waits for one.
+    pub pools_to_be_filled: Vec<Arc<str>>,
     /// In the file's order, then those that virtual servers have inline.
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.

@@ -131,6 +131,7 @@ pub(crate) fn validate(
             virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
             packets: packets?,
             pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
+            pools_to_be_filled: Vec::new(),
             persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
             key_limits: compiler.limits,
             rules: compiler.rule_names,

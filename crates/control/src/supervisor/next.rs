@@ -120,6 +120,9 @@ impl Next {
 
     /// When a pool is waited for no longer.
     pub(super) fn until(&self, pool: &Pool) -> Instant {
+        if self.snapshot.pools_to_be_filled.contains(&pool.name) {
+            return Instant::now();
+        }
         let wait = self.wait_max();
         let end = |of: &PoolWait| (of.since + wait).min(of.began + wait * WAITS_MAX);
         self.waits.get(&pool.name).map_or_else(Instant::now, end)
