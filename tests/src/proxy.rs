@@ -434,10 +434,19 @@ impl Proxy {
     ///
     /// The file is replaced in one step, so that no reload can see half of it.
     pub fn reload_text(&self, yaml: &str) {
+        self.write_text(yaml);
+        self.process.signal(Signal::HUP);
+    }
+
+    /// The configuration file of a set-up, in place of the one that is there; nobody is told.
+    pub fn write(&self, setup: &Setup) {
+        self.write_text(&setup.yaml(self.address(), &self.admin));
+    }
+
+    fn write_text(&self, yaml: &str) {
         let fresh = self.directory.write("weir.yaml.new", yaml);
         std::fs::rename(fresh, self.directory.path().join("weir.yaml"))
             .expect("replacing the configuration");
-        self.process.signal(Signal::HUP);
     }
 
     /// The admin listener's answer to a GET.

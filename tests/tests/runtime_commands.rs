@@ -404,3 +404,46 @@ fn json_is_the_answer_of_weir() {
     assert_eq!(changed["before"], "enabled");
     assert_eq!(changed["member"]["administrative"], "drain");
 }
+
+#[test]
+fn a_reload_says_what_it_has_changed_or_why_not() {
+    let [one, two] = ["one", "two"].map(Member::named);
+    let proxy = Proxy::start(&Setup::new(&[one.address()]).admin_socket());
+    let output = weir(&proxy, &["reload"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(text(&output.stdout), "in force: the file says the same as before\n");
+
+    proxy.write(&Setup::new(&[two.address()]).admin_socket().also_pool("spare: { members: [] }"));
+    let output = weir(&proxy, &["reload"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = "in force: 2 changes\n  changed pools.members\n  added pools.spare\n";
+    assert_eq!(text(&output.stdout), told);
+    assert_eq!(proxy.client().get("/").text(), "two");
+
+    proxy.write(&Setup::new(&[one.address()]).admin_socket().pool("balance: leastconn"));
+    let output = weir(&proxy, &["reload"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(told.contains("did you mean `least_connections`?"), "{told}");
+    assert!(
+        told.contains("weir reload: refused, the configuration before stays in force: "),
+        "{told}"
+    );
+    assert_eq!(proxy.client().get("/").text(), "two");
+    let status = proxy.admin_get("/status");
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    let failure = &status["configuration"]["last_reload_failure"];
+    assert!(failure["reason"].as_str().expect("a reason").ends_with(" has errors"), "{failure}");
+    assert!(failure["time"].is_string());
+    let shown = text(&weir(&proxy, &["status"]).stdout);
+    assert!(shown.contains("was refused: ") && shown.contains(" has errors"), "{shown}");
+
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent = silent.local_addr().expect("its address");
+    let slow = "monitors: [ { type: http, path: /, interval: 60s, timeout: 50s } ]";
+    proxy
+        .write(&Setup::new(&[silent]).admin_socket().pool(slow).top("first_probes: { wait: 60s }"));
+    let output = weir(&proxy, &["reload", "--wait", "200ms"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(text(&output.stderr).contains("waits for the first probes"), "{output:?}");
+}

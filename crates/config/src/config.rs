@@ -8,6 +8,7 @@ use weir_core::admin_state::AdminState;
 use weir_core::limit::Rate;
 
 use crate::address::Endpoint;
+use crate::parts::{Change, Parts};
 use crate::snapshot::{Address, Member, Snapshot, Source};
 
 /// The addresses of host names, as a resolver found them. A name without an entry has none.
@@ -20,6 +21,8 @@ pub struct Config {
     pub(crate) template: Snapshot,
     /// Per pool of the template, the members in the file's order.
     pub(crate) members: Vec<Vec<ConfiguredMember>>,
+    /// What its parts are called, and say.
+    pub(crate) parts: Parts,
 }
 
 /// A member as the file has it.
@@ -75,6 +78,11 @@ impl Config {
         let empty = pools.filter(|(_, members)| members.is_empty());
         snapshot.pools_to_be_filled = empty.map(|(pool, _)| Arc::clone(&pool.name)).collect();
         snapshot
+    }
+
+    /// What is not as it was in another one.
+    pub fn changes_from(&self, before: &Self) -> Vec<Change> {
+        self.parts.changes_from(&before.parts)
     }
 
     /// Counts for a one-line report.

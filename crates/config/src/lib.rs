@@ -21,6 +21,7 @@ mod diagnostic;
 mod documentation_tests;
 pub mod file;
 mod hints;
+pub mod parts;
 mod profile;
 mod quote;
 mod rate;
@@ -45,6 +46,7 @@ pub use tree::{NODE_DEPTH_MAX, NODES_MAX};
 
 use decode::{Context, Decode as _};
 use file::{Accepted, READ_TIME_MAX, ReadError};
+use parts::Parts;
 use tree::{Finding, Lines, Span};
 
 /// Largest configuration file.
@@ -92,6 +94,9 @@ pub fn parse(name: &str, text: &str) -> Loaded {
         if let Some(file) = raw::File::decode(&root, &mut context) {
             let directory = Path::new(name).parent().unwrap_or(Path::new(""));
             config = validate::validate(&file, directory, &mut context);
+            if let Some(config) = &mut config {
+                config.parts = Parts::of(&root);
+            }
         }
     } else if !broken {
         context.error_help(

@@ -7,6 +7,7 @@
 //! | `/status` | JSON |
 //! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
+//! | `POST /reload`, `/reloads/NUMBER` | has the file read again; over a unix socket only |
 //! | `/l4/flows`, `POST /l4/flows/end` | flows of the packet path, see `admin/flows.rs` |
 //!
 //! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows, to nobody who asks for
@@ -46,6 +47,7 @@ mod flows;
 mod host;
 mod pools;
 mod problem;
+mod reload;
 
 /// Connections at a time; further ones are closed at once, counted and told.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -221,6 +223,7 @@ fn router(context: Context) -> Router {
         .route("/status", get(status_json))
         .merge(pools::routes())
         .merge(flows::routes())
+        .merge(reload::routes())
         .fallback(async || (StatusCode::NOT_FOUND, PATHS))
         .layer(from_fn_with_state(context.clone(), host::check))
         .with_state(context)

@@ -25,6 +25,7 @@ pub mod packets;
 mod probe;
 mod problems;
 mod random;
+pub mod reloads;
 pub mod status;
 pub mod supervisor;
 #[cfg(test)]

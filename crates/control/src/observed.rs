@@ -9,6 +9,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::log_writer::AllLogCounters;
 use crate::monitors::Board;
+use crate::reloads::Reloads;
 use crate::time::unix_ms;
 
 /// Everything that the admin listener shows. Reading it costs the data path nothing.
@@ -63,34 +64,6 @@ pub struct WorkerPanic {
     pub unix_ms: u64,
     /// What it said, and where.
     pub message: String,
-}
-
-/// What became of requests to reload.
-#[derive(Debug, Default)]
-pub struct Reloads {
-    /// Put in force.
-    pub succeeded: AtomicU64,
-    /// Refused; the configuration before stayed.
-    pub failed: AtomicU64,
-    /// When the configuration in force was read, in milliseconds since 1970.
-    pub last_success_unix_ms: AtomicU64,
-    /// Whether the last one was put in force.
-    pub last_succeeded: AtomicBool,
-}
-
-impl Reloads {
-    /// Counts one that was put in force.
-    pub fn succeed(&self) {
-        self.succeeded.fetch_add(1, Relaxed);
-        self.last_success_unix_ms.store(unix_ms(), Relaxed);
-        self.last_succeeded.store(true, Relaxed);
-    }
-
-    /// Counts one that was refused.
-    pub fn fail(&self) {
-        self.failed.fetch_add(1, Relaxed);
-        self.last_succeeded.store(false, Relaxed);
-    }
 }
 
 impl Observed {

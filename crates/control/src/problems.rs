@@ -7,6 +7,7 @@ use std::time::Duration;
 use weir_exchange::shared::counters::WorkerTotals;
 
 use crate::observed::{Observed, Waiting, WorkerPanic};
+use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339};
 use crate::wording::{Pools, Seconds};
 
@@ -29,7 +30,7 @@ pub fn problems(observed: &Observed) -> Vec<String> {
         problems.push(format!("{} ended for good: restart weir", Counted(ended, "worker")));
     }
     if !observed.reloads.last_succeeded.load(Relaxed) {
-        problems.push("the last reload was refused: weir check FILE says why".to_owned());
+        problems.push(refused(observed));
     }
     let lost = lines_lost(observed, &totals);
     if lost > 0 {
@@ -40,6 +41,18 @@ pub fn problems(observed: &Observed) -> Vec<String> {
         problems.push(format!("{} lost", Counted(lost, "WAF log line")));
     }
     problems
+}
+
+/// The last reload was refused.
+fn refused(observed: &Observed) -> String {
+    match observed.reloads.last_failure() {
+        Some(Failure { time, reason }) => {
+            format!(
+                "the reload of {time} was refused: {reason}; the configuration before is in force"
+            )
+        }
+        None => "the last reload was refused".to_owned(),
+    }
 }
 
 fn waits(waiting: &Waiting, observed: &Observed) -> String {
@@ -117,7 +130,7 @@ mod tests {
         let observed = observed_with(&[address], 2);
         assert!(problems(&observed).is_empty());
         observed.draining.store(true, Relaxed);
-        observed.reloads.fail();
+        observed.reloads.fail("bad", String::new());
         observed.logs.access.lines_lost.fetch_add(2, Relaxed);
         observed.workers.of(1).panics.add(1);
         assert_eq!(

@@ -17,6 +17,7 @@ use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
 use crate::observed::{Observed, Waiting, shown_gauge};
 use crate::problems::problems;
+use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
 mod packets;
@@ -54,6 +55,8 @@ struct ConfigurationStatus {
     last_reload_successful: bool,
     reloads: u64,
     reloads_failed: u64,
+    /// The last one that was refused.
+    last_reload_failure: Option<Failure>,
     /// What is put in force when the first probes of its members are in.
     waiting: Option<WaitingStatus>,
 }
@@ -270,6 +273,7 @@ impl Status {
                 last_reload_successful: reloads.last_succeeded.load(Relaxed),
                 reloads: reloads.succeeded.load(Relaxed),
                 reloads_failed: reloads.failed.load(Relaxed),
+                last_reload_failure: reloads.last_failure(),
                 waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
             },
             log: LogStatus {

@@ -17,7 +17,7 @@ use next::Next;
 use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_config::snapshot::{Address, Member, Snapshot};
-use weir_config::{Colour, Config, Diagnostic, Severity};
+use weir_config::{Colour, Config, Diagnostic, Severity, render_text};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::outside;
@@ -332,11 +332,13 @@ impl Supervisor {
         end: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let mut alive = tokio::time::interval(ALIVE_POLL);
+        let observed = Arc::clone(&self.observed);
         tokio::pin!(end);
         loop {
             tokio::select! {
                 // One that comes while the file is read has it read once more.
                 _ = reload.recv(), if self.reading.is_none() => self.begin_reading(),
+                () = observed.reloads.asked(), if self.reading.is_none() => self.begin_reading(),
                 read = Reading::step(&mut self.reading) => {
                     self.take_read(read);
                 }
@@ -383,6 +385,7 @@ impl Supervisor {
     pub fn drain(&mut self) {
         self.reading = None;
         self.abandon_next();
+        self.observed.reloads.abandon();
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
         self.observed.draining.store(true, Relaxed);
         let limit = Duration::from_millis(timeout_ms);
@@ -419,10 +422,11 @@ impl Supervisor {
         events.info("weir", "has ended");
     }
 
-    fn refuse(&mut self, reason: impl fmt::Display) -> bool {
+    fn refuse(&mut self, reason: impl fmt::Display, wrong: &[Diagnostic]) -> bool {
         self.retain_names();
         self.packets.restore();
-        self.observed.reloads.fail();
+        let told = render_text(wrong, Colour::Never);
+        self.observed.reloads.fail(&reason.to_string(), told);
         let what = format_args!("was not reloaded, the one before stays in force: {reason}");
         self.events.error("configuration", what);
         false

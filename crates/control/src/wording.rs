@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use weir_config::parts::Change;
 
 use crate::monitors::UnknownMembers;
 
@@ -53,5 +54,23 @@ pub(crate) struct Seconds(pub(crate) Duration);
 impl fmt::Display for Seconds {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:.1} s", self.0.as_secs_f64())
+    }
+}
+
+/// Changes that an event names.
+const CHANGES_TOLD_MAX: usize = 5;
+
+/// What a reload has changed: `; changed pools.web, added pools.spare and 3 more`. Nothing, if that is nothing.
+pub struct Changed<'a>(pub &'a [Change]);
+
+impl fmt::Display for Changed<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, change) in self.0.iter().take(CHANGES_TOLD_MAX).enumerate() {
+            write!(formatter, "{} {change}", if index == 0 { ";" } else { "," })?;
+        }
+        match self.0.len().saturating_sub(CHANGES_TOLD_MAX) {
+            0 => Ok(()),
+            more => write!(formatter, " and {more} more"),
+        }
     }
 }

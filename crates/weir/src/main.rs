@@ -9,6 +9,7 @@ mod l4;
 mod member;
 mod output;
 mod pool;
+mod reload;
 mod run;
 mod status;
 mod values;
@@ -49,6 +50,7 @@ enum Command {
     Status(status::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
+    Reload(reload::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
     Demo(demo::Arguments),
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
+        Command::Reload(arguments) => reload::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

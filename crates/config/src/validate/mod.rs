@@ -40,6 +40,7 @@ use policies::Policies;
 use crate::address::AdminName;
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
+use crate::parts::Parts;
 use crate::raw::{self, AccessLogFormat};
 use crate::scalar::Whole;
 use crate::shapes::LogPath;
@@ -140,6 +141,7 @@ pub(crate) fn validate(
             own_keys: None,
         },
         members,
+        parts: Parts::default(),
     })
 }
 

@@ -38,7 +38,7 @@ use crate::member_state::administrative_state;
 use crate::monitors::{Board, Monitors, UnknownMembers};
 use crate::observed::Waiting;
 use crate::time::monotonic_ms;
-use crate::wording::{Few, Pools, Seconds};
+use crate::wording::{Changed, Few, Pools, Seconds};
 
 /// A wait that is over sooner is not worth a word.
 const TELL_AFTER: Duration = Duration::from_millis(500);
@@ -281,7 +281,9 @@ impl Supervisor {
         let before = std::mem::replace(&mut self.table, table);
         let config = next.config.take();
         let is_reload = config.is_some();
+        let mut changes = Vec::new();
         if let Some(config) = config {
+            changes = config.changes_from(&self.config);
             self.config = config;
         }
         self.next = (!awaited.is_empty()).then_some(next);
@@ -299,9 +301,11 @@ impl Supervisor {
             self.logs.reopen(&self.table.snapshot.log);
             self.move_admins().await;
             self.tell_restart_needed();
-            self.observed.reloads.succeed();
+            self.observed.reloads.succeed(&changes);
             let summary = Summary(&self.config, self.table.workers());
-            self.events.info("configuration", format_args!("was reloaded: {summary}{unusable}"));
+            let changed = Changed(&changes);
+            self.events
+                .info("configuration", format_args!("was reloaded: {summary}{changed}{unusable}"));
         }
         self.retain_names();
     }

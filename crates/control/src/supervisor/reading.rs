@@ -55,6 +55,7 @@ impl Supervisor {
     pub(super) fn begin_reading(&mut self) {
         // A log file that was rotated is let go even when the configuration is bad.
         self.logs.reopen(&self.table.snapshot.log);
+        self.observed.reloads.begin();
         let (file, events) = (self.file.clone(), self.events.clone());
         self.reading =
             Some(Reading::File(Box::pin(async move { load(&file, &events).await.map(Box::new) })));
@@ -83,7 +84,7 @@ impl Supervisor {
             (Read::File(Err(diagnostics)), _) => {
                 self.events.report(&diagnostics);
                 let reason = format!("{} has errors", self.file.display());
-                Some(self.refuse(reason))
+                Some(self.refuse(reason, &diagnostics))
             }
             (Read::Names, Some(Reading::Names(config, _))) => Some(self.prepare_read(*config)),
             (Read::Names, _) => None,
@@ -111,14 +112,17 @@ impl Supervisor {
     fn prepare_read(&mut self, config: Config) -> bool {
         let mut snapshot = config.snapshot(&self.names.resolutions());
         if let Err(error) = Logs::check(&snapshot.log, &self.table.snapshot.log) {
-            return self.refuse(error);
+            return self.refuse(error, &[]);
         }
         if let Err(error) = own_keys::provide(&mut snapshot) {
-            return self.refuse(error);
+            return self.refuse(error, &[]);
         }
         match self.prepare_next(snapshot, Some(config)) {
-            Ok(()) => true,
-            Err(error) => self.refuse(error),
+            Ok(()) => {
+                self.observed.reloads.prepared();
+                true
+            }
+            Err(error) => self.refuse(error, &[]),
         }
     }
 }

@@ -1,0 +1,164 @@
+//! The parts of a file by their names, to tell what one has that another has not.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher};
+
+use crate::tree::{Node, NodeValue};
+
+/// Sections whose entries have names of their own.
+const NAMED: [&str; 5] = ["virtual_servers", "pools", "policies", "persistence", "data"];
+
+/// The section whose entries have kinds, and those names.
+const PROFILES: &str = "profiles";
+
+/// What each part of a file says, as a hash of it, by its name: `pools.web`, `log`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts(BTreeMap<String, u64>);
+
+/// A part that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What has become of it.
+    pub kind: ChangeKind,
+    /// Its name.
+    pub part: String,
+}
+
+/// What has become of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there.
+    Added,
+    /// It says something else.
+    Changed,
+    /// It is no longer there.
+    Removed,
+}
+
+impl ChangeKind {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.kind.as_str(), self.part)
+    }
+}
+
+impl Parts {
+    /// Those of a file.
+    pub(crate) fn of(root: &Node) -> Self {
+        let mut parts = BTreeMap::new();
+        for (section, node) in entries(root) {
+            let depth = match section {
+                PROFILES => 2,
+                _ => usize::from(NAMED.contains(&section)),
+            };
+            take(section, node, depth, &mut parts);
+        }
+        Self(parts)
+    }
+
+    /// What is not as it was before, in the order of the names.
+    pub fn changes_from(&self, before: &Self) -> Vec<Change> {
+        let change = |kind, part: &String| Change { kind, part: part.clone() };
+        let mut changes: Vec<Change> = self
+            .0
+            .iter()
+            .filter_map(|(part, hash)| match before.0.get(part) {
+                None => Some(change(ChangeKind::Added, part)),
+                Some(known) if known != hash => Some(change(ChangeKind::Changed, part)),
+                Some(_) => None,
+            })
+            .collect();
+        let gone = before.0.keys().filter(|part| !self.0.contains_key(*part));
+        changes.extend(gone.map(|part| change(ChangeKind::Removed, part)));
+        changes.sort_by(|one, other| one.part.cmp(&other.part));
+        changes
+    }
+}
+
+fn entries(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
+    let entries = match &node.value {
+        NodeValue::Map(entries) => &entries[..],
+        _ => &[],
+    };
+    entries.iter().map(|entry| (&*entry.key, &entry.value))
+}
+
+/// Takes a part, or those below it.
+fn take(name: &str, node: &Node, depth: usize, parts: &mut BTreeMap<String, u64>) {
+    if depth > 0 && matches!(node.value, NodeValue::Map(_)) {
+        for (key, below) in entries(node) {
+            take(&format!("{name}.{key}"), below, depth - 1, parts);
+        }
+        return;
+    }
+    let mut hasher = DefaultHasher::new();
+    hash(node, &mut hasher);
+    parts.insert(name.to_owned(), hasher.finish());
+}
+
+/// Where it stands, and the order of a map's keys, do not matter.
+fn hash(node: &Node, hasher: &mut DefaultHasher) {
+    std::mem::discriminant(&node.value).hash(hasher);
+    match &node.value {
+        NodeValue::Null => {}
+        NodeValue::Scalar(scalar) => scalar.text.hash(hasher),
+        NodeValue::List(items) => {
+            items.len().hash(hasher);
+            items.iter().for_each(|item| hash(item, hasher));
+        }
+        NodeValue::Map(map) => {
+            map.len().hash(hasher);
+            let mut sorted: Vec<(&str, &Node)> = entries(node).collect();
+            sorted.sort_by_key(|(key, _)| *key);
+            for (key, value) in sorted {
+                key.hash(hasher);
+                hash(value, hasher);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Lines, parse};
+
+    fn parts(text: &str) -> Parts {
+        Parts::of(&parse(&Lines::new(text)).0.expect("a tree"))
+    }
+
+    #[test]
+    fn changes_have_names() {
+        let before = parts(
+            "log: { access: { format: json } }\npools: { a: { members: [ x ] }, b: { members: [ y ] } }\n\
+             profiles: { http: { one: { head_size_max: 1KiB } } }\n",
+        );
+        let after = parts(
+            "# another comment\npools:\n  b: { members: [ y, z ] }\n  a:\n    members:\n      - x\n  c: { members: [] }\n\
+             profiles: { http: { two: { head_size_max: 1KiB } } }\n",
+        );
+        let told: Vec<String> = after.changes_from(&before).iter().map(Change::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "removed log",
+                "changed pools.b",
+                "added pools.c",
+                "removed profiles.http.one",
+                "added profiles.http.two"
+            ]
+        );
+        assert_eq!(after.changes_from(&after), []);
+    }
+}

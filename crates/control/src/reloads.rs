@@ -1,0 +1,228 @@
+//! What became of configurations that were asked for.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use tokio::sync::Notify;
+use weir_config::parts::Change;
+
+use crate::time::{rfc3339, unix_ms};
+
+/// Reports of the last reloads that are kept.
+const REPORTS_MAX: usize = 32;
+
+/// Changes that a report tells.
+const CHANGES_MAX: usize = 1_000;
+
+/// What became of requests to reload.
+#[derive(Debug, Default)]
+pub struct Reloads {
+    /// Put in force.
+    pub succeeded: AtomicU64,
+    /// Refused; the configuration before stayed.
+    pub failed: AtomicU64,
+    /// When the configuration in force was read, in milliseconds since 1970.
+    pub last_success_unix_ms: AtomicU64,
+    /// Whether the last one was put in force.
+    pub last_succeeded: AtomicBool,
+    /// Somebody has asked for one.
+    asked: Notify,
+    reports: Mutex<Reports>,
+}
+
+#[derive(Debug, Default)]
+struct Reports {
+    /// Times that the file was read, the first of them not counted.
+    begun: u64,
+    kept: VecDeque<Report>,
+    last_failure: Option<Failure>,
+}
+
+/// What became of one.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Which it is.
+    pub number: u64,
+    /// How far it is.
+    pub state: State,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What is wrong in the file, as `weir check` says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub diagnostics: String,
+    /// What it has changed: `changed pools.web`.
+    pub changes: Vec<String>,
+    /// Further changes that are not told.
+    pub changes_untold: usize,
+}
+
+/// How far a reload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is yet to begin, or the file is read and its names are asked for.
+    Reading,
+    /// It waits for the first probes of its members.
+    Waiting,
+    /// It is in force.
+    InForce,
+    /// It is not, and the one before stays.
+    Refused,
+}
+
+/// A reload that was refused.
+#[derive(Debug, Clone, Serialize)]
+pub struct Failure {
+    /// When.
+    pub time: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Reloads {
+    fn reports(&self) -> std::sync::MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for one. Its number: the file is read after this.
+    pub fn ask(&self) -> u64 {
+        let number = self.reports().begun + 1;
+        self.asked.notify_one();
+        number
+    }
+
+    /// Returns when somebody has asked for one.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// The file is read from now on.
+    pub fn begin(&self) {
+        let mut reports = self.reports();
+        reports.begun += 1;
+        let report = Report {
+            number: reports.begun,
+            state: State::Reading,
+            reason: None,
+            diagnostics: String::new(),
+            changes: Vec::new(),
+            changes_untold: 0,
+        };
+        reports.kept.push_back(report);
+        if reports.kept.len() > REPORTS_MAX {
+            reports.kept.pop_front();
+        }
+    }
+
+    /// What was read waits for the first probes of its members. One that has waited until now is dropped.
+    pub fn prepared(&self) {
+        let mut reports = self.reports();
+        for report in reports.kept.iter_mut().filter(|report| report.state == State::Waiting) {
+            report.state = State::Refused;
+            report.reason = Some("a later reload has taken its place".to_owned());
+        }
+        reports.advance(State::Reading, State::Waiting);
+    }
+
+    /// Counts one that was put in force.
+    pub fn succeed(&self, changes: &[Change]) {
+        self.succeeded.fetch_add(1, Relaxed);
+        self.last_success_unix_ms.store(unix_ms(), Relaxed);
+        self.last_succeeded.store(true, Relaxed);
+        if let Some(report) = self.reports().advance(State::Waiting, State::InForce) {
+            report.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();
+            report.changes_untold = changes.len().saturating_sub(CHANGES_MAX);
+        }
+    }
+
+    /// Counts one that was refused.
+    pub fn fail(&self, reason: &str, diagnostics: String) {
+        self.failed.fetch_add(1, Relaxed);
+        self.last_succeeded.store(false, Relaxed);
+        let mut reports = self.reports();
+        let failure = Failure { time: rfc3339(unix_ms()), reason: reason.to_owned() };
+        reports.last_failure = Some(failure);
+        if let Some(report) = reports.advance(State::Reading, State::Refused) {
+            (report.reason, report.diagnostics) = (Some(reason.to_owned()), diagnostics);
+        }
+    }
+
+    /// What is under way comes to nothing: weir ends.
+    pub fn abandon(&self) {
+        for report in &mut self.reports().kept {
+            if matches!(report.state, State::Reading | State::Waiting) {
+                report.state = State::Refused;
+                report.reason = Some("weir ends".to_owned());
+            }
+        }
+    }
+
+    /// What became of one; `None`: it was never asked for, or too long ago.
+    pub fn report(&self, number: u64) -> Option<Report> {
+        let reports = self.reports();
+        let kept = reports.kept.iter().find(|report| report.number == number).cloned();
+        // It is asked for, and about to begin.
+        let is_next = number == reports.begun + 1;
+        kept.or_else(|| {
+            is_next.then(|| Report {
+                number,
+                state: State::Reading,
+                reason: None,
+                diagnostics: String::new(),
+                changes: Vec::new(),
+                changes_untold: 0,
+            })
+        })
+    }
+
+    /// The last one that was refused.
+    pub fn last_failure(&self) -> Option<Failure> {
+        self.reports().last_failure.clone()
+    }
+}
+
+impl Reports {
+    /// The last report in a state is in another from now on.
+    fn advance(&mut self, from: State, to: State) -> Option<&mut Report> {
+        let report = self.kept.iter_mut().rev().find(|report| report.state == from)?;
+        report.state = to;
+        Some(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reload_has_its_report() {
+        let reloads = Reloads::default();
+        let first = reloads.ask();
+        assert_eq!(reloads.report(first).map(|it| it.state), Some(State::Reading));
+        assert!(reloads.report(first + 1).is_none());
+        reloads.begin();
+        let second = reloads.ask();
+        assert_eq!(second, first + 1, "the file may have been read already");
+        reloads.fail("bad", "line 1".into());
+        let report = reloads.report(first).expect("a report");
+        assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("bad")));
+        assert_eq!(reloads.last_failure().map(|it| it.reason).as_deref(), Some("bad"));
+        reloads.begin();
+        reloads.prepared();
+        assert_eq!(reloads.report(second).map(|it| it.state), Some(State::Waiting));
+        reloads.begin();
+        reloads.prepared();
+        let report = reloads.report(second).expect("a report");
+        assert_eq!(report.reason.as_deref(), Some("a later reload has taken its place"));
+        reloads.succeed(&[]);
+        assert_eq!(reloads.report(second + 1).map(|it| it.state), Some(State::InForce));
+        for _ in 0..2 * REPORTS_MAX {
+            reloads.begin();
+        }
+        assert!(reloads.report(second).is_none());
+        reloads.abandon();
+    }
+}

@@ -1,0 +1,172 @@
+//! `weir reload`: has a running weir read its configuration again, and says what that has changed, or why not.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Deserialize;
+
+use crate::admin::client::Error;
+use crate::admin::text::{counted, printable, span};
+use crate::admin::{self, Connection, EXIT_REFUSED};
+use crate::output;
+use crate::values::parse_duration;
+
+const COMMAND: &str = "weir reload";
+
+/// Exit status when it is not in force at the end of `--wait`.
+const EXIT_UNDER_WAY: u8 = 4;
+
+/// From one look to the next.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// From one line of progress to the next.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Changes that are shown in lines of their own.
+const CHANGES_SHOWN_MAX: usize = 50;
+
+/// Have a running weir read its configuration again
+///
+/// All of it is put in force, or none: then the configuration before stays, and this says what is wrong. A pool that is new gets
+/// traffic once one of its members has passed its first probe. Connections and requests under way are not touched.
+///
+/// Files that the configuration names (certificates, rules, pages) are read again as well; they are not among the changes shown.
+///
+/// Needs the unix socket of the admin listener. SIGHUP does the same without an answer.
+///
+/// Exit status: 0 it is in force; 1 it was refused; 2 wrong usage; 3 weir cannot be reached; 4 it still waited for first probes at
+/// the end of --wait.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir check /etc/weir/weir.yaml && weir reload\n  \
+                        weir reload --wait 30s\n  \
+                        weir reload --json | jq .changes")]
+pub struct Arguments {
+    /// Wait no longer than this (500ms, 30s, 5m) [default: until it is in force or refused]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    wait: Option<Duration>,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    /// Print weir's own report, JSON, on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    number: u64,
+}
+
+/// What became of it, as weir tells it.
+#[derive(Debug, Deserialize)]
+struct Report {
+    state: State,
+    reason: Option<String>,
+    #[serde(default)]
+    diagnostics: String,
+    changes: Vec<String>,
+    changes_untold: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Reading,
+    Waiting,
+    InForce,
+    Refused,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match reload(arguments) {
+        Ok(status) => status,
+        Err(error) => admin::refuse(COMMAND, &error),
+    }
+}
+
+fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
+    let client = arguments.connection.client()?;
+    let asked: Asked = client.read(&client.post("/reload", &serde_json::json!({}))?)?;
+    let began = Instant::now();
+    let mut told_at = began;
+    loop {
+        let document = client.get(&format!("/reloads/{}", asked.number))?;
+        let report: Report = client.read(&document)?;
+        let is_over = matches!(report.state, State::InForce | State::Refused);
+        let is_late = arguments.wait.is_some_and(|wait| began.elapsed() >= wait);
+        if is_over || is_late {
+            if arguments.json {
+                let printed = admin::print(COMMAND, &String::from_utf8_lossy(&document));
+                return Ok(if printed == ExitCode::SUCCESS {
+                    status(report.state)
+                } else {
+                    printed
+                });
+            }
+            return Ok(tell(&report, began.elapsed()));
+        }
+        if told_at.elapsed() >= PROGRESS_INTERVAL {
+            told_at = Instant::now();
+            output::tell(format_args!("{}, {}\n", doing(report.state), span(began.elapsed())));
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn doing(state: State) -> &'static str {
+    match state {
+        State::Waiting => "waits for the first probes of new members (weir status says which)",
+        _ => "reads the file, and asks for names",
+    }
+}
+
+fn status(state: State) -> ExitCode {
+    match state {
+        State::InForce => ExitCode::SUCCESS,
+        State::Refused => ExitCode::from(EXIT_REFUSED),
+        State::Reading | State::Waiting => ExitCode::from(EXIT_UNDER_WAY),
+    }
+}
+
+fn tell(report: &Report, waited: Duration) -> ExitCode {
+    match report.state {
+        State::InForce => admin::print(COMMAND, &in_force_text(report)),
+        State::Refused => {
+            output::tell(&report.diagnostics);
+            let reason = printable(report.reason.as_deref().unwrap_or("no reason is known"));
+            output::tell(format_args!(
+                "{COMMAND}: refused, the configuration before stays in force: {reason}\n"
+            ));
+            ExitCode::from(EXIT_REFUSED)
+        }
+        State::Reading | State::Waiting => {
+            output::tell(format_args!(
+                "{COMMAND}: not in force after {}: it {}; it goes on\n",
+                span(waited),
+                doing(report.state)
+            ));
+            ExitCode::from(EXIT_UNDER_WAY)
+        }
+    }
+}
+
+/// `in force: 2 changes`, and what they are.
+fn in_force_text(report: &Report) -> String {
+    let count = report.changes.len() + report.changes_untold;
+    if count == 0 {
+        return "in force: the file says the same as before\n".to_owned();
+    }
+    let mut text = format!("in force: {}\n", counted(count as u64, "change"));
+    for change in report.changes.iter().take(CHANGES_SHOWN_MAX) {
+        text += &format!("  {}\n", printable(change));
+    }
+    if count > CHANGES_SHOWN_MAX {
+        text += &format!("  and {} more\n", count - CHANGES_SHOWN_MAX);
+    }
+    text
+}
