@@ -104,7 +104,7 @@ impl Encoded {
             Processor::UrlEncoded => self.as_sent.failure().is_some(),
             Processor::Multipart => self.has_part,
             Processor::Json | Processor::Xml => self.as_sent.failure().is_none(),
-            Processor::None => false,
+            Processor::Text | Processor::None => false,
         }
     }
 }

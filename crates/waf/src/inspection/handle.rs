@@ -73,6 +73,7 @@ impl Inspection {
             checked.body(&body, message);
         }
         self.state.message.add_found_as_sent();
+        self.state.message.add_text();
     }
 
     /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, nor is a query with too

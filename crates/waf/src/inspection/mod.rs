@@ -16,6 +16,7 @@ mod hit;
 mod lookup;
 mod message;
 mod options;
+mod plain;
 mod recorded;
 mod removals;
 mod report;

@@ -275,3 +275,50 @@ fn known_exploits_are_found() {
     let cases = exploits();
     check(cases.into_iter().map(|(message, sent)| (sent, by_message(message))).collect());
 }
+
+const SQL: &str = "1' union select password from users-- -";
+
+/// Applications read bodies whatever their type says.
+#[test]
+fn bodies_of_any_type_of_text_are_judged() {
+    let view = view(&crate::builtin(), &[]);
+    let json = format!(r#"{{"q":"{SQL}"}}"#);
+    let escaped = r#"{"q":"\u0031' \u0075nion select password from users-- -"}"#;
+    let form = "a=1&q=1%27+%75nion+select+password+from+users--+-";
+    let padded = format!("{}{SQL}", "harmless words ".repeat(20_000));
+    for kind in [
+        "text/json",
+        "text/x-json",
+        "application/x-json",
+        "application/csp-report",
+        "application/grpc+json",
+        "application/graphql",
+        "application/javascript; charset=utf-8",
+        "text/plain",
+        "Text/Plain;charset=UTF-8",
+        "text/html",
+        "*/*",
+        "json",
+        "",
+    ] {
+        for body in [&json[..], escaped] {
+            assert!(run(&view, &Sent::post("/", kind, body)).denied.is_some(), "{kind}: {body}");
+        }
+    }
+    let untyped = |body: &str| {
+        let mut sent = Sent::post("/", "text/plain", body);
+        sent.headers.retain(|(name, _)| name != "Content-Type");
+        sent
+    };
+    for body in [&json[..], escaped, form, SQL, &padded, "<p>a</p><script>alert(1)</script>"] {
+        assert!(run(&view, &Sent::post("/", "text/plain", body)).denied.is_some(), "{body:.80}");
+        assert!(run(&view, &untyped(body)).denied.is_some(), "{body:.80}");
+    }
+    for body in ["a=1&b=2&id=3&ls=4", r#"{"a":[1,"b"]}"#, "Some words; others = none.", "{", "<"] {
+        let outcome = run(&view, &Sent::post("/", "text/plain", body));
+        assert_eq!(outcome.score, 0, "{body}: {outcome:?}");
+    }
+    for kind in ["application/octet-stream", "image/png", "application/zip"] {
+        assert_eq!(run(&view, &Sent::post("/", kind, &padded[..])).denied, None, "{kind}");
+    }
+}
