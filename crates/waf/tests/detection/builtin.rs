@@ -322,3 +322,36 @@ fn bodies_of_any_type_of_text_are_judged() {
         assert_eq!(run(&view, &Sent::post("/", kind, &padded[..])).denied, None, "{kind}");
     }
 }
+
+/// Some servers take every kind of multipart for a form.
+#[test]
+fn multipart_of_any_kind_is_judged() {
+    let view = view(&crate::builtin(), &[]);
+    let body = |header: &str, value: &str| {
+        format!(
+            "--B\r\n{header}\r\n\r\n{value}\r\n--B\r\nContent-Type: image/png\r\n\r\n\x01\r\n--B--\r\n"
+        )
+    };
+    for kind in ["mixed", "related; type=\"text/xml\"", "x"] {
+        let kind = format!("multipart/{kind}; boundary=B");
+        for header in [
+            "Content-Disposition: form-data; name=\"q\"",
+            "Content-Disposition: attachment; name=\"q\"",
+            "Content-Type: text/plain",
+            "Content-Type: application/json; charset=utf-8",
+            "Content-ID: <a>",
+        ] {
+            let attack = run(&view, &Sent::post("/", &kind, body(header, SQL)));
+            assert!(attack.denied.is_some(), "{kind}, {header}");
+            let harmless = run(&view, &Sent::post("/", &kind, body(header, "some words")));
+            assert_eq!(harmless.score, 0, "{kind}, {header}: {harmless:?}");
+        }
+        for header in [
+            "Content-Disposition: attachment; filename=\"a\"",
+            "Content-Type: application/pdf\r\nContent-Transfer-Encoding: base64",
+        ] {
+            let file = run(&view, &Sent::post("/", &kind, body(header, SQL)));
+            assert_eq!(file.score, 0, "{kind}, {header}: {file:?}");
+        }
+    }
+}

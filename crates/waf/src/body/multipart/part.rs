@@ -26,8 +26,9 @@ enum Kind {
 
 impl Part {
     /// Nothing for a part without a name.
-    pub(super) fn new(disposition: Disposition) -> Option<Self> {
-        let name = disposition.name.filter(|name| !name.is_empty())?;
+    pub(super) fn new(disposition: &mut Disposition) -> Option<Self> {
+        let name = disposition.name.take().filter(|name| !name.is_empty())?;
+        let disposition = std::mem::take(disposition);
         let kind = match (&disposition.file_name, &disposition.file_name_extended) {
             (Some(file_name), _) if !file_name.is_empty() => Kind::File,
             (None, Some(_)) => Kind::Both,
@@ -83,6 +84,15 @@ impl Part {
         };
         self.size_bytes += taken as u64;
         taken
+    }
+
+    /// A part of a body that is no form, where it needs no name.
+    pub(super) fn without_name(disposition: Disposition, is_of_file: bool) -> Self {
+        let Disposition { file_name, file_name_extended, .. } = disposition;
+        let file_name = file_name.or(file_name_extended);
+        let is_file = is_of_file || file_name.as_ref().is_some_and(|it| !it.is_empty());
+        let kind = if is_file { Kind::File } else { Kind::Field };
+        Self { file_name, kind, ..Self::default() }
     }
 
     /// The content has ended: the file that it was.

@@ -334,7 +334,7 @@ fn invalid_types_are_problems() {
     let huge = format!("multipart/form-data; boundary=x; a={}", "x".repeat(1024));
     for (content_type, problem) in [
         ("", MediaType),
-        ("multipart/mixed; boundary=x", MediaType),
+        ("multipartmixed; boundary=x", MediaType),
         ("multipart/form-datax; boundary=x", MediaType),
         ("multipart/form-data, boundary=x", MediaType),
         ("multipart/form-data; boundary", MediaType),
