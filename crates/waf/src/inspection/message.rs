@@ -37,7 +37,7 @@ pub struct BodySettings {
     kept: Vec<u8>,
     /// A text that has still to be judged.
     pub(super) text: Vec<u8>,
-    /// All text of an XML document, with nothing between its pieces.
+    /// All text of an XML document, blanks included.
     joined: Vec<u8>,
     /// Why it could not be read to its end.
     pub failure: Option<&'static str>,
@@ -278,8 +278,9 @@ impl Message {
     /// As XPath has it, the text of an element is that of all within it.
     pub(super) fn add_joined(&mut self) {
         let joined = std::mem::take(&mut self.body.joined);
-        if self.values.of(Variable::Xml).len() > 1 && !joined.is_empty() {
-            self.add(Variable::Xml, b"/*", &joined);
+        let text = joined.trim_ascii();
+        if self.values.of(Variable::Xml).len() > 1 && !text.is_empty() {
+            self.add(Variable::Xml, b"/*", text);
         }
     }
 
@@ -460,8 +461,11 @@ impl Sink for Arguments<'_> {
     }
 
     fn xml_text(&mut self, text: &[u8]) {
-        self.joined.extend_from_slice(text);
         self.add(Variable::Xml, b"/*", text);
+    }
+
+    fn xml_content(&mut self, content: &[u8]) {
+        self.joined.extend_from_slice(content);
     }
 
     fn xml_attribute(&mut self, value: &[u8]) {

@@ -95,6 +95,14 @@ fn kinds_of_attacks_are_found() {
             ),
             1_006_010,
         ),
+        (
+            Sent::post(
+                "/",
+                "text/xml",
+                "<a>1' union<b/> select<b/> password<c> </c>from users-- -</a>",
+            ),
+            1_003_001,
+        ),
         (value("http://169.254.169.254/latest/meta-data/"), 1_007_001),
         (value("gopher://127.0.0.1:6379/_x"), 1_007_002),
         (value("http://localhost:6379/"), 1_007_003),
