@@ -6,7 +6,8 @@
 //! A boundary stands at the beginning of a line and is alone there. What ModSecurity tells of a body in its MULTIPART variables is kept as
 //! [`MultipartFlag`], what servers read differently as [`Difference`]; reading goes on with both. What leaves no sound reading is a
 //! [`Problem`]. Values of fields are arguments; content of files is counted and handed on as it comes. A part is a file if its `filename` is
-//! not empty, as in ModSecurity; one with `filename*` alone is delivered as both, since servers do not agree.
+//! not empty, as in ModSecurity; one with `filename*` alone is delivered as both, since servers do not agree. A value in a charset that is
+//! not one of ASCII's is a problem, a file in one is not.
 
 mod boundary;
 mod delimiter;
@@ -377,14 +378,18 @@ impl Multipart {
     /// The part that the header is of.
     fn part_of_headers(&mut self) -> Result<Part, Problem> {
         let mut disposition = self.headers.disposition(self.is_form, &mut self.findings)?;
-        match Part::new(&mut disposition) {
-            Some(part) => Ok(part),
+        let part = match Part::new(&mut disposition) {
+            Some(part) => part,
             None if self.is_form => {
                 self.findings.flag(MultipartFlag::InvalidPart);
-                Err(Problem::PartName)
+                return Err(Problem::PartName);
             }
-            None => Ok(Part::without_name(disposition, self.headers.is_of_file())),
+            None => Part::without_name(disposition, self.headers.is_of_file()),
+        };
+        if part.is_value() && !self.headers.has_readable_charset() {
+            return Err(Problem::PartCharset);
         }
+        Ok(part)
     }
 
     /// The content of a part has ended, or can be read no further.
@@ -404,6 +409,10 @@ impl Multipart {
         }
         self.arguments += 1;
         to.argument(part.name(), value);
+        if part.is_unreadable_charset() {
+            self.stage = Stage::Epilogue;
+            self.fail(Problem::PartCharset, to);
+        }
     }
 
     /// Ends the reading, unless it has ended. What was read of a part is delivered.

@@ -1,5 +1,6 @@
 //! The header lines of a part.
 
+use super::super::charset::has_readable_charset;
 use super::super::differences::Difference;
 use super::super::limits::{self, Limits};
 use super::super::media_type::Processor;
@@ -133,6 +134,13 @@ impl Headers {
         let start = kind.to_ascii_lowercase();
         let is_text = TEXT.iter().any(|known| start.starts_with(known.as_bytes()));
         !is_text && Processor::of(kind) == Processor::None
+    }
+
+    /// Whether rules can read a value of this part.
+    pub(super) fn has_readable_charset(&self) -> bool {
+        let mut types =
+            self.lines.iter().filter(|line| name(line).eq_ignore_ascii_case(b"content-type"));
+        types.all(|line| has_readable_charset(line))
     }
 
     fn note_repeated(&self, findings: &mut Findings) {

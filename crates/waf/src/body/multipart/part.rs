@@ -1,5 +1,6 @@
 //! A part behind its header: a field, a file, or both.
 
+use super::super::charset::is_readable_name;
 use super::super::limits::{self, Limits};
 use super::super::sink::Sink;
 use super::disposition::Disposition;
@@ -107,6 +108,18 @@ impl Part {
 
     /// The content has ended: the value that it was.
     pub(super) fn value(&self) -> Option<&[u8]> {
-        (self.kind != Kind::File).then_some(self.value.as_slice())
+        self.is_value().then_some(self.value.as_slice())
+    }
+
+    /// Whether its content is a value, for some servers at least.
+    pub(super) fn is_value(&self) -> bool {
+        self.kind != Kind::File
+    }
+
+    /// Whether it says that the values of the form are in a charset which rules cannot read (HTML, form submission).
+    pub(super) fn is_unreadable_charset(&self) -> bool {
+        self.name.eq_ignore_ascii_case(b"_charset_")
+            && self.is_value()
+            && !is_readable_name(&self.value)
     }
 }
