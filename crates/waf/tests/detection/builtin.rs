@@ -363,3 +363,57 @@ fn multipart_of_any_kind_is_judged() {
         }
     }
 }
+
+/// Cookies of analytics and consent managers.
+const TOLD_BY_SCRIPTS: [&str; 17] = [
+    "CookieConsent={stamp:%27oR-DP8WAFv3G9x_IWs1DjWDcV-Tmmd==%27%2Cnecessary:true%2Cver:1}",
+    "_ga=GA1.2.1234567890.1699999999",
+    "_ga_1A2B3C4D5E=GS1.1.1699999999.3.1.1699999999.0.0.0",
+    "_gid=GA1.2.1234567890.1699999999",
+    "_gcl_au=1.1.1234567890.1699999999",
+    "_gcl_aw=GCL.1699999999.CjwKCAjw-eKpBhAbEiwAqFL0mh_x-AbC",
+    "_fbp=fb.1.1699999999999.1234567890",
+    "_fbc=fb.1.1699999999999.IwAR0abc-DEF_ghi",
+    "_pk_id.1.1fff=1a2b3c4d5e6f7081.1699999999.",
+    "_pk_ref.1.1fff=%5B%22newsletter%22%2C%22%22%2C1699999999%2C%22https%3A%2F%2Fwww.google.com%2F%22%5D",
+    "_pk_cvar.1.1fff=%7B%221%22%3A%5B%22type%22%2C%22visitor%22%5D%7D",
+    "__utmz=1.1699999999.1.1.utmcsr=google|utmccn=(organic)|utmcmd=organic|utmctr=(not%20provided)",
+    "__utma=1.123456789.1699999999.1699999999.1699999999.1",
+    "CookieConsent={stamp:%27aBcD+/efgHIJ==%27%2Cnecessary:true%2Cpreferences:false%2Cstatistics:true%2Cmarketing:false%2Cmethod:%27explicit%27%2Cver:1%2Cutc:1699999999999%2Cregion:%27de%27}",
+    "OptanonConsent=isGpcEnabled=0&datestamp=Mon+May+06+2024+12%3A00%3A00+GMT%2B0200+(Central+European+Summer+Time)&version=202403.1.0&isIABGlobal=false&hosts=&consentId=1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f&interactionCount=1&landingPath=NotLandingPage&groups=C0001%3A1%2CC0002%3A0&geolocation=DE%3BBY&AwaitingReconsent=false",
+    "euconsent-v2=CPzZzZzPzZzZzAcABBENDaCsAP_AAH_AAAqIJrNf_X__b2_j-_5_f_t0eY1P9_7__-0zjhfdl-8N3f_X_L8X_2M7v36tq4KuR4Eu3LBIQVlHOHcTUmw6okVryPsbk2cr7NKJ7PEmnMbOydYGH9_n13T-ZKY7_____77_f_-_7_v____3___-f",
+    "__cf_bm=aBcD.efgH_ijk-1699999999-0-AbCdEf+/gh==",
+];
+
+#[test]
+fn cookies_of_scripts_pass_and_attacks_in_them_do_not() {
+    for level in ["1", "2"] {
+        let view = view(&crate::builtin(), &[("blocking_paranoia_level", level)]);
+        let mut wrong = Vec::new();
+        for cookie in TOLD_BY_SCRIPTS {
+            let outcome = run(&view, &header("Cookie", cookie));
+            if outcome.score > 0 {
+                wrong.push(format!("{level} {cookie:.60}: {outcome:?}"));
+            }
+        }
+        for name in [
+            "_gallery",
+            "_gax",
+            "_fbpx",
+            "_pk_x",
+            "_ga",
+            "_gid",
+            "__utmz",
+            "CookieConsentx",
+            "CookieConsent",
+        ] {
+            for attack in [SQL, "<script>alert(document.cookie)</script>"] {
+                let outcome = run(&view, &header("Cookie", &format!("{name}={attack}")));
+                if outcome.denied.is_none() {
+                    wrong.push(format!("{name}={attack}: {outcome:?}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
