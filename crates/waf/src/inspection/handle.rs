@@ -74,6 +74,7 @@ impl Inspection {
         }
         self.state.message.add_found_as_sent();
         self.state.message.add_text();
+        self.state.message.limit_names();
     }
 
     /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, nor is a query with too

@@ -360,8 +360,10 @@ impl Message {
         }
         for source in kept_under {
             for entry in self.values.of(*source) {
-                if self.takes(&target.selector, entry.name) {
-                    let text = if names_are_values { entry.name } else { entry.text };
+                let text = if names_are_values { entry.judged_name } else { Some(entry.text) };
+                if let Some(text) = text
+                    && self.takes(&target.selector, entry.name)
+                {
                     found.push(Hit { variable, name: entry.name, text, is_count: false });
                 }
             }

@@ -15,6 +15,7 @@ mod handle;
 mod hit;
 mod lookup;
 mod message;
+mod names;
 mod options;
 mod plain;
 mod recorded;
