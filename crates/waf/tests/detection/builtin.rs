@@ -417,3 +417,47 @@ fn cookies_of_scripts_pass_and_attacks_in_them_do_not() {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }
+
+/// Lenient readers and data bases take other characters for those of ASCII.
+#[test]
+fn characters_in_other_forms_are_judged() {
+    let full_width = |text: &str| -> String {
+        let folded = |it: char| char::from_u32(it as u32 + 0xfee0).unwrap_or(it);
+        text.chars().map(|it| if it.is_ascii_graphic() { folded(it) } else { it }).collect()
+    };
+    check(vec![
+        (get("/?q=%c0%bcscript%c0%bealert(1)"), 1_001_023),
+        (get("/?q=%e0%80%bcscript%e0%80%be"), 1_001_023),
+        (get("/?q=%f0%80%80%bcscript"), 1_001_023),
+        (Sent::post("/", FORM, "q=1%c0%a7+union+select+password+from+users--+-"), 1_003_099),
+        (get("/?a=b").with("Cookie", "q=%c0%bcscript"), 1_001_023),
+        (value("＜script＞alert(1)＜/script＞"), 1_003_512),
+        (value(&full_width("<img src=x onerror=alert(1)>")), 1_003_512),
+        (value("x＂ onmouseover=alert(1) y=＂"), 1_003_512),
+        (Sent::post("/", FORM, "q=%EF%BC%9Csvg+onload%3Dalert(1)%EF%BC%9E"), 1_003_512),
+        (value("1＇ union select password from users-- -"), 1_003_099),
+        (json("/", r#"{"q":"\uff1cscript\uff1ealert(1)"}"#), 1_003_512),
+    ]);
+    let view = view(&crate::builtin(), &[]);
+    for text in [
+        "ＡＢＣ株式会社（東京）；電話：０３－１２３４－５６７８",
+        "価格＜１０００円、＞５００円",
+        "彼は＂はい＂と言った＇",
+        "你好；世界（中国）！",
+        "À la carte, Ávila, ÀÉ, Чай, Айвенго, Ајвар",
+        "𝒳 😀 ሀ ༀ",
+    ] {
+        let outcome = run(&view, &value(text));
+        assert_eq!(outcome.score, 0, "{text}: {outcome:?}");
+    }
+    // Latin-1, Windows-1251, EUC-KR and GBK.
+    for text in [
+        &b"\xc0 la carte, \xc1vila"[..],
+        b"\xc0\xe9\xe2\xe0\xed, \xc0\xb3\xc0\xbf\xe4\xe0",
+        b"1\xc0\xa7 or \xc0\xaf, \xc0\xbc",
+        b"\xc0\xbc\xd6\xdd \xc0\xa7\xc4\xd1 = \xc0\xbe",
+    ] {
+        let outcome = run(&view, &Sent::query("/", &[("x", text)]));
+        assert_eq!(outcome.score, 0, "{text:?}: {outcome:?}");
+    }
+}
