@@ -34,7 +34,11 @@ impl Message {
         }
         let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
             let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
-            Box::new(Encoded { inflater, as_sent: self.reader(), has_part: false })
+            Box::new(Encoded {
+                inflater,
+                as_sent: self.reader(self.body.processor),
+                has_part: false,
+            })
         });
         encoded.look(bytes, &mut self.body.found_as_sent);
         let inflater = &mut encoded.inflater;

@@ -24,7 +24,7 @@ pub struct BodySettings {
     pub is_kept: bool,
     /// Most bytes that are looked at, if a rule says so.
     pub bytes_max: Option<u64>,
-    processor: Processor,
+    pub(super) processor: Processor,
     /// What the head says of it.
     pub(super) head: BodyHead,
     pub(super) inflated_bytes_max: u64,
@@ -210,18 +210,14 @@ impl Message {
         if self.keeps_body() {
             self.body.kept.extend_from_slice(bytes);
         }
-        let mut reading = self.body.reading.take().unwrap_or_else(|| self.reader());
+        let mut reading =
+            self.body.reading.take().unwrap_or_else(|| self.reader(self.body.processor));
         reading.feed(bytes, &mut self.arguments());
         self.body.reading = Some(reading);
     }
 
     /// What takes the body apart.
-    pub(super) fn reader(&self) -> Body {
-        self.reader_of(self.body.processor)
-    }
-
-    /// What takes a body apart in this way.
-    pub(super) fn reader_of(&self, processor: Processor) -> Body {
+    pub(super) fn reader(&self, processor: Processor) -> Body {
         let settings = body::Settings {
             separator: self.separator,
             limits: self.body.limits,

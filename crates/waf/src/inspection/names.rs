@@ -16,27 +16,25 @@ const NAMES_BYTES_MIN: u64 = 16 * 1024;
 /// What stands before an element's number.
 const ELEMENT: &[u8] = b".array_";
 
-impl Message {
-    /// Says how names are judged, when the body has been read.
-    pub(super) fn limit_names(&mut self) {
-        let Self { texts, values, body, .. } = self;
-        let mut left = body.length.saturating_mul(NAMES_PER_BYTE).saturating_add(NAMES_BYTES_MIN);
-        let (mut first, mut seen) = (Vec::new(), BTreeSet::new());
-        for entry in values.of_mut(Variable::ArgsPost) {
-            let name = texts.get(entry.name);
-            let bytes = name.len() as u64;
-            let is_other = of_first_elements(name, &mut first);
-            let judged = if is_other { texts.add(&first) } else { entry.name };
-            let is_new = seen.insert(judged);
-            if is_other && !is_new {
-                entry.judged_name = None;
-            } else if is_new && bytes > left {
-                entry.judged_name = None;
-                self.has_too_many = true;
-            } else {
-                entry.judged_name = Some(judged);
-                left = left.saturating_sub(bytes);
-            }
+/// Says how names are judged, when the body has been read.
+pub(super) fn limit(message: &mut Message) {
+    let Message { texts, values, body, .. } = message;
+    let mut left = body.length.saturating_mul(NAMES_PER_BYTE).saturating_add(NAMES_BYTES_MIN);
+    let (mut first, mut seen) = (Vec::new(), BTreeSet::new());
+    for entry in values.of_mut(Variable::ArgsPost) {
+        let name = texts.get(entry.name);
+        let bytes = name.len() as u64;
+        let is_other = of_first_elements(name, &mut first);
+        let judged = if is_other { texts.add(&first) } else { entry.name };
+        let is_new = seen.insert(judged);
+        if is_other && !is_new {
+            entry.judged_name = None;
+        } else if is_new && bytes > left {
+            entry.judged_name = None;
+            message.has_too_many = true;
+        } else {
+            entry.judged_name = Some(judged);
+            left = left.saturating_sub(bytes);
         }
     }
 }

@@ -12,52 +12,50 @@ const NAME: &[u8] = b"text";
 /// So much of a long text's piece is in the next one again.
 const OVERLAP_BYTES: usize = 1024;
 
-impl Message {
-    /// Puts what the text of a body has in it among the arguments.
-    pub(super) fn add_text(&mut self) {
-        let text = std::mem::take(&mut self.body.text);
-        if text.is_empty() {
+/// Puts what the text of a body has in it among the arguments.
+pub(super) fn judge(message: &mut Message) {
+    let text = std::mem::take(&mut message.body.text);
+    if text.is_empty() {
+        return;
+    }
+    let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start().first();
+    let is_read = match start {
+        Some(b'{' | b'[' | b'"') => read_as(message, Processor::Json, &text),
+        Some(b'<') => {
+            read_as(message, Processor::Xml, &text);
+            message.add_joined();
+            false
+        }
+        _ if text.contains(&b'=') => {
+            read_as(message, Processor::UrlEncoded, &text) && is_form(&text, message.separator)
+        }
+        _ => false,
+    };
+    if !is_read {
+        add_pieces(message, &text);
+    }
+    message.set_sizes();
+}
+
+/// Takes a text apart; whether it could be read to its end.
+fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> bool {
+    let mut reading: Body = message.reader(processor);
+    reading.feed(text, &mut message.arguments());
+    reading.finish(&mut message.arguments());
+    reading.failure().is_none()
+}
+
+/// The text as it is, in pieces of the length that values may have.
+fn add_pieces(message: &mut Message, text: &[u8]) {
+    let piece_bytes = (message.body.limits.value_bytes_max as usize).max(1);
+    let step = (piece_bytes - OVERLAP_BYTES.min(piece_bytes / 2)).max(1);
+    let mut rest = text;
+    loop {
+        message.add(Variable::ArgsPost, NAME, rest.get(..piece_bytes).unwrap_or(rest));
+        if rest.len() <= piece_bytes {
             return;
         }
-        let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start().first();
-        let is_read = match start {
-            Some(b'{' | b'[' | b'"') => self.read_as(Processor::Json, &text),
-            Some(b'<') => {
-                self.read_as(Processor::Xml, &text);
-                self.add_joined();
-                false
-            }
-            _ if text.contains(&b'=') => {
-                self.read_as(Processor::UrlEncoded, &text) && is_form(&text, self.separator)
-            }
-            _ => false,
-        };
-        if !is_read {
-            self.add_pieces(&text);
-        }
-        self.set_sizes();
-    }
-
-    /// Takes a text apart; whether it could be read to its end.
-    fn read_as(&mut self, processor: Processor, text: &[u8]) -> bool {
-        let mut reading: Body = self.reader_of(processor);
-        reading.feed(text, &mut self.arguments());
-        reading.finish(&mut self.arguments());
-        reading.failure().is_none()
-    }
-
-    /// The text as it is, in pieces of the length that values may have.
-    fn add_pieces(&mut self, text: &[u8]) {
-        let piece_bytes = (self.body.limits.value_bytes_max as usize).max(1);
-        let step = (piece_bytes - OVERLAP_BYTES.min(piece_bytes / 2)).max(1);
-        let mut rest = text;
-        loop {
-            self.add(Variable::ArgsPost, NAME, rest.get(..piece_bytes).unwrap_or(rest));
-            if rest.len() <= piece_bytes {
-                return;
-            }
-            rest = &rest[step..];
-        }
+        rest = &rest[step..];
     }
 }
 
