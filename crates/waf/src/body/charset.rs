@@ -31,6 +31,11 @@ pub(crate) fn has_readable_charset(content_type: &[u8]) -> bool {
     })
 }
 
+/// Whether rules can read what is in the charset of this name.
+pub(super) fn is_readable_name(name: &[u8]) -> bool {
+    is_readable(&name.to_ascii_lowercase())
+}
+
 fn is_readable(value: &[u8]) -> bool {
     let value = value.trim_ascii_start();
     // An empty one is none.

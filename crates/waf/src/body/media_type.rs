@@ -11,6 +11,8 @@ pub enum Processor {
     Json,
     /// XML.
     Xml,
+    /// Text of any kind: what it looks like decides how it is taken apart, and it has no problem. Only rules choose it.
+    Text,
     /// Nothing: the body has no arguments.
     #[default]
     None,
@@ -18,8 +20,8 @@ pub enum Processor {
 
 impl Processor {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::UrlEncoded, Self::Multipart, Self::Json, Self::Xml, Self::None];
+    pub const ALL: [Self; 6] =
+        [Self::UrlEncoded, Self::Multipart, Self::Json, Self::Xml, Self::Text, Self::None];
 
     /// REQBODY_PROCESSOR.
     pub const fn name(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Processor {
             Self::Multipart => "MULTIPART",
             Self::Json => "JSON",
             Self::Xml => "XML",
+            Self::Text => "TEXT",
             Self::None => "",
         }
     }
@@ -42,8 +45,8 @@ impl Processor {
     /// The one for a Content-Type value.
     ///
     /// By its beginning, like ModSecurity and the rules 200000, 200001 and 200006 of its recommended configuration: a value with something
-    /// odd behind the type (`application/json, text/plain`) is read all the same, for the application may read it too. `+xml` types other
-    /// than SOAP are added.
+    /// odd behind the type (`application/json, text/plain`) is read all the same, for the application may read it too. Other names of
+    /// JSON and all types with `+json` and `+xml` are added.
     pub fn of(content_type: &[u8]) -> Self {
         let start: Vec<u8> =
             content_type.iter().take(ESSENCE_BYTES_MAX).map(u8::to_ascii_lowercase).collect();
@@ -55,7 +58,7 @@ impl Processor {
             Self::UrlEncoded
         } else if begins(&["text/xml", "application/xml", "application/soap+xml"]) {
             Self::Xml
-        } else if begins(&["application/json"]) {
+        } else if begins(&JSON) {
             Self::Json
         } else {
             match suffix(&start) {
@@ -67,12 +70,22 @@ impl Processor {
     }
 }
 
+/// Types of JSON, by their beginning.
+const JSON: [&str; 5] = [
+    "application/json",
+    "application/x-json",
+    "text/json",
+    "text/x-json",
+    "application/csp-report",
+];
+
 /// How far [`Processor::of`] looks for a suffix such as `+json`.
 const ESSENCE_BYTES_MAX: usize = 256;
 
-/// What follows the last `+` of an application type.
+/// What follows the last `+` of a type.
 fn suffix(start: &[u8]) -> Option<&[u8]> {
-    let subtype = start.strip_prefix(b"application/")?;
+    let (_, behind) = token(start)?;
+    let subtype = behind.strip_prefix(b"/")?;
     let end = subtype.iter().position(|byte| !is_token_byte(*byte)).unwrap_or(subtype.len());
     let subtype = subtype.get(..end)?;
     let plus = subtype.iter().rposition(|byte| *byte == b'+')?;
@@ -203,7 +216,14 @@ mod tests {
             ("application/cloudevents+json", Processor::Json),
             ("application/cloudevents-batch+json; charset=utf-8", Processor::Json),
             ("application/a+b+json", Processor::Json),
-            ("text/json", Processor::None),
+            ("text/json", Processor::Json),
+            ("text/x-json; charset=utf-8", Processor::Json),
+            ("application/x-json", Processor::Json),
+            ("application/csp-report", Processor::Json),
+            ("application/grpc+json", Processor::Json),
+            ("model/gltf+json", Processor::Json),
+            ("image/svg+xml", Processor::Xml),
+            ("application/graphql", Processor::None),
             ("text/plain; a=application/b+json", Processor::None),
             ("application/a b+json", Processor::None),
             ("text/xml", Processor::Xml),

@@ -84,7 +84,7 @@ impl Body {
             Processor::Multipart => Self::Multipart(Box::new(Multipart::new(content_type, limits))),
             Processor::Json => Self::Json(Box::new(Json::new(settings.json_names, limits))),
             Processor::Xml => Self::Xml(Box::new(Xml::new(limits))),
-            Processor::None => Self::None,
+            Processor::Text | Processor::None => Self::None,
         }
     }
 

@@ -1,9 +1,13 @@
 //! `multipart/form-data` bodies (RFC 7578, RFC 2046), read strictly.
 //!
+//! Other kinds of multipart, which some servers take for forms as well, are read in the same way. Their parts need no name: one without is a value
+//! if it is text, and a file otherwise.
+//!
 //! A boundary stands at the beginning of a line and is alone there. What ModSecurity tells of a body in its MULTIPART variables is kept as
 //! [`MultipartFlag`], what servers read differently as [`Difference`]; reading goes on with both. What leaves no sound reading is a
 //! [`Problem`]. Values of fields are arguments; content of files is counted and handed on as it comes. A part is a file if its `filename` is
-//! not empty, as in ModSecurity; one with `filename*` alone is delivered as both, since servers do not agree.
+//! not empty, as in ModSecurity; one with `filename*` alone is delivered as both, since servers do not agree. A value in a charset that is
+//! not one of ASCII's is a problem, a file in one is not.
 
 mod boundary;
 mod delimiter;
@@ -28,6 +32,7 @@ use state::{LineEnd, Place, Stage, Unmatched};
 #[derive(Debug, Clone)]
 pub struct Multipart {
     limits: Limits,
+    is_form: bool,
     findings: Findings,
     unmatched: Unmatched,
     stage: Stage,
@@ -57,6 +62,7 @@ impl Multipart {
         let line_start = LineStart::new(&boundary);
         Self {
             limits,
+            is_form: boundary::is_form(content_type),
             findings,
             unmatched: Unmatched::No,
             stage: Stage::Preamble,
@@ -350,13 +356,9 @@ impl Multipart {
 
     /// The empty line behind the header of a part.
     fn end_headers(&mut self, to: &mut impl Sink) {
-        let disposition = match self.headers.disposition(&mut self.findings) {
-            Ok(disposition) => disposition,
+        let part = match self.part_of_headers() {
+            Ok(part) => part,
             Err(problem) => return self.fail(problem, to),
-        };
-        let Some(part) = Part::new(disposition) else {
-            self.findings.flag(MultipartFlag::InvalidPart);
-            return self.fail(Problem::PartName, to);
         };
         if part.name().len() > self.limits.name_bytes_max as usize {
             return self.fail(Problem::NameLimit, to);
@@ -371,6 +373,23 @@ impl Multipart {
         part.start(to);
         self.part = part;
         self.stage = Stage::Data;
+    }
+
+    /// The part that the header is of.
+    fn part_of_headers(&mut self) -> Result<Part, Problem> {
+        let mut disposition = self.headers.disposition(self.is_form, &mut self.findings)?;
+        let part = match Part::new(&mut disposition) {
+            Some(part) => part,
+            None if self.is_form => {
+                self.findings.flag(MultipartFlag::InvalidPart);
+                return Err(Problem::PartName);
+            }
+            None => Part::without_name(disposition, self.headers.is_of_file()),
+        };
+        if part.is_value() && !self.headers.has_readable_charset() {
+            return Err(Problem::PartCharset);
+        }
+        Ok(part)
     }
 
     /// The content of a part has ended, or can be read no further.
@@ -390,6 +409,10 @@ impl Multipart {
         }
         self.arguments += 1;
         to.argument(part.name(), value);
+        if part.is_unreadable_charset() {
+            self.stage = Stage::Epilogue;
+            self.fail(Problem::PartCharset, to);
+        }
     }
 
     /// Ends the reading, unless it has ended. What was read of a part is delivered.

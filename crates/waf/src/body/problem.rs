@@ -49,6 +49,8 @@ pub enum Problem {
     PartDisposition,
     /// A part without a name, or with an empty one.
     PartName,
+    /// A value whose part has a charset that is not one of ASCII's, or that `_charset_` says to be in one.
+    PartCharset,
     /// A byte that RFC 8259 does not allow at its place.
     JsonSyntax,
     /// An escape that is not one of RFC 8259's, or a control character in a string.
@@ -81,7 +83,7 @@ pub enum Problem {
 
 impl Problem {
     /// All of them.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::ArgumentsLimit,
         Self::NameLimit,
         Self::ValueLimit,
@@ -105,6 +107,7 @@ impl Problem {
         Self::PartHeader,
         Self::PartDisposition,
         Self::PartName,
+        Self::PartCharset,
         Self::JsonSyntax,
         Self::JsonString,
         Self::JsonNumber,
@@ -171,6 +174,7 @@ impl Problem {
                 ("part-disposition", "The Content-Disposition of a part is missing or malformed.")
             }
             Self::PartName => ("part-name", "A part has no name."),
+            Self::PartCharset => ("part-charset", "A part has a charset that rules cannot read."),
             Self::JsonSyntax => ("json-syntax", "Unexpected byte in JSON."),
             Self::JsonString => {
                 ("json-string", "A JSON string has an invalid escape or control character.")

@@ -32,6 +32,11 @@ pub trait Sink {
         let _ = text;
     }
 
+    /// The same text with its blanks, or blanks alone between two tags: what a server has that joins the texts of a document.
+    fn xml_content(&mut self, content: &[u8]) {
+        let _ = content;
+    }
+
     /// The value of an XML attribute.
     fn xml_attribute(&mut self, value: &[u8]) {
         let _ = value;

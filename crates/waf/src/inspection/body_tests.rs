@@ -9,8 +9,10 @@ use super::{BodyLength, Inspection, Limit, Mode, Options, Request, Verdict};
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
 
-const RULES: &str = "SecRule ARGS|XML:/* \"@contains attack\" \"id:1,phase:2,deny,status:403\"";
+const RULES: &str = "SecRule ARGS|XML:/* \"@contains attack\" \"id:1,phase:2,deny,status:403\"
+SecRule ARGS|ARGS_NAMES \"@contains '||1#\" \"id:2,phase:2,deny,status:403\"";
 const DENIED: Verdict = Verdict::Deny { status: 403, rule: 1 };
+const SHORT_DENIED: Verdict = Verdict::Deny { status: 403, rule: 2 };
 const UNREAD: Verdict = Verdict::Exceeded(Limit::Body);
 const TOO_LONG: Verdict = Verdict::Exceeded(Limit::BodyLength);
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
@@ -147,9 +149,13 @@ fn what_is_read_without_decoding_is_judged() {
         (b"&q=an attack&", DENIED),
         (b"&q=an+%61ttack", DENIED),
         (b"\xff&b=an attack\xff", DENIED),
+        (b"x&user=admin&pass='||1#&z=", SHORT_DENIED),
+        (b"x&pass='||1#\xff\xfe\x01", SHORT_DENIED),
+        (b"x&user=ad&%27||1#&z", SHORT_DENIED),
     ] {
         let name_told = name.escape_ascii();
-        assert_eq!(judged(&[FORM, encoded], &named(name, b"a=b")).0, expected, "{name_told}");
+        let verdict = judged(&[FORM, encoded], &named(name, b"a=b")).0;
+        assert_eq!(verdict, expected, "{name_told}");
     }
     let part = b"--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nc\r\n--b--\r\n";
     assert_eq!(judged(&[MULTIPART, encoded], &named(b"x", part)).0, Verdict::Pass);

@@ -10,7 +10,7 @@ use crate::body::{Body, Processor, Sink};
 use crate::coding::{InflateProblem, Inflater};
 use crate::seclang::Variable;
 
-/// Bytes of text in a row that hardly stand in encoded bytes by chance.
+/// Bytes of text in a row that hardly stand in encoded bytes by chance, where nothing says that they are a value.
 const LEGIBLE_BYTES_MIN: usize = 6;
 
 /// An encoded body that is being read.
@@ -34,7 +34,11 @@ impl Message {
         }
         let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
             let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
-            Box::new(Encoded { inflater, as_sent: self.reader(), has_part: false })
+            Box::new(Encoded {
+                inflater,
+                as_sent: self.reader(self.body.processor),
+                has_part: false,
+            })
         });
         encoded.look(bytes, &mut self.body.found_as_sent);
         let inflater = &mut encoded.inflater;
@@ -104,7 +108,7 @@ impl Encoded {
             Processor::UrlEncoded => self.as_sent.failure().is_some(),
             Processor::Multipart => self.has_part,
             Processor::Json | Processor::Xml => self.as_sent.failure().is_none(),
-            Processor::None => false,
+            Processor::Text | Processor::None => false,
         }
     }
 }
@@ -118,10 +122,19 @@ struct Legible<'a> {
 impl Sink for Legible<'_> {
     fn argument(&mut self, name: &[u8], value: &[u8]) {
         *self.has_part = true;
+        // A name between two separators is hardly there by chance: its value ends where a member may end it, however short that is.
+        let is_named = !name.is_empty() && name.iter().all(|byte| is_text(*byte));
+        let end = value.iter().position(|byte| !is_text(*byte)).unwrap_or(value.len());
+        let (text, behind) = value.split_at(if is_named { end } else { 0 });
+        if is_named {
+            self.found.push((name.to_vec(), text.to_vec()));
+        }
         // What stands before the name is of the bytes around it.
         let known = name.rsplit(|byte| !is_text(*byte)).next().unwrap_or_default();
-        self.found.extend(legible(value).map(|text| (known.to_vec(), text.to_vec())));
-        self.found.extend(legible(name).map(|text| (text.to_vec(), Vec::new())));
+        self.found.extend(legible(behind).map(|text| (known.to_vec(), text.to_vec())));
+        if !is_named {
+            self.found.extend(legible(name).map(|text| (text.to_vec(), Vec::new())));
+        }
     }
 
     fn file(&mut self, _: &[u8], _: &[u8], _: u64) {

@@ -7,6 +7,7 @@ use super::recorded::RecordedBody;
 use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
+use super::{names, plain};
 use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
@@ -73,6 +74,8 @@ impl Inspection {
             checked.body(&body, message);
         }
         self.state.message.add_found_as_sent();
+        plain::judge(&mut self.state.message);
+        names::limit(&mut self.state.message);
     }
 
     /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, nor is a query with too

@@ -24,7 +24,7 @@ pub struct BodySettings {
     pub is_kept: bool,
     /// Most bytes that are looked at, if a rule says so.
     pub bytes_max: Option<u64>,
-    processor: Processor,
+    pub(super) processor: Processor,
     /// What the head says of it.
     pub(super) head: BodyHead,
     pub(super) inflated_bytes_max: u64,
@@ -35,7 +35,9 @@ pub struct BodySettings {
     /// What came, if that is to be recorded.
     pub recording: Option<Recording>,
     kept: Vec<u8>,
-    /// All text of an XML document, with nothing between its pieces.
+    /// A text that has still to be judged.
+    pub(super) text: Vec<u8>,
+    /// All text of an XML document, blanks included.
     joined: Vec<u8>,
     /// Why it could not be read to its end.
     pub failure: Option<&'static str>,
@@ -67,7 +69,7 @@ pub struct Message {
     pub values: Values,
     pub body: BodySettings,
     /// Between arguments.
-    separator: u8,
+    pub(super) separator: u8,
     /// Whether there are more arguments than are taken.
     pub has_too_many: bool,
 }
@@ -154,7 +156,7 @@ impl Message {
     }
 
     /// Sums that change with the body.
-    fn set_sizes(&mut self) {
+    pub(super) fn set_sizes(&mut self) {
         let sum = |values: &Values, texts: &Texts, variable| -> u64 {
             let all = values.of(variable).iter();
             all.map(|entry| (texts.get(entry.name).len() + texts.get(entry.text).len()) as u64)
@@ -208,23 +210,24 @@ impl Message {
         if self.keeps_body() {
             self.body.kept.extend_from_slice(bytes);
         }
-        let mut reading = self.body.reading.take().unwrap_or_else(|| self.reader());
+        let mut reading =
+            self.body.reading.take().unwrap_or_else(|| self.reader(self.body.processor));
         reading.feed(bytes, &mut self.arguments());
         self.body.reading = Some(reading);
     }
 
     /// What takes the body apart.
-    pub(super) fn reader(&self) -> Body {
+    pub(super) fn reader(&self, processor: Processor) -> Body {
         let settings = body::Settings {
             separator: self.separator,
             limits: self.body.limits,
             ..body::Settings::DEFAULT
         };
-        Body::new(self.body.processor, &self.body.head.content_type, &settings)
+        Body::new(processor, &self.body.head.content_type, &settings)
     }
 
     /// Where that goes which a body has in it.
-    fn arguments(&mut self) -> Arguments<'_> {
+    pub(super) fn arguments(&mut self) -> Arguments<'_> {
         Arguments {
             texts: &mut self.texts,
             values: &mut self.values,
@@ -237,9 +240,11 @@ impl Message {
         self.body.is_kept || self.body.head.has_types || self.body.processor != Processor::None
     }
 
-    /// Those of forms and JSON are looked at as a whole as well, others only where a rule asks for that.
+    /// Those of forms, JSON and text are looked at as a whole as well, others only where a rule asks for that.
     fn keeps_body(&self) -> bool {
-        self.body.is_kept || matches!(self.body.processor, Processor::UrlEncoded | Processor::Json)
+        let processor = self.body.processor;
+        self.body.is_kept
+            || matches!(processor, Processor::UrlEncoded | Processor::Json | Processor::Text)
     }
 
     /// The request's body is over. It is given away as it was read, if it was read to its end.
@@ -254,17 +259,25 @@ impl Message {
                 self.tell_problems(reading);
             }
         }
-        // As XPath has it, the text of an element is that of all within it.
-        if self.values.of(Variable::Xml).len() > 1 && !self.body.joined.is_empty() {
-            let joined = std::mem::take(&mut self.body.joined);
-            self.add(Variable::Xml, b"/*", &joined);
-        }
+        self.add_joined();
         if self.keeps_body() && !self.body.kept.is_empty() {
             let kept = std::mem::take(&mut self.body.kept);
             self.set(Variable::RequestBody, &kept);
+            if self.body.processor == Processor::Text {
+                self.body.text = kept;
+            }
         }
         self.set_sizes();
         read.filter(|_| is_whole)
+    }
+
+    /// As XPath has it, the text of an element is that of all within it.
+    pub(super) fn add_joined(&mut self) {
+        let joined = std::mem::take(&mut self.body.joined);
+        let text = joined.trim_ascii();
+        if self.values.of(Variable::Xml).len() > 1 && !text.is_empty() {
+            self.add(Variable::Xml, b"/*", text);
+        }
     }
 
     fn tell_problems(&mut self, reading: &Body) {
@@ -343,8 +356,10 @@ impl Message {
         }
         for source in kept_under {
             for entry in self.values.of(*source) {
-                if self.takes(&target.selector, entry.name) {
-                    let text = if names_are_values { entry.name } else { entry.text };
+                let text = if names_are_values { entry.judged_name } else { Some(entry.text) };
+                if let Some(text) = text
+                    && self.takes(&target.selector, entry.name)
+                {
                     found.push(Hit { variable, name: entry.name, text, is_count: false });
                 }
             }
@@ -415,7 +430,7 @@ fn host_without_port(host: &[u8]) -> &[u8] {
 }
 
 /// Puts what a body has in it among the values.
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     texts: &'a mut Texts,
     values: &'a mut Values,
     joined: &'a mut Vec<u8>,
@@ -444,8 +459,11 @@ impl Sink for Arguments<'_> {
     }
 
     fn xml_text(&mut self, text: &[u8]) {
-        self.joined.extend_from_slice(text);
         self.add(Variable::Xml, b"/*", text);
+    }
+
+    fn xml_content(&mut self, content: &[u8]) {
+        self.joined.extend_from_slice(content);
     }
 
     fn xml_attribute(&mut self, value: &[u8]) {

@@ -10,6 +10,8 @@ pub struct Entry {
     pub name: TextId,
     /// The value.
     pub text: TextId,
+    /// The name as rules judge it that look at names, unless it is judged with another one.
+    pub judged_name: Option<TextId>,
 }
 
 /// All of them, by variable.
@@ -33,7 +35,7 @@ impl Values {
     /// Puts a value in.
     pub fn add(&mut self, variable: Variable, name: TextId, text: TextId) {
         self.generation += 1;
-        let entry = Entry { name, text };
+        let entry = Entry { name, text, judged_name: Some(name) };
         let (first, all) = (&mut self.first[variable as usize], &mut self.all[variable as usize]);
         match *first {
             None => *first = Some(entry),
@@ -56,6 +58,13 @@ impl Values {
     pub fn of(&self, variable: Variable) -> &[Entry] {
         let all = &self.all[variable as usize];
         if all.is_empty() { self.first[variable as usize].as_slice() } else { all }
+    }
+
+    /// Those of a variable, to change how their names are judged.
+    pub fn of_mut(&mut self, variable: Variable) -> &mut [Entry] {
+        self.generation += 1;
+        let all = &mut self.all[variable as usize];
+        if all.is_empty() { self.first[variable as usize].as_mut_slice() } else { all }
     }
 
     /// It changes with the values.

@@ -95,6 +95,14 @@ fn kinds_of_attacks_are_found() {
             ),
             1_006_010,
         ),
+        (
+            Sent::post(
+                "/",
+                "text/xml",
+                "<a>1' union<b/> select<b/> password<c> </c>from users-- -</a>",
+            ),
+            1_003_001,
+        ),
         (value("http://169.254.169.254/latest/meta-data/"), 1_007_001),
         (value("gopher://127.0.0.1:6379/_x"), 1_007_002),
         (value("http://localhost:6379/"), 1_007_003),
@@ -274,4 +282,182 @@ fn known_exploits_are_found() {
     };
     let cases = exploits();
     check(cases.into_iter().map(|(message, sent)| (sent, by_message(message))).collect());
+}
+
+const SQL: &str = "1' union select password from users-- -";
+
+/// Applications read bodies whatever their type says.
+#[test]
+fn bodies_of_any_type_of_text_are_judged() {
+    let view = view(&crate::builtin(), &[]);
+    let json = format!(r#"{{"q":"{SQL}"}}"#);
+    let escaped = r#"{"q":"\u0031' \u0075nion select password from users-- -"}"#;
+    let form = "a=1&q=1%27+%75nion+select+password+from+users--+-";
+    let padded = format!("{}{SQL}", "harmless words ".repeat(20_000));
+    for kind in [
+        "text/json",
+        "text/x-json",
+        "application/x-json",
+        "application/csp-report",
+        "application/grpc+json",
+        "application/graphql",
+        "application/javascript; charset=utf-8",
+        "text/plain",
+        "Text/Plain;charset=UTF-8",
+        "text/html",
+        "*/*",
+        "json",
+        "",
+    ] {
+        for body in [&json[..], escaped] {
+            assert!(run(&view, &Sent::post("/", kind, body)).denied.is_some(), "{kind}: {body}");
+        }
+    }
+    let untyped = |body: &str| {
+        let mut sent = Sent::post("/", "text/plain", body);
+        sent.headers.retain(|(name, _)| name != "Content-Type");
+        sent
+    };
+    for body in [&json[..], escaped, form, SQL, &padded, "<p>a</p><script>alert(1)</script>"] {
+        assert!(run(&view, &Sent::post("/", "text/plain", body)).denied.is_some(), "{body:.80}");
+        assert!(run(&view, &untyped(body)).denied.is_some(), "{body:.80}");
+    }
+    for body in ["a=1&b=2&id=3&ls=4", r#"{"a":[1,"b"]}"#, "Some words; others = none.", "{", "<"] {
+        let outcome = run(&view, &Sent::post("/", "text/plain", body));
+        assert_eq!(outcome.score, 0, "{body}: {outcome:?}");
+    }
+    for kind in ["application/octet-stream", "image/png", "application/zip"] {
+        assert_eq!(run(&view, &Sent::post("/", kind, &padded[..])).denied, None, "{kind}");
+    }
+}
+
+/// Some servers take every kind of multipart for a form.
+#[test]
+fn multipart_of_any_kind_is_judged() {
+    let view = view(&crate::builtin(), &[]);
+    let body = |header: &str, value: &str| {
+        format!(
+            "--B\r\n{header}\r\n\r\n{value}\r\n--B\r\nContent-Type: image/png\r\n\r\n\x01\r\n--B--\r\n"
+        )
+    };
+    for kind in ["mixed", "related; type=\"text/xml\"", "x"] {
+        let kind = format!("multipart/{kind}; boundary=B");
+        for header in [
+            "Content-Disposition: form-data; name=\"q\"",
+            "Content-Disposition: attachment; name=\"q\"",
+            "Content-Type: text/plain",
+            "Content-Type: application/json; charset=utf-8",
+            "Content-ID: <a>",
+        ] {
+            let attack = run(&view, &Sent::post("/", &kind, body(header, SQL)));
+            assert!(attack.denied.is_some(), "{kind}, {header}");
+            let harmless = run(&view, &Sent::post("/", &kind, body(header, "some words")));
+            assert_eq!(harmless.score, 0, "{kind}, {header}: {harmless:?}");
+        }
+        for header in [
+            "Content-Disposition: attachment; filename=\"a\"",
+            "Content-Type: application/pdf\r\nContent-Transfer-Encoding: base64",
+        ] {
+            let file = run(&view, &Sent::post("/", &kind, body(header, SQL)));
+            assert_eq!(file.score, 0, "{kind}, {header}: {file:?}");
+        }
+    }
+}
+
+/// Cookies of analytics and consent managers.
+const TOLD_BY_SCRIPTS: [&str; 17] = [
+    "CookieConsent={stamp:%27oR-DP8WAFv3G9x_IWs1DjWDcV-Tmmd==%27%2Cnecessary:true%2Cver:1}",
+    "_ga=GA1.2.1234567890.1699999999",
+    "_ga_1A2B3C4D5E=GS1.1.1699999999.3.1.1699999999.0.0.0",
+    "_gid=GA1.2.1234567890.1699999999",
+    "_gcl_au=1.1.1234567890.1699999999",
+    "_gcl_aw=GCL.1699999999.CjwKCAjw-eKpBhAbEiwAqFL0mh_x-AbC",
+    "_fbp=fb.1.1699999999999.1234567890",
+    "_fbc=fb.1.1699999999999.IwAR0abc-DEF_ghi",
+    "_pk_id.1.1fff=1a2b3c4d5e6f7081.1699999999.",
+    "_pk_ref.1.1fff=%5B%22newsletter%22%2C%22%22%2C1699999999%2C%22https%3A%2F%2Fwww.google.com%2F%22%5D",
+    "_pk_cvar.1.1fff=%7B%221%22%3A%5B%22type%22%2C%22visitor%22%5D%7D",
+    "__utmz=1.1699999999.1.1.utmcsr=google|utmccn=(organic)|utmcmd=organic|utmctr=(not%20provided)",
+    "__utma=1.123456789.1699999999.1699999999.1699999999.1",
+    "CookieConsent={stamp:%27aBcD+/efgHIJ==%27%2Cnecessary:true%2Cpreferences:false%2Cstatistics:true%2Cmarketing:false%2Cmethod:%27explicit%27%2Cver:1%2Cutc:1699999999999%2Cregion:%27de%27}",
+    "OptanonConsent=isGpcEnabled=0&datestamp=Mon+May+06+2024+12%3A00%3A00+GMT%2B0200+(Central+European+Summer+Time)&version=202403.1.0&isIABGlobal=false&hosts=&consentId=1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f&interactionCount=1&landingPath=NotLandingPage&groups=C0001%3A1%2CC0002%3A0&geolocation=DE%3BBY&AwaitingReconsent=false",
+    "euconsent-v2=CPzZzZzPzZzZzAcABBENDaCsAP_AAH_AAAqIJrNf_X__b2_j-_5_f_t0eY1P9_7__-0zjhfdl-8N3f_X_L8X_2M7v36tq4KuR4Eu3LBIQVlHOHcTUmw6okVryPsbk2cr7NKJ7PEmnMbOydYGH9_n13T-ZKY7_____77_f_-_7_v____3___-f",
+    "__cf_bm=aBcD.efgH_ijk-1699999999-0-AbCdEf+/gh==",
+];
+
+#[test]
+fn cookies_of_scripts_pass_and_attacks_in_them_do_not() {
+    for level in ["1", "2"] {
+        let view = view(&crate::builtin(), &[("blocking_paranoia_level", level)]);
+        let mut wrong = Vec::new();
+        for cookie in TOLD_BY_SCRIPTS {
+            let outcome = run(&view, &header("Cookie", cookie));
+            if outcome.score > 0 {
+                wrong.push(format!("{level} {cookie:.60}: {outcome:?}"));
+            }
+        }
+        for name in [
+            "_gallery",
+            "_gax",
+            "_fbpx",
+            "_pk_x",
+            "_ga",
+            "_gid",
+            "__utmz",
+            "CookieConsentx",
+            "CookieConsent",
+        ] {
+            for attack in [SQL, "<script>alert(document.cookie)</script>"] {
+                let outcome = run(&view, &header("Cookie", &format!("{name}={attack}")));
+                if outcome.denied.is_none() {
+                    wrong.push(format!("{name}={attack}: {outcome:?}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// Lenient readers and data bases take other characters for those of ASCII.
+#[test]
+fn characters_in_other_forms_are_judged() {
+    let full_width = |text: &str| -> String {
+        let folded = |it: char| char::from_u32(it as u32 + 0xfee0).unwrap_or(it);
+        text.chars().map(|it| if it.is_ascii_graphic() { folded(it) } else { it }).collect()
+    };
+    check(vec![
+        (get("/?q=%c0%bcscript%c0%bealert(1)"), 1_001_023),
+        (get("/?q=%e0%80%bcscript%e0%80%be"), 1_001_023),
+        (get("/?q=%f0%80%80%bcscript"), 1_001_023),
+        (Sent::post("/", FORM, "q=1%c0%a7+union+select+password+from+users--+-"), 1_003_099),
+        (get("/?a=b").with("Cookie", "q=%c0%bcscript"), 1_001_023),
+        (value("＜script＞alert(1)＜/script＞"), 1_003_512),
+        (value(&full_width("<img src=x onerror=alert(1)>")), 1_003_512),
+        (value("x＂ onmouseover=alert(1) y=＂"), 1_003_512),
+        (Sent::post("/", FORM, "q=%EF%BC%9Csvg+onload%3Dalert(1)%EF%BC%9E"), 1_003_512),
+        (value("1＇ union select password from users-- -"), 1_003_099),
+        (json("/", r#"{"q":"\uff1cscript\uff1ealert(1)"}"#), 1_003_512),
+    ]);
+    let view = view(&crate::builtin(), &[]);
+    for text in [
+        "ＡＢＣ株式会社（東京）；電話：０３－１２３４－５６７８",
+        "価格＜１０００円、＞５００円",
+        "彼は＂はい＂と言った＇",
+        "你好；世界（中国）！",
+        "À la carte, Ávila, ÀÉ, Чай, Айвенго, Ајвар",
+        "𝒳 😀 ሀ ༀ",
+    ] {
+        let outcome = run(&view, &value(text));
+        assert_eq!(outcome.score, 0, "{text}: {outcome:?}");
+    }
+    // Latin-1, Windows-1251, EUC-KR and GBK.
+    for text in [
+        &b"\xc0 la carte, \xc1vila"[..],
+        b"\xc0\xe9\xe2\xe0\xed, \xc0\xb3\xc0\xbf\xe4\xe0",
+        b"1\xc0\xa7 or \xc0\xaf, \xc0\xbc",
+        b"\xc0\xbc\xd6\xdd \xc0\xa7\xc4\xd1 = \xc0\xbe",
+    ] {
+        let outcome = run(&view, &Sent::query("/", &[("x", text)]));
+        assert_eq!(outcome.score, 0, "{text:?}: {outcome:?}");
+    }
 }

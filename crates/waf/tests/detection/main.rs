@@ -6,6 +6,7 @@
 mod blocking;
 mod builtin;
 mod corpus;
+mod cost;
 #[path = "../support/data.rs"]
 #[allow(dead_code, reason = "the regression tests use the rest of it")]
 mod data;

@@ -164,7 +164,8 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
     }
 }
 
-fn judge_sent(view: &Arc<View>, sent: &Sent) -> Judged {
+/// What becomes of a request, and how.
+pub fn judge_sent(view: &Arc<View>, sent: &Sent) -> Judged {
     let headers: Vec<(&[u8], &[u8])> =
         sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     let parts = Parts {

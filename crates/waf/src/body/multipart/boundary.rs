@@ -9,7 +9,17 @@ use super::flags::{Findings, MultipartFlag};
 const CONTENT_TYPE_BYTES_MAX: usize = 1024;
 
 const MEDIA_TYPE: &[u8] = b"multipart/form-data";
+const FAMILY: &[u8] = b"multipart/";
 const NAME: &[u8] = b"boundary";
+
+/// Whether a body is a form, not another kind of multipart.
+pub(super) fn is_form(content_type: &[u8]) -> bool {
+    begins(content_type.trim_ascii(), MEDIA_TYPE)
+}
+
+fn begins(value: &[u8], prefix: &[u8]) -> bool {
+    value.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
 
 /// Finds the boundary, and notes what is odd about it.
 pub(super) fn read(
@@ -18,10 +28,17 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> Result<Vec<u8>, Problem> {
     let value = content_type.trim_ascii();
-    let (kind, mut rest) = value.split_at_checked(MEDIA_TYPE.len()).ok_or(Problem::MediaType)?;
-    if !kind.eq_ignore_ascii_case(MEDIA_TYPE) || value.len() > CONTENT_TYPE_BYTES_MAX {
+    let is_form = is_form(value);
+    if !begins(value, FAMILY) || value.len() > CONTENT_TYPE_BYTES_MAX {
         return Err(Problem::MediaType);
     }
+    let is_of_kind = |byte: &u8| *byte == b'/' || is_token_byte(*byte);
+    let mut rest = if is_form {
+        value.get(MEDIA_TYPE.len()..).unwrap_or_default()
+    } else {
+        let end = value.iter().position(|byte| !is_of_kind(byte)).unwrap_or(value.len());
+        value.get(end..).unwrap_or_default()
+    };
     let mut boundary = None;
     let mut is_first = true;
     loop {
@@ -43,7 +60,7 @@ pub(super) fn read(
             }
             parameter.note(findings);
             boundary = Some(parameter.value);
-        } else if boundary.is_none() {
+        } else if boundary.is_none() && is_form {
             findings.differ(Difference::ParameterOrder);
         }
         is_first = false;

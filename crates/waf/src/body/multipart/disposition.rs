@@ -17,15 +17,13 @@ pub(super) struct Disposition {
 const KIND: &[u8] = b"form-data";
 
 /// Reads the value of the header. Of a repeated parameter the first counts.
-pub(super) fn read(value: &[u8], findings: &mut Findings) -> Result<Disposition, Problem> {
+pub(super) fn read(
+    value: &[u8],
+    is_form: bool,
+    findings: &mut Findings,
+) -> Result<Disposition, Problem> {
     let mut disposition = Disposition::default();
-    let (kind, mut rest) = value.split_at_checked(KIND.len()).ok_or(Problem::PartDisposition)?;
-    if !kind.eq_ignore_ascii_case(KIND) {
-        return Err(Problem::PartDisposition);
-    }
-    if kind != KIND {
-        findings.differ(Difference::ParameterCase);
-    }
+    let mut rest = behind_kind(value, is_form, findings).ok_or(Problem::PartDisposition)?;
     loop {
         rest = skip_blanks(rest);
         match rest.split_first() {
@@ -42,6 +40,19 @@ pub(super) fn read(value: &[u8], findings: &mut Findings) -> Result<Disposition,
         _ => {}
     }
     Ok(disposition)
+}
+
+/// What follows `form-data`, or whatever a part of another kind of body is.
+fn behind_kind<'a>(value: &'a [u8], is_form: bool, findings: &mut Findings) -> Option<&'a [u8]> {
+    if !is_form {
+        let is_of_kind = |byte: &u8| super::super::media_type::is_token_byte(*byte);
+        return value.get(value.iter().take_while(|byte| is_of_kind(byte)).count()..);
+    }
+    let (kind, rest) = value.split_at_checked(KIND.len())?;
+    if kind != KIND {
+        findings.differ(Difference::ParameterCase);
+    }
+    kind.eq_ignore_ascii_case(KIND).then_some(rest)
 }
 
 fn skip_blanks(bytes: &[u8]) -> &[u8] {

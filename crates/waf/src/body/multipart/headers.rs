@@ -1,11 +1,17 @@
 //! The header lines of a part.
 
+use super::super::charset::has_readable_charset;
 use super::super::differences::Difference;
 use super::super::limits::{self, Limits};
+use super::super::media_type::Processor;
 use super::super::problem::Problem;
 use super::super::sink::Sink;
 use super::disposition::{self, Disposition};
 use super::flags::{Findings, MultipartFlag};
+
+/// Types of text beside those that are taken apart, by their beginning.
+const TEXT: [&str; 5] =
+    ["text/", "multipart/", "message/", "application/http", "application/graphql"];
 
 /// Collects the lines of a part.
 #[derive(Debug, Clone, Default)]
@@ -100,19 +106,41 @@ impl Headers {
         if taken < text.len() + 1 { Err(Problem::PartHeaderLimit) } else { Ok(()) }
     }
 
-    /// What the whole header says of its part.
-    pub(super) fn disposition(&self, findings: &mut Findings) -> Result<Disposition, Problem> {
+    /// What the whole header says of its part. Only those of forms need a Content-Disposition.
+    pub(super) fn disposition(
+        &self,
+        is_form: bool,
+        findings: &mut Findings,
+    ) -> Result<Disposition, Problem> {
         self.note_repeated(findings);
         if let Some(encoding) = self.value(b"content-transfer-encoding") {
             let is_identity = [&b"7bit"[..], b"8bit", b"binary"]
                 .iter()
                 .any(|name| encoding.eq_ignore_ascii_case(name));
-            if !is_identity {
+            if !is_identity && (is_form || !self.is_of_file()) {
                 findings.differ(Difference::TransferEncoding);
             }
         }
-        let value = self.value(b"content-disposition").ok_or(Problem::PartDisposition)?;
-        disposition::read(value, findings)
+        match self.value(b"content-disposition") {
+            Some(value) => disposition::read(value, is_form, findings),
+            None if is_form => Err(Problem::PartDisposition),
+            None => Ok(Disposition::default()),
+        }
+    }
+
+    /// Whether the type is none of text, so that a part without a name is no value.
+    pub(super) fn is_of_file(&self) -> bool {
+        let Some(kind) = self.value(b"content-type") else { return false };
+        let start = kind.to_ascii_lowercase();
+        let is_text = TEXT.iter().any(|known| start.starts_with(known.as_bytes()));
+        !is_text && Processor::of(kind) == Processor::None
+    }
+
+    /// Whether rules can read a value of this part.
+    pub(super) fn has_readable_charset(&self) -> bool {
+        let mut types =
+            self.lines.iter().filter(|line| name(line).eq_ignore_ascii_case(b"content-type"));
+        types.all(|line| has_readable_charset(line))
     }
 
     fn note_repeated(&self, findings: &mut Findings) {

@@ -1,5 +1,6 @@
 //! A part behind its header: a field, a file, or both.
 
+use super::super::charset::is_readable_name;
 use super::super::limits::{self, Limits};
 use super::super::sink::Sink;
 use super::disposition::Disposition;
@@ -26,8 +27,9 @@ enum Kind {
 
 impl Part {
     /// Nothing for a part without a name.
-    pub(super) fn new(disposition: Disposition) -> Option<Self> {
-        let name = disposition.name.filter(|name| !name.is_empty())?;
+    pub(super) fn new(disposition: &mut Disposition) -> Option<Self> {
+        let name = disposition.name.take().filter(|name| !name.is_empty())?;
+        let disposition = std::mem::take(disposition);
         let kind = match (&disposition.file_name, &disposition.file_name_extended) {
             (Some(file_name), _) if !file_name.is_empty() => Kind::File,
             (None, Some(_)) => Kind::Both,
@@ -85,6 +87,15 @@ impl Part {
         taken
     }
 
+    /// A part of a body that is no form, where it needs no name.
+    pub(super) fn without_name(disposition: Disposition, is_of_file: bool) -> Self {
+        let Disposition { file_name, file_name_extended, .. } = disposition;
+        let file_name = file_name.or(file_name_extended);
+        let is_file = is_of_file || file_name.as_ref().is_some_and(|it| !it.is_empty());
+        let kind = if is_file { Kind::File } else { Kind::Field };
+        Self { file_name, kind, ..Self::default() }
+    }
+
     /// The content has ended: the file that it was.
     pub(super) fn deliver_file(&self, to: &mut impl Sink) {
         if self.kind == Kind::Both {
@@ -97,6 +108,18 @@ impl Part {
 
     /// The content has ended: the value that it was.
     pub(super) fn value(&self) -> Option<&[u8]> {
-        (self.kind != Kind::File).then_some(self.value.as_slice())
+        self.is_value().then_some(self.value.as_slice())
+    }
+
+    /// Whether its content is a value, for some servers at least.
+    pub(super) fn is_value(&self) -> bool {
+        self.kind != Kind::File
+    }
+
+    /// Whether it says that the values of the form are in a charset which rules cannot read (HTML, form submission).
+    pub(super) fn is_unreadable_charset(&self) -> bool {
+        self.name.eq_ignore_ascii_case(b"_charset_")
+            && self.is_value()
+            && !is_readable_name(&self.value)
     }
 }

@@ -334,7 +334,7 @@ fn invalid_types_are_problems() {
     let huge = format!("multipart/form-data; boundary=x; a={}", "x".repeat(1024));
     for (content_type, problem) in [
         ("", MediaType),
-        ("multipart/mixed; boundary=x", MediaType),
+        ("multipartmixed; boundary=x", MediaType),
         ("multipart/form-datax; boundary=x", MediaType),
         ("multipart/form-data, boundary=x", MediaType),
         ("multipart/form-data; boundary", MediaType),
@@ -488,4 +488,36 @@ fn hostile_bodies_cost_little() {
         let data = near.as_bytes().repeat(2_000_000 / near.len());
         assert_eq!(read(&data), Some(Problem::BoundaryFinal), "{near:?}");
     }
+}
+
+#[test]
+fn values_are_in_charsets_that_rules_can_read() {
+    let body = |header: &str| {
+        format!("--aB1\r\nContent-Disposition: form-data; {header}\r\n\r\nutf-7\r\n--aB1--\r\n")
+    };
+    for (header, expected) in [
+        ("name=a\r\nContent-Type: text/plain; charset=UTF-8", None),
+        ("name=a\r\nContent-Type: text/plain; charset=iso-8859-1", None),
+        ("name=a\r\nContent-Type: text/plain; charset=ibm037", Some(Problem::PartCharset)),
+        ("name=a\r\ncontent-type: text/plain;Charset=\"utf-7\"", Some(Problem::PartCharset)),
+        ("name=a\r\nContent-Type: text/plain;\r\n charset=utf-7", Some(Problem::PartCharset)),
+        (
+            "name=a\r\nContent-Type: text/plain\r\nContent-Type: text/plain; charset=iso-2022-jp",
+            Some(Problem::PartCharset),
+        ),
+        ("name=a; filename=b\r\nContent-Type: text/plain; charset=utf-16", None),
+        (
+            "name=a; filename*=utf-8''b\r\nContent-Type: text/plain; charset=utf-16",
+            Some(Problem::PartCharset),
+        ),
+        ("name=_charset_", Some(Problem::PartCharset)),
+        ("name=_CHARSET_", Some(Problem::PartCharset)),
+        ("name=_charset_; filename=b", None),
+        ("name=charset", None),
+    ] {
+        let (_, parser) = read(&body(header));
+        assert_eq!(parser.failure().map(|it| it.problem), expected, "{header}");
+    }
+    let readable = body("name=_charset_").replace("utf-7", "UTF-8");
+    assert_eq!(read(&readable).1.failure(), None);
 }

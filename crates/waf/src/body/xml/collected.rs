@@ -51,8 +51,11 @@ impl Collected {
         if self.append(kind, bytes) < bytes.len() { Err(Problem::ValueLimit) } else { Ok(()) }
     }
 
-    /// Delivers the text before a tag, if it is more than blanks.
+    /// Delivers the text before a tag, by itself if it is more than blanks.
     pub(super) fn deliver_text(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
+        if !self.text.is_empty() {
+            to.xml_content(&self.text);
+        }
         let text = self.text.trim_ascii();
         if !text.is_empty() {
             self.check(text)?;
@@ -89,6 +92,9 @@ impl Collected {
     /// Delivers what there is of an unfinished text or value.
     pub(super) fn deliver_rest(&self, to: &mut impl Sink) {
         let text = self.text.trim_ascii();
+        if !self.text.is_empty() {
+            to.xml_content(&self.text);
+        }
         if self.arguments_left > 0 && !text.is_empty() {
             to.xml_text(text);
         }

@@ -16,6 +16,8 @@ pub struct Message {
     members: Vec<(V, Member)>,
     pub processor: Processor,
     content_type: Vec<u8>,
+    /// All text of an XML document.
+    content: Vec<u8>,
     separator: u8,
     pub is_body_forced: bool,
 }
@@ -147,10 +149,10 @@ impl Message {
         body.finish(self);
         // The text of a document as a whole, where it has more than one piece.
         let members = self.of(V::Xml);
-        let texts = members.iter().filter(|member| member.name == b"/*");
-        let joined: Vec<u8> = texts.flat_map(|member| member.value.clone()).collect();
+        let joined = std::mem::take(&mut self.content);
+        let joined = joined.trim_ascii();
         if members.len() > 1 && !joined.is_empty() {
-            self.add(V::Xml, b"/*", &joined);
+            self.add(V::Xml, b"/*", joined);
         }
         if let Some(failure) = body.failure() {
             self.set(V::ReqbodyError, b"1");
@@ -232,6 +234,10 @@ impl Sink for Message {
 
     fn part_header(&mut self, part: &[u8], line: &[u8]) {
         self.add(V::MultipartPartHeaders, part, line);
+    }
+
+    fn xml_content(&mut self, content: &[u8]) {
+        self.content.extend_from_slice(content);
     }
 
     fn xml_text(&mut self, text: &[u8]) {

@@ -1,0 +1,71 @@
+//! Bodies of text, of which no type says how they are taken apart.
+//!
+//! Applications read them as they like: as JSON, as a form, as XML or as they are. What is JSON or a form from its first byte to its last is
+//! judged as that. All else is judged as it is, and besides in the other ways in which it can be read, as far as that goes.
+
+use super::message::Message;
+use crate::body::{Body, Processor};
+use crate::seclang::Variable;
+
+/// The argument that has the text as it is.
+const NAME: &[u8] = b"text";
+/// So much of a long text's piece is in the next one again.
+const OVERLAP_BYTES: usize = 1024;
+
+/// Puts what the text of a body has in it among the arguments.
+pub(super) fn judge(message: &mut Message) {
+    let text = std::mem::take(&mut message.body.text);
+    if text.is_empty() {
+        return;
+    }
+    let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).trim_ascii_start().first();
+    let is_read = match start {
+        Some(b'{' | b'[' | b'"') => read_as(message, Processor::Json, &text),
+        Some(b'<') => {
+            read_as(message, Processor::Xml, &text);
+            message.add_joined();
+            false
+        }
+        _ if text.contains(&b'=') => {
+            read_as(message, Processor::UrlEncoded, &text) && is_form(&text, message.separator)
+        }
+        _ => false,
+    };
+    if !is_read {
+        add_pieces(message, &text);
+    }
+    message.set_sizes();
+}
+
+/// Takes a text apart; whether it could be read to its end.
+fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> bool {
+    let mut reading: Body = message.reader(processor);
+    reading.feed(text, &mut message.arguments());
+    reading.finish(&mut message.arguments());
+    reading.failure().is_none()
+}
+
+/// The text as it is, in pieces of the length that values may have.
+fn add_pieces(message: &mut Message, text: &[u8]) {
+    let piece_bytes = (message.body.limits.value_bytes_max as usize).max(1);
+    let step = (piece_bytes - OVERLAP_BYTES.min(piece_bytes / 2)).max(1);
+    let mut rest = text;
+    loop {
+        message.add(Variable::ArgsPost, NAME, rest.get(..piece_bytes).unwrap_or(rest));
+        if rest.len() <= piece_bytes {
+            return;
+        }
+        rest = &rest[step..];
+    }
+}
+
+/// Whether a text is a form and nothing else: names that say nothing, and no blanks.
+fn is_form(text: &[u8], separator: u8) -> bool {
+    let is_of_names = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-~:[]%".contains(byte);
+    let is_whole = text.iter().all(u8::is_ascii_graphic);
+    is_whole
+        && text.split(|byte| *byte == separator).all(|piece| {
+            let name = piece.split(|byte| *byte == b'=').next().unwrap_or_default();
+            name.iter().all(is_of_names)
+        })
+}
