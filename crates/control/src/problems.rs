@@ -133,12 +133,17 @@ mod tests {
         observed.reloads.fail("bad", String::new());
         observed.logs.access.lines_lost.fetch_add(2, Relaxed);
         observed.workers.of(1).panics.add(1);
+        let failure = observed.reloads.last_failure().expect("it was refused");
+        let refused = format!(
+            "the reload of {} was refused: bad; the configuration before is in force",
+            failure.time
+        );
         assert_eq!(
             problems(&observed),
             [
                 "drains: takes no new connections, and ends with the last client",
                 "1 panic of workers: each cost one worker its connections; report this defect of weir",
-                "the last reload was refused: weir check FILE says why",
+                &refused,
                 "2 access log lines lost",
             ]
         );

@@ -122,27 +122,24 @@ pub(crate) fn validate(
         let forms = path_forms.get(&condition.policy).map_or(&[][..], Vec::as_slice);
         path_texts::warn(condition, forms, context);
     }
-    Some(Config {
-        template: Snapshot {
-            admin_listen,
-            admin_host_names,
-            data_plane: data_plane(file),
-            first_probes: first_probes(file),
-            log,
-            virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
-            packets: packets?,
-            pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
-            pools_to_be_filled: Vec::new(),
-            persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
-            key_limits: compiler.limits,
-            rules: compiler.rule_names,
-            slots: Arc::new(compiler.slots),
-            state_dir: directory.join(&file.state_dir.0),
-            own_keys: None,
-        },
-        members,
-        parts: Parts::default(),
-    })
+    let template = Snapshot {
+        admin_listen,
+        admin_host_names,
+        data_plane: data_plane(file),
+        first_probes: first_probes(file),
+        log,
+        virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
+        packets: packets?,
+        pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
+        pools_to_be_filled: Vec::new(),
+        persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
+        key_limits: compiler.limits,
+        rules: compiler.rule_names,
+        slots: Arc::new(compiler.slots),
+        state_dir: directory.join(&file.state_dir.0),
+        own_keys: None,
+    };
+    Some(Config { template, members, parts: Parts::default() })
 }
 
 /// Settings by name.
