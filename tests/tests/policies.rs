@@ -347,3 +347,100 @@ fn ten_thousand_rules_are_followed_in_order() {
         assert_eq!(client.response().assert_status(200).text(), expected);
     }
 }
+
+/// Lines of the access log, once there are so many.
+fn logged(proxy: &mut Proxy, count: usize) -> Vec<serde_json::Value> {
+    let mut lines = Vec::new();
+    weir_tests::eventually("the access log has its lines", weir_tests::STEP_TIMEOUT, || {
+        let output = proxy.process().output();
+        let json = output.lines().filter_map(|line| serde_json::from_str(line).ok());
+        lines = json.filter(|line: &serde_json::Value| line["status"].is_u64()).collect();
+        lines.len() >= count
+    });
+    lines
+}
+
+#[test]
+fn the_access_log_tells_which_rules_were_followed_and_what_persistence_did() {
+    let [one, two] = ["one", "two"].map(Member::named);
+    let setup = Setup::new(&[one.address(), two.address()])
+        .virtual_server("persistence: stay")
+        .top("persistence:\n  stay: { type: cookie, name: STAY }")
+        .access_log();
+    let setup = with_rules(
+        setup,
+        "all_match",
+        &[
+            "{ name: secret, when: \"request.path == '/secret'\", then: [ { respond: { status: 403 } } ] }",
+            "{ when: 'request.path == \"/a\"', then: [ { set_header: { X-A: b } } ] }",
+            "{ name: told, when: 'response.status == 200', then: [ { set_response_header: { X-T: u } } ] }",
+        ],
+    );
+    let mut proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    let first = get(&mut client, "/a", "");
+    let cookie = first.head.field("Set-Cookie").expect("a cookie");
+    let cookie = cookie.split(';').next().expect("its value").to_owned();
+    get(&mut client, "/b", &format!("Cookie: {cookie}\r\n"));
+    get(&mut client, "/secret", "");
+    drop(client);
+    let lines = logged(&mut proxy, 3);
+    let of = |target: &str| lines.iter().find(|line| line["target"] == target).expect("a line");
+    assert_eq!(of("/a")["rules"], serde_json::json!(["test/2", "test/told"]));
+    assert_eq!(of("/a")["persistence"], "new");
+    assert_eq!(of("/b")["rules"], serde_json::json!(["test/told"]));
+    assert_eq!(of("/b")["persistence"], "kept");
+    assert_eq!(of("/secret")["rules"], serde_json::json!(["test/secret"]));
+    assert_eq!(of("/secret")["persistence"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_virtual_server_that_answers_by_rules_needs_no_pool() {
+    let member = Member::named("shop");
+    let rules = "policies:\n  answers:\n    rules:\n      \
+         - { when: \"request.path == '/old'\", then: [ { redirect: { to: /new } } ] }\n      \
+         - { when: \"request.path == '/shop'\", then: [ { pool: members } ] }";
+    let lease = weir_tests::ports::Lease::new();
+    let server = format!("alone: {{ listen: \"{}\", policies: [ answers ] }}", lease.address());
+    let setup =
+        Setup::new(&[member.address()]).also_virtual_server(&server).top(rules).access_log();
+    let mut proxy = Proxy::start(&setup.admin_socket());
+    let mut client = Client::connect(lease.address());
+    assert_eq!(get(&mut client, "/old", "").head.field("Location"), Some("/new"));
+    assert_eq!(get(&mut client, "/shop", "").text(), "shop");
+    assert_eq!(get(&mut client, "/none", "").status, 503);
+    drop(client);
+    let lines = logged(&mut proxy, 3);
+    let none = lines.iter().find(|line| line["target"] == "/none").expect("a line");
+    assert_eq!(
+        (&none["pool"], &none["termination"]),
+        (&serde_json::Value::Null, &"no_member".into())
+    );
+    let status: serde_json::Value =
+        serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
+    assert_eq!(status["problems"], serde_json::json!([]));
+    assert_eq!(status["pools"].as_array().map(Vec::len), Some(1));
+    let alone = &status["virtual_servers"][1];
+    assert_eq!((&alone["pool"], &alone["pools"]), (&"".into(), &serde_json::json!(["members"])));
+    assert!(!proxy.admin_get("/metrics").contains("pool=\"\""));
+}
+
+/// What iRules do by `getfield`, `substr`, `URI::decode` and `b64decode`.
+#[test]
+fn parts_of_texts_can_be_used() {
+    let (_member, proxy) = echo(&[
+        "{ then: [ { set_header: { X-Tenant: \"${request.path.segment(1)}\" } } ] }",
+        "{ when: \"request.path.segment(2) == 'cart'\", then: [ { set_header: { X-Cart: \"${request.raw_query.part('=', 1).urlDecode()}\" } } ] }",
+        "{ then: [ { set_header: { X-User: \"${request.headers['authorization'].substring(6).base64Decode().part(':', 0)}\" } } ] }",
+        "{ when: \"request.host.hash(1) == 0\", then: [ { set_header: { X-Share: \"${request.host.replace('.', '-')}\" } } ] }",
+    ]);
+    let response = get(
+        &mut proxy.client(),
+        "/acme/cart?item=a%20b",
+        "Authorization: Basic am9lOnNlY3JldA==\r\n",
+    );
+    let got = lines(&response);
+    for line in ["X-Tenant: acme", "X-Cart: a b", "X-User: joe", "X-Share: shop-example"] {
+        assert!(got.iter().any(|got| got == line), "{line} in {got:?}");
+    }
+}

@@ -282,7 +282,13 @@ fn what_does_not_exist_is_told_with_what_does() {
         (
             &["member", "members", &mistyped, "drain"],
             "pool `members` has no member `127.0.0.2:",
-            format!("did you mean `{address}`?"),
+            // Whoever takes a word for it would take out another server.
+            format!("its members: `{address}`"),
+        ),
+        (
+            &["member", &mistyped, "drain"],
+            "no pool has a member `127.0.0.2:",
+            "a member has an address and a port: weir status shows them".into(),
         ),
     ] {
         let output = weir(&proxy, arguments);
@@ -446,4 +452,27 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     let output = weir(&proxy, &["reload", "--wait", "200ms"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(text(&output.stderr).contains("waits for the first probes"), "{output:?}");
+}
+
+#[test]
+fn a_server_is_taken_out_of_all_its_pools_at_once() {
+    let [both, one] = ["both", "one"].map(Member::named);
+    let setup = Setup::new(&[both.address(), one.address()])
+        .also_pool(&format!("other: {{ members: [ {} ] }}", both.address()))
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    let address = both.address().to_string();
+    let output = weir(&proxy, &["member", &address, "drain", "--wait", "5s"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = text(&output.stdout);
+    for pool in ["members", "other"] {
+        assert!(told.contains(&format!("{pool}/{address} is drained")), "{told}");
+        assert!(told.contains(&format!("{pool}/{address} has nothing under way")), "{told}");
+    }
+    assert!(text(&output.stderr).contains("no member of pool other takes new requests now"));
+    for _ in 0..4 {
+        assert_eq!(proxy.client().get("/").text(), "one");
+    }
+    let output = weir(&proxy, &["member", &address, "reset"]);
+    assert_eq!(text(&output.stdout).lines().count(), 2, "{output:?}");
 }

@@ -9,7 +9,7 @@ use weir_core::limit::Rate;
 
 use crate::address::Endpoint;
 use crate::parts::{Change, Parts};
-use crate::snapshot::{Address, Member, Snapshot, Source};
+use crate::snapshot::{Address, Member, NOBODY, Snapshot, Source};
 
 /// The addresses of host names, as a resolver found them. A name without an entry has none.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
@@ -90,7 +90,7 @@ impl Config {
         Summary {
             virtual_servers: self.template.virtual_servers.len()
                 + self.template.packets.as_ref().map_or(0, |packets| packets.servers.len()),
-            pools: self.template.pools.len(),
+            pools: self.template.pools.iter().filter(|pool| *pool.name != *NOBODY).count(),
             members: self.members.iter().map(Vec::len).sum(),
         }
     }

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use serde_json::{Value, json};
 
 use crate::diagnostic::Severity;
-use crate::hints::{meant, nearest};
+use crate::hints::{meant, nearest, place_of};
 use crate::quote::clip;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
@@ -502,7 +502,7 @@ impl<'a> Fields<'a> {
     pub fn open<S: Section>(node: &'a Node, context: &mut Context) -> Option<Self> {
         let NodeValue::Map(entries) = &node.value else {
             let suggestion = match &node.value {
-                NodeValue::Scalar(scalar) if scalar.text.contains(':') => {
+                NodeValue::Scalar(scalar) if is_key_without_space::<S>(&scalar.text) => {
                     Some("put a space after the colon of a key".into())
                 }
                 NodeValue::Null => Some("give it a value, or remove the key".into()),
@@ -525,9 +525,13 @@ impl<'a> Fields<'a> {
                 context.error(entry.key_span, message);
                 continue;
             }
-            let meant = meant(&entry.key, S::KEYS.iter().copied());
+            let place = place_of(&entry.key);
+            let meant = meant(&entry.key, S::KEYS.iter().copied()).filter(|_| place.is_none());
             misspelt.extend(meant);
-            let suggestion = suggest_key::<S>(&entry.key, meant);
+            let suggestion = match place {
+                Some(place) => format!("it belongs to {place}"),
+                None => suggest_key::<S>(&entry.key, meant),
+            };
             context.error_help(entry.key_span, message, suggestion);
         }
         Some(Self { span: node.span, entries, misspelt })
@@ -663,6 +667,11 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
 /// A section of the file, or its defaults.
 pub(crate) fn or_absent<S: Section + Clone>(section: Option<&Spanned<S>>) -> S {
     section.map_or_else(S::absent, |section| section.value.clone())
+}
+
+/// Whether a text begins with a key of the section and a colon: `path:/x`, not `https://…`.
+fn is_key_without_space<S: Section>(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(key, _)| S::KEYS.contains(&key))
 }
 
 fn section_expected<S: Section>() -> String {

@@ -284,7 +284,8 @@ fn the_reference_is_the_declarations() {
 /// Every YAML block of the documentation passes; what a fragment leaves out is added.
 #[test]
 fn the_documentation_s_examples_are_sound() {
-    let text = read(&project("docs/configuration.md"));
+    let text = ["docs/configuration.md", "docs/rollouts.md"].map(|path| read(&project(path)));
+    let text = text.concat();
     let blocks: Vec<&str> = text
         .split("```yaml\n")
         .skip(1)

@@ -135,6 +135,34 @@ const MEANINGS: &[(&str, &str)] = &[
     ("replace_path", "rewrite_path"),
 ];
 
+/// Keys that are written in a wrong place, and where they belong.
+const PLACES: &[(&str, &str)] = &[
+    ("body_size_max", "`http`"),
+    ("body_timeout", "`http`"),
+    ("head_size_max", "`http`"),
+    ("header_timeout", "`http`"),
+    ("headers_max", "`http`"),
+    ("mss_max", "`fast_l4`"),
+    ("tos", "`fast_l4`"),
+    ("ttl", "`fast_l4`"),
+    ("certificates", "`tls`"),
+    ("ciphers", "`tls`"),
+    ("connections_per_second", "`limits`"),
+    ("requests_per_second", "`limits`"),
+    ("trust", "`client_address`"),
+    ("balance", "a pool: `pools.NAME`"),
+    ("members", "a pool: `pools.NAME`"),
+    ("monitors", "a pool: `pools.NAME`"),
+    ("passive", "a pool: `pools.NAME`"),
+    ("requests_per_second_max", "a member: `members: [ { address: … } ]`"),
+    ("weight", "a member: `members: [ { address: … } ]`"),
+];
+
+/// Where a key belongs that is not known where it stands.
+pub(crate) fn place_of(key: &str) -> Option<&'static str> {
+    PLACES.iter().find(|(known, _)| *known == key).map(|(_, place)| *place)
+}
+
 /// What a word was probably meant for, among those that are known at its place.
 pub(crate) fn meant<'a>(
     word: &str,

@@ -91,7 +91,7 @@ pub fn parse(name: &str, text: &str) -> Loaded {
     }
     let mut config = None;
     if let Some(root) = root {
-        if let Some(file) = raw::File::decode(&root, &mut context) {
+        if let Some(file) = raw::File::decode(&root, &mut context).map(raw::File::with_nobody) {
             let directory = Path::new(name).parent().unwrap_or(Path::new(""));
             config = validate::validate(&file, directory, &mut context);
             if let Some(config) = &mut config {

@@ -72,6 +72,9 @@ pub struct Snapshot {
     pub own_keys: Option<Arc<Keys>>,
 }
 
+/// The name of the pool of virtual servers that lead to none: no name of a file is empty.
+pub const NOBODY: &str = "";
+
 /// `data_plane:` of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataPlaneSettings {
@@ -691,6 +694,8 @@ pub struct DrainAnswer {
 /// What an http or https monitor sends and expects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpProbe {
+    /// How it is asked for.
+    pub method: ProbeMethod,
     /// Origin-form target.
     pub path: Arc<str>,
     /// Host field (and TLS server name); `None`: the member's name or address.
@@ -703,6 +708,29 @@ pub struct HttpProbe {
     pub expect_body: Option<BodyMatch>,
     /// The answer that asks for a drain; looked for before the expected one.
     pub drain_on: Option<DrainAnswer>,
+}
+
+/// The method of a monitor's request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProbeMethod {
+    /// The page, with its body.
+    #[default]
+    Get,
+    /// Its head alone.
+    Head,
+    /// What the server can do.
+    Options,
+}
+
+impl ProbeMethod {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Options => "OPTIONS",
+        }
+    }
 }
 
 /// TLS of an https monitor.

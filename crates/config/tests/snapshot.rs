@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use weir_config::snapshot::{
     AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DnsProbe,
     DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings,
-    Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking, Pool, ProbeTls,
-    RequestTrailers, ReuseSettings, ScriptProbe, Snapshot, Source, TcpProbe, UdpProbe,
+    Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking, Pool,
+    ProbeMethod, ProbeTls, RequestTrailers, ReuseSettings, ScriptProbe, Snapshot, Source, TcpProbe,
+    UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -217,6 +218,7 @@ fn monitors() {
     let schedule =
         Schedule { interval_ms: 5_000, timeout_ms: 2_000, rise: 2, fall: 3, jitter_percent: 10 };
     let probe = HttpProbe {
+        method: ProbeMethod::Get,
         path: "/".into(),
         host: None,
         tls: None,
@@ -244,6 +246,7 @@ fn monitors() {
                 jitter_percent: 0,
             },
             ..monitor(MonitorKind::Http(HttpProbe {
+                method: ProbeMethod::Get,
                 path: "/healthz?deep=1".into(),
                 host: Some("shop.example".into()),
                 tls: Some(ProbeTls { verify: false }),

@@ -84,7 +84,10 @@ impl Board {
 
     /// The members of a snapshot whose first probes are waited for, by pool, and the pools that have no address.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
-        let without = snapshot.pools.iter().filter(|pool| pool.members.is_empty());
+        let is_awaited = |pool: &&Arc<Pool>| {
+            pool.members.is_empty() && !snapshot.pools_to_be_filled.contains(&pool.name)
+        };
+        let without = snapshot.pools.iter().filter(is_awaited);
         let without = without.map(|pool| UnknownMembers {
             pool: Arc::clone(&pool.name),
             of: 0,

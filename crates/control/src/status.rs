@@ -5,13 +5,16 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use certificates::CertificateStatus;
 use packets::PacketPathStatus;
 use serde::Serialize;
-use weir_config::snapshot::{Balance, Snapshot, Waf, ranges};
+use weir_config::snapshot::{Balance, NOBODY, Snapshot, Waf, ranges};
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
+use weir_exchange::parts::failure::Blame;
 use weir_exchange::shared::counters::{HistogramTotals, LATENCY_BOUNDS_US, VirtualServerTotals};
 use weir_exchange::shared::live::{LiveMember, LiveTable, LiveVirtualServer, TablePool};
+use weir_exchange::shared::sticky::reached_pools;
 
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
@@ -20,6 +23,7 @@ use crate::problems::problems;
 use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
+mod certificates;
 mod packets;
 
 /// The whole document.
@@ -99,7 +103,7 @@ struct VirtualServerStatus {
     r#type: &'static str,
     listen: Vec<String>,
     pool: String,
-    /// All pools that it leads to by itself, that one first.
+    /// All pools that it can lead to, that one first: by names, by rules, as fallbacks.
     pools: Vec<String>,
     connections: u64,
     connections_open: u64,
@@ -141,6 +145,8 @@ struct Traffic {
     datagrams: Option<Datagrams>,
     /// What the web application firewall made of requests; `null` without.
     waf: Option<WafStatus>,
+    /// Certificates that clients are shown; empty without TLS.
+    certificates: Vec<CertificateStatus>,
 }
 
 /// A pool and its members.
@@ -170,8 +176,8 @@ pub(crate) struct MemberStatus {
     administrative_source: &'static str,
     /// Requests under way on a member that is drained or disabled.
     draining_requests: Option<u32>,
-    /// Until passive marking lets traffic through again.
-    ejected_for_ms: Option<u64>,
+    #[serde(flatten)]
+    ejected: Ejected,
     monitors: Vec<MonitorStatus>,
     weight: u16,
     occupancy: u32,
@@ -188,6 +194,26 @@ pub(crate) struct MemberStatus {
     bytes_received: u64,
     bytes_sent: u64,
     response_duration: Latency,
+}
+
+/// Whether passive marking keeps traffic from a member.
+#[derive(Debug, Serialize)]
+struct Ejected {
+    /// Until it lets traffic through again.
+    ejected_for_ms: Option<u64>,
+    /// What its last request failed by.
+    ejected_why: Option<String>,
+}
+
+impl Ejected {
+    fn of(live: &LiveMember, now_ms: u64) -> Self {
+        let until_ms = live.ejected_until_ms(now_ms);
+        let why = Blame::from_bits(live.ejected_for()).filter(|_| until_ms.is_some());
+        Self {
+            ejected_for_ms: until_ms.map(|until_ms| until_ms.saturating_sub(now_ms)),
+            ejected_why: why.map(|why| why.to_string()),
+        }
+    }
 }
 
 /// Datagrams of a virtual server of type udp.
@@ -339,12 +365,7 @@ fn virtual_server(
         unknown_server_name: totals.relays_unknown_server_name,
         stopped: totals.relays_stopped,
     });
-    let mut pools: Vec<usize> = Vec::new();
-    for pool in configured.pools() {
-        if !pools.contains(&pool) {
-            pools.push(pool);
-        }
-    }
+    let mut pools = reached_pools(configured, snapshot);
     // The first is the one that has its own key; the order of the others is that of the file.
     if let Some((_, others)) = pools.split_first_mut() {
         others.sort_unstable();
@@ -354,7 +375,11 @@ fn virtual_server(
         r#type: configured.service.name(),
         listen: ranges(&configured.listen),
         pool: snapshot.pools[configured.pool].name.to_string(),
-        pools: pools.iter().map(|pool| snapshot.pools[*pool].name.to_string()).collect(),
+        pools: pools
+            .iter()
+            .map(|pool| snapshot.pools[*pool].name.to_string())
+            .filter(|name| name != NOBODY)
+            .collect(),
         connections: totals.connections_accepted,
         connections_open: shown_gauge(totals.connections_open),
         connections_max: configured.limits.connections_max,
@@ -380,6 +405,7 @@ fn virtual_server(
             bytes_sent: totals.bytes_sent,
             datagrams: configured.service.sessions().map(|_| Datagrams::of(&totals)),
             waf: configured.waf.as_ref().map(|waf| WafStatus::of(waf, &totals)),
+            certificates: certificates::of(configured),
         },
         request_duration: Latency::of(&totals.request_duration),
     }
@@ -411,7 +437,8 @@ impl WafStatus {
 /// All pools, in the order of the file.
 pub(crate) fn pools(table: &LiveTable, board: &Board) -> Vec<PoolStatus> {
     let pools = table.snapshot.pools.iter().zip(&table.pools);
-    pools.map(|(configured, live)| pool(configured, live, board)).collect()
+    let named = pools.filter(|(configured, _)| *configured.name != *NOBODY);
+    named.map(|(configured, live)| pool(configured, live, board)).collect()
 }
 
 /// One pool.
@@ -472,9 +499,7 @@ pub(crate) fn member(
             Some(_) => "runtime",
         },
         draining_requests: (administrative != AdminState::Enabled).then_some(occupancy),
-        ejected_for_ms: live
-            .ejected_until_ms(now_ms)
-            .map(|until_ms| until_ms.saturating_sub(now_ms)),
+        ejected: Ejected::of(live, now_ms),
         monitors: board.of(&live.pool.name, &live.label).into_iter().map(monitor).collect(),
         weight: configured.weight,
         occupancy,

@@ -5,11 +5,12 @@
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 
-use weir_config::snapshot::AccessFormat;
+use weir_config::snapshot::{AccessFormat, RuleName};
 use weir_core::clock::Clock;
 use weir_core::expression::TlsFacts;
 use weir_core::policy::Lines;
 use weir_event_loop::wall_clock::{Date, WallClock};
+use weir_exchange::parts::remembered::Kept;
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 use weir_http::message::{RequestHead, Version};
@@ -56,10 +57,23 @@ pub struct Entry<'a> {
     pub first_byte_us: u64,
     /// From the complete request head to the end.
     pub total_us: u64,
-    /// What policies marked it with.
-    pub marks: Option<&'a Lines>,
+    /// What policies and persistence did with it.
+    pub decided: Decided<'a>,
     /// How it ended.
     pub termination: Termination,
+}
+
+/// What policies and persistence did with a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Decided<'a> {
+    /// What policies marked it with.
+    pub marks: Option<&'a Lines>,
+    /// Rules that were followed, by their numbers.
+    pub rules: &'a [u32],
+    /// What rules are called.
+    pub rule_names: &'a [RuleName],
+    /// What came of keeping the client at its member.
+    pub persistence: Option<Kept>,
 }
 
 /// The access log of one worker.
@@ -90,6 +104,11 @@ impl AccessLog {
     #[inline]
     pub fn format(&self) -> AccessFormat {
         self.format
+    }
+
+    /// Whether lines tell which rules were followed.
+    pub fn notes_rules(&self) -> bool {
+        self.format == AccessFormat::Json
     }
 
     /// Formats what a line will say of the request, while its bytes are at hand. `client` is whom it comes from, if that is not its
@@ -228,7 +247,7 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     put_json_string(out, entry.server.as_bytes());
     out.extend_from_slice(entry.request);
     for (key, value) in [("pool", entry.pool), ("member", entry.member)] {
-        if let Some(value) = value {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
             put_text_key(out, key);
             put_json_string(out, value.as_bytes());
         }
@@ -246,13 +265,18 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
         put_text_key(out, key);
         put_number(out, number);
     }
-    if let Some(marks) = entry.marks.filter(|marks| !marks.is_empty()) {
+    if let Some(marks) = entry.decided.marks.filter(|marks| !marks.is_empty()) {
         put_text_key(out, "marks");
         for (index, mark) in marks.iter().enumerate() {
             out.push(if index == 0 { b'[' } else { b',' });
             put_json_string(out, mark);
         }
         out.push(b']');
+    }
+    put_rules(out, &entry.decided);
+    if let Some(kept) = entry.decided.persistence {
+        put_text_key(out, "persistence");
+        put_json_string(out, kept.as_str().as_bytes());
     }
     if let Some(tls) = entry.tls.filter(|tls| !tls.version.is_empty()) {
         for (key, value) in [("tls_version", tls.version), ("tls_cipher", tls.cipher)] {
@@ -264,6 +288,24 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     out.push(b'"');
     out.extend_from_slice(entry.termination.as_str().as_bytes());
     out.extend_from_slice(b"\"}\n");
+}
+
+/// The rules that were followed: `"rules":["shop/no-admin"]`.
+fn put_rules(out: &mut Vec<u8>, decided: &Decided<'_>) {
+    let names = decided.rules.iter().filter_map(|rule| decided.rule_names.get(*rule as usize));
+    let mut is_first = true;
+    for name in names {
+        if std::mem::take(&mut is_first) {
+            put_text_key(out, "rules");
+            out.push(b'[');
+        } else {
+            out.push(b',');
+        }
+        put_json_string(out, format!("{}/{}", name.policy, name.rule).as_bytes());
+    }
+    if !is_first {
+        out.push(b']');
+    }
 }
 
 fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_exchange::parts::failure::Blame;
+
 /// Which log lines are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
@@ -33,6 +35,8 @@ pub enum Event {
         member: Arc<str>,
         /// For how long.
         eject_ms: u32,
+        /// What it failed by, the last time.
+        why: Blame,
     },
     /// A line that a policy wrote, or why one failed.
     Policy {

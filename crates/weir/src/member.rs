@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 use crate::admin::client::{Client, Error, segment};
-use crate::admin::model::{Changed, Member, UP};
+use crate::admin::model::{Changed, ChangedAll, Member, UP};
 use crate::admin::text::{Tone, counted, printable, span};
 use crate::admin::{self, Connection, EXIT_REFUSED, EXIT_USAGE};
 use crate::output;
@@ -42,18 +42,16 @@ const IDLE_LOOKS: u32 = 2;
 #[command(after_help = "Examples:\n  \
                         weir member web 10.0.0.11:80 drain --wait 5m && ssh 10.0.0.11 reboot\n  \
                         weir member web 10.0.0.11:80 enable\n  \
+                        weir member 10.0.0.11:80 drain --wait    in all pools that it is a member of\n  \
                         weir pool web    the members and how they are")]
+#[command(override_usage = "weir member [OPTIONS] [POOL] <ADDRESS> <ACTION>")]
 pub struct Arguments {
-    /// The pool
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    pool: String,
-
-    /// The member's address, as `weir pool POOL` shows it
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    address: String,
-
-    /// What is wanted of it
-    action: Action,
+    /// The pool (without it all pools), the member's address as `weir pool POOL` shows it, and what is wanted of it:
+    /// drain (no new requests but those of clients that persistence keeps on it), disable (no new requests at all), enable
+    /// (whatever the configuration says), reset (what the configuration says)
+    #[arg(value_name = "POOL ADDRESS ACTION", num_args = 2..=3, required = true,
+          value_parser = NonEmptyStringValueParser::new())]
+    words: Vec<String>,
 
     /// Wait until nothing is under way on the member (500ms, 30s, 5m, 1h) [default: as long as it takes]
     ///
@@ -95,43 +93,69 @@ impl Action {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    if arguments.wait.is_some() && matches!(arguments.action, Action::Enable | Action::Reset) {
+    let [place @ .., word] = &arguments.words[..] else { return ExitCode::from(EXIT_USAGE) };
+    let Ok(action) = Action::from_str(word, false) else {
+        let words = "drain, enable, disable, reset";
+        output::tell(format_args!(
+            "{COMMAND}: `{word}` is no action; the last word is one of {words}\n"
+        ));
+        return ExitCode::from(EXIT_USAGE);
+    };
+    if arguments.wait.is_some() && matches!(action, Action::Enable | Action::Reset) {
         output::tell(format_args!("{COMMAND}: --wait goes with drain and disable\n"));
         return ExitCode::from(EXIT_USAGE);
     }
-    match change(arguments) {
+    match change(arguments, place, action) {
         Ok(status) => status,
         Err(error) => admin::refuse(COMMAND, &error),
     }
 }
 
-fn change(arguments: &Arguments) -> Result<ExitCode, Error> {
+fn change(arguments: &Arguments, place: &[String], action: Action) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let Arguments { pool, address, .. } = arguments;
-    let path = format!("/pools/{}/members/{}", segment(pool), segment(address));
-    let wanted = serde_json::json!({ "state": arguments.action.state() });
-    let document = client.post(&path, &wanted)?;
-    let changed: Changed = client.read(&document)?;
-    if let Some(warning) = warning(pool, &changed) {
-        let text = admin::paint_of_stderr().line(Tone::Wrong, "", &warning);
-        output::tell(text);
+    let wanted = serde_json::json!({ "state": action.state() });
+    let (document, changed) = match place {
+        [pool, address] => {
+            let document = client.post(&path_of(pool, address), &wanted)?;
+            let changed = vec![client.read::<Changed>(&document)?];
+            (document, changed)
+        }
+        _ => {
+            let address = place.first().map_or("", String::as_str);
+            let document = client.post(&format!("/members/{}", segment(address)), &wanted)?;
+            let changed = client.read::<ChangedAll>(&document)?.members;
+            (document, changed)
+        }
+    };
+    for warning in changed.iter().filter_map(warning) {
+        output::tell(admin::paint_of_stderr().line(Tone::Wrong, "", &warning));
     }
     if arguments.json {
         return Ok(admin::print(COMMAND, &String::from_utf8_lossy(&document)));
     }
-    let printed = admin::print(COMMAND, &done_text(pool, &changed));
-    match arguments.wait {
-        Some(limit) if printed == ExitCode::SUCCESS => {
-            let name = printable(&format!("{pool}/{}", changed.member.address));
-            wait(&client, &path, limit).map(|waited| waited.tell(&name))
+    let text: String = changed.iter().map(done_text).collect();
+    let mut status = admin::print(COMMAND, &text);
+    let Some(limit) = arguments.wait else { return Ok(status) };
+    let began = Instant::now();
+    for changed in &changed {
+        if status != ExitCode::SUCCESS {
+            break;
         }
-        _ => Ok(printed),
+        let (pool, address) = (&changed.pool, &changed.member.address);
+        let rest = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        let waited = wait(&client, &path_of(pool, address), rest)?;
+        status = waited.tell(&printable(&format!("{pool}/{address}")));
     }
+    Ok(status)
+}
+
+fn path_of(pool: &str, address: &str) -> String {
+    format!("/pools/{}/members/{}", segment(pool), segment(address))
 }
 
 /// What was done: `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
-fn done_text(pool: &str, changed: &Changed) -> String {
-    let Changed { member, before, changed, .. } = changed;
+fn done_text(changed: &Changed) -> String {
+    let Changed { pool, member, before, changed, .. } = changed;
     let was = match (changed, before == &member.administrative) {
         (false, _) => " already",
         (true, true) => ", as before",
@@ -160,7 +184,8 @@ fn source(member: &Member) -> &'static str {
 }
 
 /// What whoever took a member out should know at once.
-fn warning(pool: &str, changed: &Changed) -> Option<String> {
+fn warning(changed: &Changed) -> Option<String> {
+    let pool = &changed.pool;
     let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
     nobody_left.then(|| format!("no member of pool {pool} takes new requests now: clients get 503"))
 }
@@ -266,7 +291,7 @@ mod tests {
     #[test]
     fn what_was_done() {
         let check = |answer: Changed, expected: &str| {
-            assert_eq!(done_text("web", &answer), format!("web/{expected}\n"));
+            assert_eq!(done_text(&answer), format!("web/{expected}\n"));
         };
         check(
             changed(1, |_| {}),
@@ -304,7 +329,7 @@ mod tests {
     #[test]
     fn whoever_takes_the_last_one_out_is_warned() {
         let check = |answer: Changed, expected: bool| {
-            assert_eq!(warning("web", &answer).is_some(), expected, "{answer:?}");
+            assert_eq!(warning(&answer).is_some(), expected, "{answer:?}");
         };
         check(changed(1, |_| {}), false);
         check(changed(1, |answer| answer.members_in_service = 0), true);

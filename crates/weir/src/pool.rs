@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use crate::admin::client::{Error, segment};
 use crate::admin::model::{Member, Monitor, Pool, Pools, UP};
-use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, latency, span};
+use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
 
 const COMMAND: &str = "weir pool";
@@ -234,7 +234,8 @@ fn reasons(member: &Member) -> Vec<String> {
 
 fn ejected_text(member: &Member) -> Option<String> {
     let time = Duration::from_millis(member.ejected_for_ms?);
-    Some(format!("its requests failed: gets none for another {}", span(time)))
+    let why = member.ejected_why.as_deref().unwrap_or("its requests failed");
+    Some(printable(&format!("{why}: gets none for another {}", span(time))))
 }
 
 /// Whether monitors or traffic have something against it.

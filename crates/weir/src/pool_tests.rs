@@ -110,12 +110,13 @@ fn an_ejected_member_says_why_and_for_how_long() {
     let mut pool = pool();
     pool.members[0].state = "ejected".into();
     pool.members[0].ejected_for_ms = Some(12_000);
+    pool.members[0].ejected_why = Some("it answered 503".into());
     pool.members_in_service = 0;
     let text = table_of(&pool, Paint::Plain);
     for expected in [
         "! no member takes new requests\n",
         "! 127.0.0.1:9001  ejected",
-        "!   its requests failed: gets none for another 12 s\n",
+        "!   it answered 503: gets none for another 12 s\n",
     ] {
         assert!(text.contains(expected), "{expected:?} in {text}");
     }

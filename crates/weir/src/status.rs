@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::admin::client::Error;
-use crate::admin::model::{Datagrams, PacketServer, Status, VirtualServer};
+use crate::admin::model::{Certificate, Datagrams, PacketServer, Pool, Status, VirtualServer};
 use crate::admin::text::{Paint, Tone, counted, grouped, latency, printable, span};
 use crate::admin::{self, Connection};
 use crate::pool::table_of;
@@ -67,7 +67,7 @@ fn render(status: &Status, paint: Paint) -> String {
     }
     for server in &status.virtual_servers {
         text.push('\n');
-        text += &render_server(server, paint);
+        text += &render_server(server, &status.pools, paint);
     }
     for server in status.packet_path.iter().flat_map(|path| &path.virtual_servers) {
         text.push('\n');
@@ -85,15 +85,17 @@ fn render(status: &Status, paint: Paint) -> String {
     text
 }
 
-fn render_server(server: &VirtualServer, paint: Paint) -> String {
+fn render_server(server: &VirtualServer, known: &[Pool], paint: Paint) -> String {
     let mut text = paint.heading(&format!("virtual server {}", server.name));
     let mut line = |tone, name: &str, value: String| {
         text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
     };
     line(Tone::Plain, "listen", server.listen.join(", "));
-    match server.pools.as_slice() {
-        [] | [_] => line(Tone::Plain, "pool", server.pool.clone()),
-        pools => line(Tone::Plain, "pools", pools.join(", ")),
+    let (tone, names) = pools_of(server, known);
+    line(tone, if server.pools.len() > 1 { "pools" } else { "pool" }, names);
+    for certificate in &server.certificates {
+        let (tone, text) = shown_certificate(certificate);
+        line(tone, "certificate", text);
     }
     let limit = server.connections_max.map(u64::from);
     let of = limit.map_or_else(String::new, |limit| format!(" of at most {}", grouped(limit)));
@@ -133,6 +135,57 @@ fn render_server(server: &VirtualServer, paint: Paint) -> String {
         ),
     );
     text
+}
+
+/// Names of a certificate that are shown.
+const NAMES_SHOWN_MAX: usize = 3;
+
+/// A certificate with fewer days is one that should have been renewed.
+const DAYS_MIN: i64 = 30;
+
+/// Whom a certificate is for, and its days.
+fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
+    let Certificate { names, subject, not_after, days_left } = certificate;
+    let mut text = names.iter().take(NAMES_SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > NAMES_SHOWN_MAX {
+        text += &format!(" and {} more", names.len() - NAMES_SHOWN_MAX);
+    }
+    if names.is_empty() {
+        text.clone_from(subject);
+    }
+    let day = not_after.split('T').next().unwrap_or_default();
+    text += &match days_left {
+        ..0 => format!(": expired on {day}"),
+        0 => format!(": less than a day left, until {day}"),
+        1 => format!(": 1 day left, until {day}"),
+        days => format!(": {days} days left, until {day}"),
+    };
+    (if *days_left < DAYS_MIN { Tone::Wrong } else { Tone::Plain }, text)
+}
+
+/// The pools of a virtual server. One whose members take no requests is marked; what is wrong is that of its own pool.
+fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
+    let is_out =
+        |name: &String| known.iter().any(|pool| pool.name == *name && pool.members_in_service == 0);
+    let names = match server.pools.as_slice() {
+        [] if server.pool.is_empty() => return (Tone::Plain, "none: rules answer".to_owned()),
+        [] => std::slice::from_ref(&server.pool),
+        names => names,
+    };
+    let shown: Vec<String> = names
+        .iter()
+        .map(
+            |name| {
+                if is_out(name) { format!("{name} (no member in service)") } else { name.clone() }
+            },
+        )
+        .collect();
+    let tone = match (is_out(&server.pool), names.iter().any(is_out)) {
+        (true, _) => Tone::Wrong,
+        (false, true) => Tone::Unusual,
+        (false, false) => Tone::Plain,
+    };
+    (tone, shown.join(", "))
 }
 
 /// A virtual server of type fast_l4. Where it is served by sockets, its counters are those of the one above of its name.
@@ -316,6 +369,13 @@ virtual server shop
                 let server = &mut status["virtual_servers"][0];
                 server["connections_max"] = 12.into();
                 server["connections_refused"] = 7.into();
+                server["pools"] = serde_json::json!(["web", "spare"]);
+                server["certificates"] = serde_json::json!([
+                    { "names": ["shop.example", "a.example", "b.example", "c.example"], "subject": "CN=shop",
+                      "not_after": "2026-12-01T00:00:00.000Z", "days_left": 4 },
+                    { "names": [], "subject": "CN=old", "not_after": "2020-01-01T00:00:00.000Z", "days_left": -2000 },
+                ]);
+                status["pools"][0]["members_in_service"] = 0.into();
             }),
             Paint::Plain,
         );
@@ -323,6 +383,9 @@ virtual server shop
             "! drains\n",
             "! 1 panic \u{fffd}[2J\n",
             "! connections  12 open of at most 12; 1,204 accepted, 7 refused\n",
+            "! certificate  shop.example, a.example, b.example and 1 more: 4 days left, until 2026-12-01\n",
+            "! certificate  CN=old: expired on 2020-01-01\n",
+            "! pools        web (no member in service), spare\n",
         ] {
             assert!(text.contains(expected), "{expected:?} in {text}");
         }

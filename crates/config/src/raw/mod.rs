@@ -23,7 +23,7 @@ pub(crate) use balance::{Balance, BalanceOr};
 pub(crate) use log::{AccessLogFormat, Log};
 
 use crate::address::{AdminName, ListenAddress};
-use crate::decode::{Named, OneOrMany};
+use crate::decode::{Named, NamedItem, OneOrMany, Section as _, Spanned};
 use crate::destination::ListenOn;
 use crate::profile::ProfileOr;
 use crate::scalar::WordOr;
@@ -31,6 +31,8 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{ByStatus, FieldName, FilePath, HttpsRedirect, MemberEntry, Network};
+use crate::snapshot;
+use crate::tree::Span;
 
 /// Most worker threads.
 const WORKERS_MAX: u64 = 1024;
@@ -97,6 +99,30 @@ section! {
         default state_dir: FilePath = FilePath("/var/lib/weir".into());
     }
     later []
+}
+
+impl File {
+    /// With a pool that has no name and no member, for virtual servers that lead to none by themselves.
+    pub fn with_nobody(mut self) -> Self {
+        let servers = self.virtual_servers.iter().flat_map(|servers| &servers.value.0);
+        let leads_nowhere = |server: &VirtualServer| {
+            server.kind.value == VirtualServerType::Http
+                && server.pool.is_none()
+                && server.by_server_name.is_none()
+                && server.forward.is_none()
+        };
+        if servers.filter_map(|item| item.value.as_ref()).any(leads_nowhere) {
+            let nobody = NamedItem {
+                name: snapshot::NOBODY.to_owned(),
+                name_span: Span::at(1, 1),
+                value: Some(Pool::absent()),
+            };
+            let (span, given) = (Span::at(1, 1), false);
+            let pools = || Spanned { value: Named::default(), span, given };
+            self.pools.get_or_insert_with(pools).value.0.push(nobody);
+        }
+        self
+    }
 }
 
 section! {
@@ -175,8 +201,8 @@ section! {
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
         /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `udp`: datagrams, which are relayed as they are. `fast_l4`: packets, which the kernel forwards by a program of weir's; where that cannot be, connections of TCP are relayed as with `tcp`.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused.
-        either pool: Name = "by_server_name|forward";
+        /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused. A virtual server that only redirects (`https_redirect`) or answers by rules (`policies`) needs none: what no rule answers or gives to a pool gets 503.
+        either pool: Name = "by_server_name|forward|policies|https_redirect";
         /// Of `type: fast_l4`, in place of a pool: `route`: packets go where the routing table of this host says.
         optional forward: Forward;
         /// Of `type: fast_l4`: which packets it takes. `any` and numbers: at any port (`*`); a virtual server of the protocol itself comes first.

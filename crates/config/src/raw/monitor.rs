@@ -19,10 +19,12 @@ pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
-        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a GET gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered as `receive` and `answer` say. `dns`: a question is answered with `rcode`.
+        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a request gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered as `receive` and `answer` say. `dns`: a question is answered with `rcode`.
         required kind as "type": MonitorType;
         /// What is asked for (http and https), with a query if need be.
         default path: ProbePath = ProbePath("/".into());
+        /// How it is asked for (http and https). A response to HEAD has no body.
+        default method: ProbeMethod = ProbeMethod::Get;
         /// The `Host` field of the request and, over TLS, the name that the certificate must have (http, https, grpc and grpcs). Default: the member's name or address.
         optional host: HostName;
         /// Another port than the member's.
@@ -65,6 +67,19 @@ section! {
         default jitter: Percent = Percent(10);
     }
     later []
+}
+
+choice! {
+    /// The method of a monitor's request.
+    ProbeMethod {
+        /// The page, with its body.
+        Get = "GET",
+        /// The head of the page alone.
+        Head = "HEAD",
+        /// What the server can do.
+        Options = "OPTIONS",
+    }
+    later [] maps []
 }
 
 choice! {

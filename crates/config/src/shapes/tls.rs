@@ -88,6 +88,12 @@ impl Decode for CipherSuite {
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_text(node, context, |text| {
             // Each suite's two names stand side by side.
+            let mut names = SUITES.iter().flat_map(|(short, long, _)| [*short, *long]);
+            let ephemeral = format!("ECDHE-RSA-{text}");
+            if names.clone().all(|name| name != text) && names.any(|name| name == ephemeral) {
+                let help = format!("it has no ephemeral keys; with them it is `{ephemeral}`");
+                return Err(Invalid::plainly().help(help));
+            }
             let names = SUITES.iter().flat_map(|(short, long, _)| [*short, *long]);
             place_of(names, text).map(|place| Self(place / 2))
         })

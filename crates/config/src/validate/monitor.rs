@@ -9,7 +9,7 @@ use crate::decode::{Context, Section as _, Spanned};
 use crate::raw::monitor::{self as raw, Expect, MonitorType};
 use crate::scalar::{Duration, SECOND, show_duration};
 use crate::snapshot::{
-    GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe, TcpProbe,
+    GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls, ScriptProbe, TcpProbe,
 };
 use crate::tree::Span;
 
@@ -117,8 +117,9 @@ impl MonitorType {
 /// A key that the monitor's type would ignore is a mistake.
 fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
     use MonitorType::{Dns, Grpc, Grpcs, Http, Https, Script, Tcp, Udp};
-    let keys: [(&str, Option<Span>, &[MonitorType]); 14] = [
+    let keys: [(&str, Option<Span>, &[MonitorType]); 15] = [
         ("path", raw.path.given.then_some(raw.path.span), &[Http, Https]),
+        ("method", raw.method.given.then_some(raw.method.span), &[Http, Https]),
         ("host", raw.host.as_ref().map(|key| key.span), &[Http, Https, Grpc, Grpcs]),
         ("expect", raw.expect.as_ref().map(|key| key.span), &[Http, Https]),
         ("verify", raw.verify.given.then_some(raw.verify.span), &[Https, Grpcs]),
@@ -180,7 +181,20 @@ fn http(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Opt
         None => None,
         Some(drain_on) => Some(drain_answer(drain_on, context)?),
     };
+    let method = match raw.method.value {
+        raw::ProbeMethod::Get => ProbeMethod::Get,
+        raw::ProbeMethod::Head => ProbeMethod::Head,
+        raw::ProbeMethod::Options => ProbeMethod::Options,
+    };
+    let has_body =
+        expect_body.is_some() || raw.drain_on.as_ref().is_some_and(|it| it.value.body.is_some());
+    if method == ProbeMethod::Head && has_body {
+        let message = "a response to HEAD has no body in which something could be found";
+        context.error_help(raw.method.span, message, "use `method: GET`, or expect a status alone");
+        return None;
+    }
     Some(HttpProbe {
+        method,
         path: raw.path.value.0.as_str().into(),
         host: raw.host.as_ref().map(|host| host.value.0.as_str().into()),
         tls,

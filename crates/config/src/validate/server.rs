@@ -26,8 +26,8 @@ use crate::raw::{self, HttpProfile, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, Pool, RequestTrailers, Service,
-    VirtualServer,
+    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, NOBODY, Pool, RequestTrailers,
+    Service, VirtualServer,
 };
 use crate::tree::Span;
 
@@ -193,7 +193,7 @@ impl<'a> Servers<'a> {
         let named = self.pools_by_name(raw, context)?;
         let own = match &raw.pool {
             Some(pool) => self.pool(pool, context),
-            None => named.first().map(|(_, pool)| *pool),
+            None => named.first().map(|(_, pool)| *pool).or_else(|| self.nobody()),
         };
         let has_tls = raw.tls.is_some();
         let http = match &raw.http {
@@ -289,6 +289,13 @@ impl<'a> Servers<'a> {
             }
             VirtualServerType::Udp => Service::Udp(Arc::new(self.udp.sessions(raw, context)?)),
         })
+    }
+
+    /// The pool of virtual servers that lead to none.
+    fn nobody(&mut self) -> Option<usize> {
+        let index = self.pool_by_name.get(NOBODY).copied();
+        self.pools_used.extend(index);
+        index
     }
 
     pub(super) fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {

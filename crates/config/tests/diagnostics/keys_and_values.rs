@@ -194,3 +194,15 @@ fn words_of_other_products() {
         check_pool(&format!("balance: {word}"), &[&expected]);
     }
 }
+
+#[test]
+fn keys_in_a_wrong_place() {
+    for (key, place) in
+        [("tos", "`fast_l4`"), ("certificates", "`tls`"), ("members", "a pool: `pools.NAME`")]
+    {
+        let expected = format!(
+            "error 5:5 unknown key `{key}` in `virtual_servers.a` -> it belongs to {place}"
+        );
+        check_server(&format!("{key}: 1"), &[&expected]);
+    }
+}

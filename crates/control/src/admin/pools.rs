@@ -6,6 +6,7 @@
 //! | `GET /pools/POOL` | one of them |
 //! | `GET /pools/POOL/members/ADDRESS` | one member, as in `/status` |
 //! | `POST /pools/POOL/members/ADDRESS` | 200 with [`Changed`] |
+//! | `POST /members/ADDRESS` | the same of all pools that it is a member of: 200 with [`ChangedAll`] |
 //!
 //! The body of a POST names what is to change, `{"state": "drain"}`: `enabled`, `drain`, `disabled`, or
 //! `configured` for what the file says. The change holds for the next request that weir takes, on all
@@ -18,7 +19,7 @@
 //! |---|---|
 //! | 400 | the body is not what is expected |
 //! | 403 | a change over TCP, or from a web page |
-//! | 404 | there is no such pool or member; the nearest name is told |
+//! | 404 | there is no such pool or member; the nearest name of a pool is told, and no member in place of another |
 //! | 413 | the body is above [`BODY_SIZE_MAX`] |
 //! | 415 | the body is not `application/json` |
 
@@ -31,7 +32,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,7 @@ pub(super) fn routes() -> Router<Context> {
         .route("/pools", get(pools))
         .route("/pools/{pool}", get(pool))
         .route("/pools/{pool}/members/{member}", get(member).post(change))
+        .route("/members/{member}", post(change_all))
 }
 
 /// All pools.
@@ -161,6 +163,32 @@ async fn change(
     }
 }
 
+/// The answer to a change of a server wherever it is a member.
+#[derive(Debug, Serialize)]
+struct ChangedAll {
+    members: Vec<Changed>,
+}
+
+async fn change_all(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    Path(member): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let changed = async {
+        may_change(peer, &headers)?;
+        let wanted = read_change(body).await?.state;
+        let found = FoundMember::find_all(&context.observed.table(), &member)?;
+        let members = found.iter().map(|found| found.set_state(wanted, peer, &context)).collect();
+        Ok::<ChangedAll, Problem>(ChangedAll { members })
+    };
+    match changed.await {
+        Ok(changed) => json(StatusCode::OK, &changed),
+        Err(problem) => problem.into_response(),
+    }
+}
+
 /// Whether this peer may change anything with a request of this form.
 pub(super) fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem> {
     if peer == Peer::Network {
@@ -221,16 +249,29 @@ impl FoundMember {
     /// Finds a member by its address, in whatever form that is written.
     fn find(table: Arc<LiveTable>, pool: &str, member: &str) -> Result<Self, Problem> {
         let pool = find_pool(&table, pool)?;
-        let members = &table.snapshot.pools[pool].members;
-        let socket: Option<SocketAddr> = member.parse().ok();
-        let is_meant = |candidate: &snapshot::Member| {
-            *candidate.label == *member
-                || socket.is_some_and(|socket| candidate.address == Address::Socket(socket))
-        };
-        match members.iter().position(is_meant) {
+        match place_in(&table.snapshot.pools[pool], member) {
             Some(member) => Ok(Self { table, pool, member }),
-            None => Err(no_such_member(&table.snapshot.pools[pool], member)),
+            None => Err(no_such_member(&table.snapshot.pools, &table.snapshot.pools[pool], member)),
         }
+    }
+
+    /// Finds a server in all pools that it is a member of.
+    fn find_all(table: &Arc<LiveTable>, member: &str) -> Result<Vec<Self>, Problem> {
+        let pools = table.snapshot.pools.iter().enumerate();
+        let found: Vec<Self> = pools
+            .filter_map(|(pool, configured)| {
+                let member = place_in(configured, member)?;
+                Some(Self { table: Arc::clone(table), pool, member })
+            })
+            .collect();
+        if found.is_empty() {
+            return Err(Problem {
+                status: StatusCode::NOT_FOUND,
+                error: format!("no pool has a member `{}`", clip(member)),
+                help: Some("a member has an address and a port: weir status shows them".into()),
+            });
+        }
+        Ok(found)
     }
 
     fn pool(&self) -> &snapshot::Pool {
@@ -344,11 +385,22 @@ fn find_pool(table: &LiveTable, name: &str) -> Result<usize, Problem> {
     let pools = &table.snapshot.pools;
     pools.iter().position(|pool| *pool.name == *name).ok_or_else(|| {
         let what = format!("there is no pool `{}`", clip(name));
-        Problem::unknown(what, name, pools.iter().map(|pool| &*pool.name))
+        let known = pools.iter().map(|pool| &*pool.name);
+        Problem::unknown(what, name, known.filter(|name| *name != snapshot::NOBODY))
     })
 }
 
-fn no_such_member(pool: &snapshot::Pool, member: &str) -> Problem {
+/// The place of a member in its pool, by its address in whatever form that is written.
+fn place_in(pool: &snapshot::Pool, member: &str) -> Option<usize> {
+    let socket: Option<SocketAddr> = member.parse().ok();
+    pool.members.iter().position(|candidate| {
+        *candidate.label == *member
+            || socket.is_some_and(|socket| candidate.address == Address::Socket(socket))
+    })
+}
+
+/// Nothing is offered in place of a member: what is asked takes traffic away, and who takes the word for it hits another server.
+fn no_such_member(pools: &[Arc<snapshot::Pool>], pool: &snapshot::Pool, member: &str) -> Problem {
     let what = format!("pool `{}` has no member `{}`", pool.name, clip(member));
     // A host name of the file stands for as many members as it has addresses.
     let host = member.rsplit_once(':').map_or(member, |(host, _)| host);
@@ -359,7 +411,13 @@ fn no_such_member(pool: &snapshot::Pool, member: &str) -> Problem {
         let help = Some(format!("`{}` stands for {names}", clip(host)));
         return Problem { status: StatusCode::NOT_FOUND, error: what, help };
     }
-    Problem::unknown(what, member, pool.members.iter().map(|candidate| &*candidate.label))
+    let others = pools.iter().filter(|other| place_in(other, member).is_some());
+    let help = match listed(others.map(|other| &*other.name)) {
+        Some(others) => Some(format!("it is a member of {others}")),
+        None => listed(pool.members.iter().map(|candidate| &*candidate.label))
+            .map(|members| format!("its members: {members}")),
+    };
+    Problem { status: StatusCode::NOT_FOUND, error: what, help }
 }
 
 fn clip(name: &str) -> String {

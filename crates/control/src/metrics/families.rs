@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use weir_config::snapshot::NOBODY;
 use weir_config::snapshot::RuleName;
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
@@ -105,6 +106,7 @@ impl PoolView {
     pub fn all(table: &LiveTable) -> Vec<Self> {
         let pools = table.snapshot.pools.iter().zip(&table.pools);
         pools
+            .filter(|(configured, _)| *configured.name != *NOBODY)
             .map(|(configured, pool)| {
                 let mut states = [0; MemberState::ALL.len()];
                 for member in &pool.members {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use weir_config::snapshot::{DrainAnswer, HttpProbe, Monitor, MonitorKind, TcpProbe};
+use weir_config::snapshot::{DrainAnswer, HttpProbe, Monitor, MonitorKind, ProbeMethod, TcpProbe};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Schedule;
 use weir_dataplane::outside;
@@ -47,6 +47,7 @@ impl Member {
 
 fn http(interval_ms: u64) -> Monitor {
     let probe = HttpProbe {
+        method: ProbeMethod::Get,
         path: "/".into(),
         host: None,
         tls: None,

@@ -1,4 +1,4 @@
-//! The HTTP part of a probe: one GET on a connection of its own.
+//! The HTTP part of a probe: one request on a connection of its own.
 
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Bytes, Incoming};
@@ -13,14 +13,16 @@ use super::{BODY_SIZE_MAX, Connection, Deadline, Failure, Step};
 /// Bytes of a response head.
 const HEAD_SIZE_MAX: usize = 32 * 1024;
 
-/// Sends the GET and judges the answer.
+/// Sends the request and judges the answer.
 pub(super) async fn ask(
     stream: Connection,
     probe: &HttpProbe,
     host: &str,
     deadline: Deadline,
 ) -> Result<Outcome, Failure> {
-    let request = hyper::Request::get(&*probe.path)
+    let request = hyper::Request::builder()
+        .method(probe.method.as_str())
+        .uri(&*probe.path)
         .header(HOST, host)
         .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)"))
         .header(ACCEPT, "*/*")

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 use weir_config::Config;
-use weir_config::snapshot::{AfterFirstProbes, Member, Pool, Snapshot};
+use weir_config::snapshot::{AfterFirstProbes, Member, NOBODY, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
 use weir_dataplane::handle::BindError;
@@ -388,7 +388,7 @@ fn unusable(table: &LiveTable, monitors: &Board) -> Vec<Unusable> {
         let enabled: Vec<_> = members
             .filter(|(member, live)| administrative_state(member, live) == AdminState::Enabled)
             .collect();
-        let is_wanted = pool.members.is_empty() || !enabled.is_empty();
+        let is_wanted = *pool.name != *NOBODY && (pool.members.is_empty() || !enabled.is_empty());
         if !is_wanted || enabled.iter().any(|(_, live)| live.health() == Health::Up) {
             continue;
         }

@@ -21,12 +21,14 @@ pub(super) fn tell(
     let tell = move || {
         for event in worker_events {
             match event {
-                Event::MemberEjected { pool, member, eject_ms } => {
+                Event::MemberEjected { pool, member, eject_ms, why } => {
                     let time = Duration::from_millis(u64::from(eject_ms));
                     let subject = format_args!("member {pool}/{member}");
                     events.warning(
                         subject,
-                        format_args!("is ejected for {time:?}: its requests failed"),
+                        format_args!(
+                            "is ejected for {time:?}: its requests failed, the last one: {why}"
+                        ),
                     );
                 }
                 Event::Policy { text } => events.info("policy", format_args!("{text}")),

@@ -13,6 +13,7 @@ use super::facts::Facts;
 use super::fields::{Fields, Piece};
 use super::plan::{Address, Choice, Number, Test, Text};
 use super::slots::HOST;
+use super::text_functions::hash;
 use super::{Condition, Purpose, Replaced, Replacement, Template, Value};
 
 /// What is evaluated about one request, or about it and its response.
@@ -137,6 +138,10 @@ impl<'a> Evaluation<'a> {
                 let piece = self.text(of);
                 self.fields.lower(piece)
             }
+            Text::Made(made) => {
+                let piece = self.text(&made.1);
+                self.fields.make(&made.0, piece)
+            }
             Text::Lookup(map, key) => {
                 let key = self.text(key);
                 Piece::Bytes(map.get(self.fields.resolve(key)).unwrap_or_default())
@@ -156,17 +161,24 @@ impl<'a> Evaluation<'a> {
         }
     }
 
+    /// What is read off a text.
+    fn of_text<T>(&mut self, text: &Text, read: impl FnOnce(&[u8]) -> T) -> T {
+        let mark = self.fields.mark();
+        let piece = self.text(text);
+        let found = read(self.fields.resolve(piece));
+        self.fields.release(mark);
+        found
+    }
+
     fn number(&mut self, number: &Number) -> i64 {
         match number {
             Number::Constant(value) => *value,
             Number::Fact(fact) => self.facts.number(*fact),
             Number::Size(text) => {
-                let mark = self.fields.mark();
-                let piece = self.text(text);
-                let size = self.fields.resolve(piece).len();
-                self.fields.release(mark);
+                let size = self.of_text(text, <[u8]>::len);
                 i64::try_from(size).unwrap_or(i64::MAX)
             }
+            Number::Hash(text, below) => self.of_text(text, |text| hash(text, *below)),
             Number::Choice(choice) => {
                 let chosen = self.choose(choice);
                 self.number(chosen)

@@ -64,6 +64,7 @@ pub(super) enum TextFact {
     Method,
     Path,
     RawPath,
+    RawQuery,
     Scheme,
     Version,
     TlsVersion,
@@ -94,6 +95,7 @@ impl<'a> Facts<'a> {
             TextFact::Method => self.request.method_text.of(self.request_input),
             TextFact::Path => self.request.path(self.request_input),
             TextFact::RawPath => self.request.received_path(self.request_input),
+            TextFact::RawQuery => self.request.query(self.request_input).unwrap_or_default(),
             TextFact::Scheme => match self.scheme {
                 Scheme::Http => b"http",
                 Scheme::Https => b"https",

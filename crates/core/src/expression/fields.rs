@@ -1,6 +1,7 @@
 //! What one worker evaluates with: the values of the slots, found when first asked for, and buffers
 //! for those that do not stand in the received bytes as they are.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use weir_http::cookies::request_cookies;
@@ -10,6 +11,7 @@ use weir_http::query;
 use super::facts::{DatagramFacts, Facts};
 use super::pattern::{Machine, Pattern};
 use super::slots::{Slots, Source};
+use super::text_functions::TextFunction;
 use crate::datagram::{quic, radius, sip};
 
 /// Capacity of a buffer that is kept from one request to the next; what one extreme request needed
@@ -27,6 +29,8 @@ pub struct Fields {
     made: Vec<u8>,
     /// What lives while one part of an expression is evaluated.
     temporary: Vec<u8>,
+    /// What a function makes, before it is among those.
+    scratch: Vec<u8>,
     machines: Box<[Option<Box<Machine>>]>,
 }
 
@@ -60,6 +64,18 @@ pub(super) enum Piece<'v> {
     Temporary(Span),
 }
 
+impl Piece<'_> {
+    /// A part of it.
+    fn within(self, range: Range<usize>) -> Self {
+        let part = |of: Span| span(of.start as usize + range.start, of.start as usize + range.end);
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes.get(range).unwrap_or_default()),
+            Self::Made(of) => Self::Made(part(of)),
+            Self::Temporary(of) => Self::Temporary(part(of)),
+        }
+    }
+}
+
 impl Fields {
     /// For expressions and templates that were compiled into these slots.
     pub fn new(slots: Arc<Slots>) -> Self {
@@ -69,6 +85,7 @@ impl Fields {
             stamp: 0,
             made: Vec::new(),
             temporary: Vec::new(),
+            scratch: Vec::new(),
             machines: slots.patterns().iter().map(|_| None).collect(),
             slots,
         }
@@ -76,7 +93,7 @@ impl Fields {
 
     /// Forgets the values of the request before.
     pub(super) fn forget(&mut self) {
-        for buffer in [&mut self.made, &mut self.temporary] {
+        for buffer in [&mut self.made, &mut self.temporary, &mut self.scratch] {
             buffer.clear();
             buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
         }
@@ -154,6 +171,20 @@ impl Fields {
             }
         }
         self.temporary[start..].make_ascii_lowercase();
+        Piece::Temporary(span(start, self.temporary.len()))
+    }
+
+    /// What a function makes of the text.
+    pub(super) fn make<'v>(&mut self, function: &TextFunction, piece: Piece<'v>) -> Piece<'v> {
+        if let Some(range) = function.within(self.resolve(piece)) {
+            return piece.within(range);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        function.write(self.resolve(piece), &mut scratch);
+        let start = self.temporary.len();
+        self.temporary.extend_from_slice(&scratch);
+        self.scratch = scratch;
         Piece::Temporary(span(start, self.temporary.len()))
     }
 

@@ -59,6 +59,7 @@ mod error;
 mod evaluate;
 mod facts;
 mod fields;
+mod foreign;
 mod lexer;
 mod names;
 mod parser;
@@ -73,6 +74,7 @@ mod template;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod text_functions;
 mod text_set;
 
 pub use addresses::{AddressSet, Network, NetworkError};

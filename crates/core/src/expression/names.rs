@@ -111,6 +111,7 @@ impl Group {
                 ("method", Member::Text(TextFact::Method)),
                 ("path", Member::Text(TextFact::Path)),
                 ("raw_path", Member::Text(TextFact::RawPath)),
+                ("raw_query", Member::Text(TextFact::RawQuery)),
                 ("target", Member::Target),
                 ("query", Member::Keyed(Keyed::Query)),
                 ("host", Member::Host),
@@ -185,10 +186,17 @@ pub(super) enum Method {
     Matches,
     Size,
     LowerAscii,
+    Part,
+    Segment,
+    Substring,
+    Replace,
+    UrlDecode,
+    Base64Decode,
+    Hash,
     ContainsIp,
 }
 
-pub(super) const METHODS: [(&str, Method); 10] = [
+pub(super) const METHODS: [(&str, Method); 17] = [
     ("startsWith", Method::StartsWith),
     ("endsWith", Method::EndsWith),
     ("contains", Method::Contains),
@@ -198,6 +206,13 @@ pub(super) const METHODS: [(&str, Method); 10] = [
     ("matches", Method::Matches),
     ("size", Method::Size),
     ("lowerAscii", Method::LowerAscii),
+    ("part", Method::Part),
+    ("segment", Method::Segment),
+    ("substring", Method::Substring),
+    ("replace", Method::Replace),
+    ("urlDecode", Method::UrlDecode),
+    ("base64Decode", Method::Base64Decode),
+    ("hash", Method::Hash),
     ("containsIP", Method::ContainsIp),
 ];
 

@@ -5,12 +5,17 @@
 use std::ops::Range;
 
 use super::ast::{Kind, Node, Relation, Word};
+use super::foreign;
 use super::lexer::{Lexer, Token, TokenKind, too_large};
 use super::{ExpressionError, NESTING_MAX, NODES_MAX, TEXT_LENGTH_BYTES_MAX};
 
 /// Reads a text that is one expression.
 pub(super) fn parse(text: &str) -> Result<Node, ExpressionError> {
     check_length(text)?;
+    whole(text).map_err(|error| foreign::of_text(error, text))
+}
+
+fn whole(text: &str) -> Result<Node, ExpressionError> {
     let mut parser = Parser::new(text, 0)?;
     let node = parser.expression()?;
     match parser.token.kind {

@@ -12,6 +12,7 @@ use super::addresses::AddressSet;
 use super::ast::Relation;
 use super::facts::{AddressFact, NumberFact, TextFact};
 use super::slots::HOST;
+use super::text_functions::{self, TextFunction};
 use super::text_set::{Prefixes, Suffixes, TextMap, TextSet};
 
 /// Something true or false.
@@ -47,6 +48,8 @@ pub(super) enum Text {
     Fact(TextFact),
     Slot(u32),
     Lower(Box<Text>),
+    /// What a function makes of a text.
+    Made(Box<(TextFunction, Text)>),
     /// What a map has for a key, empty if it has nothing.
     Lookup(Arc<TextMap>, Box<Text>),
     Choice(Box<Choice<Text>>),
@@ -61,6 +64,8 @@ pub(super) enum Number {
     Constant(i64),
     Fact(NumberFact),
     Size(Box<Text>),
+    /// Of a text, below a number.
+    Hash(Box<Text>, u32),
     Choice(Box<Choice<Number>>),
 }
 
@@ -304,6 +309,17 @@ impl Text {
         }
     }
 
+    pub fn made(function: TextFunction, of: Text) -> Text {
+        match of {
+            Text::Constant(text) => {
+                let mut made = Vec::new();
+                function.write(&text, &mut made);
+                Text::Constant(made.into())
+            }
+            of => Text::Made(Box::new((function, of))),
+        }
+    }
+
     pub fn lookup(map: Arc<TextMap>, key: Text) -> Text {
         match key {
             Text::Constant(key) => Text::Constant(map.get(&key).unwrap_or_default().into()),
@@ -329,6 +345,14 @@ impl Number {
         match of {
             Text::Constant(text) => Number::Constant(i64::try_from(text.len()).unwrap_or(i64::MAX)),
             of => Number::Size(Box::new(of)),
+        }
+    }
+
+    /// Of a text, below a number.
+    pub fn hash(of: Text, below: u32) -> Number {
+        match of {
+            Text::Constant(text) => Number::Constant(text_functions::hash(&text, below)),
+            of => Number::Hash(Box::new(of), below),
         }
     }
 

@@ -7,7 +7,7 @@ use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 
-use crate::access_log::Entry;
+use crate::access_log::{Decided, Entry};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 use crate::worker::world::World;
@@ -47,6 +47,7 @@ impl World {
             number => self.tools.request_ids.id(number),
         };
         let client = self.clients.get(ends.client);
+        let remembered = ends.remembered.as_deref();
         let entry = Entry {
             format: account.log_format,
             request_id,
@@ -70,7 +71,12 @@ impl World {
             connect_us: span(account.tried_us, attempt.connected_us),
             first_byte_us: span(attempt.connected_us, attempt.first_byte_us),
             total_us,
-            marks: ends.remembered.as_ref().map(|remembered| &remembered.marks),
+            decided: Decided {
+                marks: remembered.map(|remembered| &remembered.marks),
+                rules: remembered.map_or(&[], |remembered| &remembered.followed),
+                rule_names: &ends.server.snapshot.rules,
+                persistence: remembered.and_then(|remembered| remembered.kept),
+            },
             termination,
         };
         self.log.write(&entry, clock, &self.counted);

@@ -78,10 +78,11 @@ impl Notices {
                     "a rewritten request of the virtual server {server} cannot be sent: {why}"
                 ),
             },
-            Notice::Ejected { pool, member, until_ms } => Event::MemberEjected {
+            Notice::Ejected { pool, member, until_ms, why } => Event::MemberEjected {
                 pool: pool.live.name.clone(),
                 member: member.live.label.clone(),
                 eject_ms: until_ms.saturating_sub(now_ms) as u32,
+                why,
             },
             Notice::NoTunnel(_) if !self.of_tunnels.is_due(now_ms) => return,
             Notice::NoTunnel(member) => Event::MemberTakesNoTunnel {

@@ -110,6 +110,8 @@ impl World {
         let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format());
+        let mut tools = Tools::new(|| clock::now().now_us(), random::fill);
+        tools.notes_rules = log.notes_rules();
         let world = Self {
             id,
             live: table,
@@ -128,7 +130,7 @@ impl World {
             waiting: Waiting::default(),
             queues: Queues::default(),
             spare: Spare::default(),
-            tools: Tools::new(|| clock::now().now_us(), random::fill),
+            tools,
         };
         (world, commands)
     }

@@ -1,5 +1,7 @@
 //! How a member fails a request.
 
+use std::fmt;
+
 use crate::termination::Termination;
 
 /// Why a member did not serve a request.
@@ -54,4 +56,77 @@ pub struct Loss {
     pub unsent: Vec<u8>,
     /// It is held against the member already, with another exchange that shared the connection.
     pub is_counted: bool,
+}
+
+/// What counts against a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// It answered with this status.
+    Status(u16),
+    /// It did not serve a request.
+    Failure(MemberFailure),
+}
+
+impl Blame {
+    const FAILURES: [MemberFailure; 7] = [
+        MemberFailure::NoSocket,
+        MemberFailure::Busy,
+        MemberFailure::Connect,
+        MemberFailure::ConnectTimeout,
+        MemberFailure::Timeout,
+        MemberFailure::Abort,
+        MemberFailure::Malformed,
+    ];
+
+    /// As a number: a status, or the place of a failure from 1 on. Never 0.
+    pub fn to_bits(self) -> u16 {
+        match self {
+            Self::Status(status) => status,
+            Self::Failure(failure) => {
+                let place = Self::FAILURES.iter().position(|known| *known == failure);
+                place.map_or(1, |place| place as u16 + 1)
+            }
+        }
+    }
+
+    /// The same back; `None`: there is none.
+    pub fn from_bits(bits: u16) -> Option<Self> {
+        match bits {
+            0 => None,
+            status @ 100.. => Some(Self::Status(status)),
+            place => Self::FAILURES.get(usize::from(place) - 1).copied().map(Self::Failure),
+        }
+    }
+}
+
+impl fmt::Display for Blame {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Status(status) => return write!(formatter, "it answered {status}"),
+            Self::Failure(MemberFailure::NoSocket | MemberFailure::Busy) => "it had no room",
+            Self::Failure(MemberFailure::Connect) => "it took no connection",
+            Self::Failure(MemberFailure::ConnectTimeout) => "it took no connection in time",
+            Self::Failure(MemberFailure::Timeout) => "it did not answer in time",
+            Self::Failure(MemberFailure::Abort) => {
+                "its connection broke before the response was whole"
+            }
+            Self::Failure(MemberFailure::Malformed) => "its response was malformed",
+        };
+        formatter.write_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blames_have_numbers() {
+        let failures = Blame::FAILURES.map(Blame::Failure);
+        for blame in failures.into_iter().chain([Blame::Status(500), Blame::Status(599)]) {
+            assert_eq!(Blame::from_bits(blame.to_bits()), Some(blame));
+        }
+        assert_eq!(Blame::from_bits(0), None);
+        assert_eq!(Blame::from_bits(99), None);
+    }
 }

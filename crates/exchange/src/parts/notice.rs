@@ -1,6 +1,7 @@
 //! What transactions tell people.
 
 use crate::local::pool::{LocalMember, LocalPool};
+use crate::parts::failure::Blame;
 use crate::parts::inspected::Inspected;
 
 /// What transactions tell people.
@@ -22,6 +23,8 @@ pub enum Notice<'a> {
         member: &'a LocalMember,
         /// Until when.
         until_ms: u64,
+        /// What it failed by, the last time.
+        why: Blame,
     },
     /// A request was inspected, and there is something to tell of it.
     Inspected(&'a Inspected<'a>),

@@ -25,8 +25,12 @@ pub struct Remembered {
     pub response: FieldEdits,
     /// Marks for the access log.
     pub marks: Lines,
+    /// Rules that were followed, by their numbers in the snapshot, for the access log.
+    pub followed: Vec<u32>,
     /// How the client is kept at its member.
     pub stickiness: Option<Stickiness>,
+    /// What came of that; `None`: it got no response of a member.
+    pub kept: Option<Kept>,
     /// What its cookie says of other pools.
     pub other_tokens: OtherTokens,
     /// It came through TLS.
@@ -42,6 +46,28 @@ pub struct Remembered {
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,
+}
+
+/// What came of keeping a client at its member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It is where it was.
+    Kept,
+    /// It was at another one.
+    Moved,
+    /// Nothing was known of it.
+    New,
+}
+
+impl Kept {
+    /// Its name in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Moved => "moved",
+            Self::New => "new",
+        }
+    }
 }
 
 /// A request as it was received.
@@ -103,7 +129,9 @@ impl Remembered {
     pub fn clear(&mut self) {
         self.response.clear();
         self.marks.clear();
+        self.followed.clear();
         self.stickiness = None;
+        self.kept = None;
         self.other_tokens.clear();
         self.is_secure = false;
         self.limit_places.clear();

@@ -32,6 +32,8 @@ pub struct Tools {
     pub held_room: HeldRoom,
     /// What requests are called in logs.
     pub request_ids: RequestIds,
+    /// Whether the access log tells which rules were followed.
+    pub notes_rules: bool,
     /// What compresses.
     pub encoders: Pool,
     /// How hard it tries.
@@ -54,6 +56,7 @@ impl Tools {
             limit_places: Vec::new(),
             held_room: HeldRoom::default(),
             request_ids: RequestIds::default(),
+            notes_rules: false,
             spare_remembered: Vec::new(),
             encoders: Pool::default(),
             budget: Budget::new(time_us()),

@@ -27,7 +27,7 @@ use crate::arena::{ListenerKey, SessionKey};
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::local::table::LocalServer;
 use crate::local::traffic::{ConnectionPlaces, Stickiness};
-use crate::parts::failure::MemberFailure;
+use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::parts::tries::{Lease, Tries};
 use crate::session::edge::SessionEdge;
@@ -371,8 +371,11 @@ impl<S: Copy> Session<S> {
             let elapsed_us = turn.now_us().saturating_sub(self.account.tried_us);
             live.note_response_time(turn.now_ms(), elapsed_us.max(FAILED_US_MIN), true);
         }
-        if let Some(until_ms) = pool.mark_failure(member, turn.now_ms()) {
-            at.tell(Notice::Ejected { pool, member: &pool.members[member as usize], until_ms });
+        if let (Some(failure), Some(until_ms)) = (failure, pool.mark_failure(member, turn.now_ms()))
+        {
+            let (member, why) = (&pool.members[member as usize], Blame::Failure(failure));
+            member.live.note_ejection(why.to_bits());
+            at.tell(Notice::Ejected { pool, member, until_ms, why });
         }
     }
 }

@@ -24,7 +24,7 @@ mod former;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use former::Former;
 use weir_config::snapshot::{
@@ -153,6 +153,8 @@ pub struct LiveMember {
     state_override: AtomicU8,
     /// A packed [`Passive`].
     passive: AtomicU64,
+    /// What it was ejected for last; 0: nothing.
+    ejected_for: AtomicU16,
 }
 
 impl LivePool {
@@ -302,6 +304,16 @@ impl LiveMember {
     /// this and [`Self::mark_failure`]: then the next failure ejects.
     pub fn would_eject(&self, now_ms: u64, settings: &PassiveSettings) -> bool {
         Passive::from_bits(self.passive.load(Relaxed)).would_eject(now_ms, settings)
+    }
+
+    /// Notes what it was ejected for, as [`Blame`](crate::parts::failure::Blame) has it as a number.
+    pub fn note_ejection(&self, blame: u16) {
+        self.ejected_for.store(blame, Relaxed);
+    }
+
+    /// What it was ejected for last; 0: nothing.
+    pub fn ejected_for(&self) -> u16 {
+        self.ejected_for.load(Relaxed)
     }
 
     /// Notes a failed request; if that ejected the member, which `bounds` may forbid, until when.
@@ -523,6 +535,7 @@ impl TablePool {
                     response_time: AtomicU64::new(ResponseTime::UNKNOWN.to_bits()),
                     state_override: AtomicU8::new(override_to_bits(None)),
                     passive: AtomicU64::new(Passive::CLEAN.to_bits()),
+                    ejected_for: AtomicU16::new(0),
                 })
             })
             .collect();

@@ -222,6 +222,11 @@ pub fn reached_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<u
     Reach::of(server, snapshot).persistence
 }
 
+/// The pools that requests of a virtual server can come to, by their places: its own ones, those that rules choose, and their fallbacks.
+pub fn reached_pools(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> {
+    Reach::of(server, snapshot).pools
+}
+
 /// The pools and persistences that requests of a virtual server can come to.
 struct Reach {
     pools: Vec<usize>,

@@ -9,7 +9,7 @@ use weir_http::message::Framing;
 use crate::edge::Edge;
 use crate::parts::encoding::{Codings, Encoding};
 use crate::parts::ends::Ends;
-use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::failure::{Blame, Loss, MemberFailure};
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::request::Request;
@@ -255,7 +255,7 @@ impl Exchange {
             live.note_response_time(now_us / 1_000, own_us, status >= 500);
         }
         if status >= 500 {
-            mark_failure(at, pool, member);
+            mark_failure(at, pool, member, Blame::Status(status));
         } else {
             live.mark_success(now_us / 1_000);
         }

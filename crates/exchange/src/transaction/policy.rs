@@ -16,7 +16,7 @@ use crate::local::traffic::{LimitPlace, Stickiness, Traffic, Verdict};
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::notice::Notice;
-use crate::parts::remembered::Remembered;
+use crate::parts::remembered::{Kept, Remembered};
 use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::termination::Termination;
@@ -124,7 +124,9 @@ fn keep(
     let server = arrival.server;
     // No rule looks at what its connection must not be asked.
     let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
+    let has_rules_to_note = tools.notes_rules && !decision.followed.is_empty();
     let is_remembered = stickiness.is_some()
+        || has_rules_to_note
         || !held.is_empty()
         || is_for_rules
         || server.http.rewrite_location
@@ -136,6 +138,9 @@ fn keep(
     let mut remembered = tools.take_remembered();
     remembered.take(decision, stickiness);
     remembered.is_secure = arrival.tls().is_some();
+    if has_rules_to_note {
+        remembered.followed.extend_from_slice(&decision.followed);
+    }
     std::mem::swap(&mut remembered.limit_places, held);
     if is_for_rules {
         remembered.keep_request(facts, arrival.tls().cloned());
@@ -190,6 +195,9 @@ impl Exchange {
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
             }
             traffic.count(at.turn().worker, &decision);
+            if at.tools().notes_rules {
+                remembered.followed.extend_from_slice(&decision.followed);
+            }
             tell_lines(at, &decision);
             if decision.is_uncompressed {
                 self.codings = None;
@@ -209,7 +217,7 @@ impl Exchange {
         if remembered.stickiness.is_some()
             && let Some(member) = member
         {
-            remember(&server, &remembered, member, edits);
+            remember(&server, &mut remembered, member, edits);
         }
         remembered.note_response_edits(head, edits);
         self.ends.remembered = Some(remembered);
@@ -217,15 +225,26 @@ impl Exchange {
 }
 
 /// The client is at this member now: it, or the table, is told where that is news.
-fn remember(server: &LocalServer, remembered: &Remembered, member: u32, edits: &mut FieldEdits) {
+fn remember(
+    server: &LocalServer,
+    remembered: &mut Remembered,
+    member: u32,
+    edits: &mut FieldEdits,
+) {
     let Some(stickiness) = &remembered.stickiness else { return };
     let counters = &server.counters;
     let is_same = stickiness.known == Some(member);
-    match stickiness.known {
-        Some(_) if is_same => counters.persistence_kept.add(1),
-        Some(_) => counters.persistence_moved.add(1),
-        None => {}
-    }
+    remembered.kept = Some(match stickiness.known {
+        Some(_) if is_same => {
+            counters.persistence_kept.add(1);
+            Kept::Kept
+        }
+        Some(_) => {
+            counters.persistence_moved.add(1);
+            Kept::Moved
+        }
+        None => Kept::New,
+    });
     match &*stickiness.sticky {
         Sticky::Insert(insert) if !is_same || stickiness.is_stale => {
             edits.add(b"Set-Cookie", |out| {

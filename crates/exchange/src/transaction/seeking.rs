@@ -8,7 +8,7 @@ use weir_core::clock::Clock;
 use crate::edge::Edge;
 use crate::local::pool::{LocalMember, LocalPool, NoMember, Preference};
 use crate::parts::ends::Ends;
-use crate::parts::failure::MemberFailure;
+use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::parts::parked::Parked;
 use crate::parts::request::Need;
@@ -132,7 +132,9 @@ impl Ends {
                 (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
         }
-        mark_failure(at, pool, member);
+        if let Some(failure) = failure {
+            mark_failure(at, pool, member, Blame::Failure(failure));
+        }
     }
 
     /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
@@ -193,8 +195,10 @@ impl Ends {
 }
 
 /// Passive marking: the member failed a request.
-pub fn mark_failure(at: &mut impl Edge, pool: &LocalPool, member: u32) {
+pub fn mark_failure(at: &mut impl Edge, pool: &LocalPool, member: u32, why: Blame) {
     if let Some(until_ms) = pool.mark_failure(member, at.turn().now_ms()) {
-        at.tell(Notice::Ejected { pool, member: &pool.members[member as usize], until_ms });
+        let member = &pool.members[member as usize];
+        member.live.note_ejection(why.to_bits());
+        at.tell(Notice::Ejected { pool, member, until_ms, why });
     }
 }

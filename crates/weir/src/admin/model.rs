@@ -115,6 +115,18 @@ pub struct VirtualServer {
     /// Of type udp: datagrams.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
+    /// Certificates that clients are shown.
+    #[serde(default)]
+    pub certificates: Vec<Certificate>,
+}
+
+/// A certificate.
+#[derive(Debug, Deserialize)]
+pub struct Certificate {
+    pub names: Vec<String>,
+    pub subject: String,
+    pub not_after: String,
+    pub days_left: i64,
 }
 
 /// Datagrams of a virtual server.
@@ -153,6 +165,9 @@ pub struct Member {
     pub administrative_source: String,
     pub draining_requests: Option<u32>,
     pub ejected_for_ms: Option<u64>,
+    /// What its last request failed by.
+    #[serde(default)]
+    pub ejected_why: Option<String>,
     pub monitors: Vec<Monitor>,
     pub weight: u16,
     pub occupancy: u32,
@@ -193,10 +208,17 @@ pub struct Latency {
 /// The answer to a change of a member.
 #[derive(Debug, Deserialize)]
 pub struct Changed {
+    pub pool: String,
     pub changed: bool,
     pub before: String,
     pub members_in_service: usize,
     pub member: Member,
+}
+
+/// The answer to a change of a server in all its pools.
+#[derive(Debug, Deserialize)]
+pub struct ChangedAll {
+    pub members: Vec<Changed>,
 }
 
 /// An answer that says why something is not done.

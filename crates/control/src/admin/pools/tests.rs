@@ -110,12 +110,12 @@ async fn what_there_is_not() {
         (
             "/pools/web/members/127.0.0.1:9011",
             "pool `web` has no member `127.0.0.1:9011`",
-            "did you mean `127.0.0.1:9001`?",
+            "its members: `127.0.0.1:9001` and `[::1]:9002`",
         ),
         (
             "/pools/web/members/a",
             "pool `web` has no member `a`",
-            "what there is: `127.0.0.1:9001` and `[::1]:9002`",
+            "its members: `127.0.0.1:9001` and `[::1]:9002`",
         ),
     ] {
         let (status, problem) = running.get(path).await;
@@ -251,7 +251,7 @@ fn names_of_the_file_lead_to_their_members() {
         member("10.0.0.3:80", None),
     ];
     for name in ["app.example:80", "app.example", "App.Example:8080"] {
-        let help = no_such_member(&pool, name).help.unwrap();
+        let help = no_such_member(&[], &pool, name).help.unwrap();
         let expected = "` stands for `10.0.0.1:80` and `10.0.0.2:80`";
         assert!(help.ends_with(expected), "{name}: {help}");
     }

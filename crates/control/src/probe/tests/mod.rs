@@ -14,7 +14,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, pki_types::PrivateKeyDer};
 use weir_config::snapshot::{
-    Address, BodyMatch, DrainAnswer, HttpProbe, Monitor, MonitorKind, ProbeTls, TcpProbe,
+    Address, BodyMatch, DrainAnswer, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls,
+    TcpProbe,
 };
 use weir_core::monitor::Schedule;
 
@@ -36,6 +37,7 @@ fn accepted() -> MonitorKind {
 
 fn http() -> HttpProbe {
     HttpProbe {
+        method: ProbeMethod::Get,
         path: "/healthz".into(),
         host: None,
         tls: None,
@@ -95,6 +97,10 @@ async fn http_result(answer: impl Into<Vec<u8>>, linger_ms: u64, probe: HttpProb
 async fn answers_are_judged() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
     assert_eq!(http_result(ok, 0, http()).await, "passed");
+    // Nothing follows the head.
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
+    let probe = HttpProbe { method: ProbeMethod::Head, ..http() };
+    assert_eq!(http_result(head, 1_000, probe).await, "passed");
     let with_body = |text: &str| HttpProbe { expect_body: substring(text), ..http() };
     assert_eq!(http_result(ok, 0, with_body("ok")).await, "passed");
     assert_eq!(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::relation::network;
+use super::text_function;
 use super::{Checked, Checker, Typed, mismatch};
 use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network};
@@ -64,6 +65,19 @@ impl Checker<'_, '_> {
             Method::LowerAscii => {
                 no_argument(name, arguments)?;
                 return Ok(Typed::Text(Text::lower(text)));
+            }
+            Method::Part
+            | Method::Segment
+            | Method::Substring
+            | Method::Replace
+            | Method::UrlDecode
+            | Method::Base64Decode => {
+                let function = text_function::of(method, name, arguments)?;
+                return Ok(Typed::Text(Text::made(function, text)));
+            }
+            Method::Hash => {
+                let below = text_function::number(one_argument(name, arguments)?, 1)?;
+                return Ok(Typed::Integer(Number::hash(text, below)));
             }
             Method::StartsWith => self.part(TextRelation::StartsWith, text, name, arguments)?,
             Method::EndsWith => self.part(TextRelation::EndsWith, text, name, arguments)?,
@@ -172,14 +186,14 @@ impl Checker<'_, '_> {
     }
 }
 
-fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
+pub(super) fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
     match arguments {
         [argument] => Ok(argument),
         _ => Err(wrong_number(name, "one argument", arguments)),
     }
 }
 
-fn no_argument(name: &Word, arguments: &[Node]) -> Checked<()> {
+pub(super) fn no_argument(name: &Word, arguments: &[Node]) -> Checked<()> {
     match arguments {
         [] => Ok(()),
         _ => Err(wrong_number(name, "no argument", arguments)),

@@ -3,6 +3,7 @@
 mod call;
 mod datagram;
 mod relation;
+mod text_function;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use super::addresses::{AddressSet, Network};
 use super::ast::{Kind, Node, Word};
 use super::data::{self, Texts};
+use super::foreign;
 use super::names::{self, Group, Keyed, Member};
 use super::plan::{Address, Number, Test, Text};
 use super::slots::{HOST, Source};
@@ -165,7 +167,8 @@ impl<'c, 's> Checker<'c, 's> {
             return Err(error.help(format!("did you mean `{}.{name}`?", group.path())));
         }
         let roots = names::ROOTS.iter().map(|group| group.path());
-        Err(error.suggest(name, roots.chain([names::DATA, "true", "false"])))
+        let roots = roots.chain([names::DATA, "true", "false"]);
+        Err(foreign::of_root(error, name).unwrap_or_else(|error| error.suggest(name, roots)))
     }
 
     fn group(&mut self, group: Group, range: &Range<usize>) -> Checked<Typed<'static>> {
@@ -204,8 +207,12 @@ impl<'c, 's> Checker<'c, 's> {
                         return Err(error(format!("{path} has no field `{text}`")).help(help));
                     }
                     let names = group.members().iter().map(|(name, _)| *name);
-                    let message = format!("{} has no field `{text}`", group.path());
-                    Err(error(message).suggest(text, names))
+                    let error = error(format!("{} has no field `{text}`", group.path()));
+                    let error = match group {
+                        Group::Request => foreign::of_request(error, text),
+                        _ => Err(error),
+                    };
+                    Err(error.unwrap_or_else(|error| error.suggest(text, names)))
                 }
             },
             Typed::Keyed(keyed) => {

@@ -87,6 +87,9 @@ impl Checker<'_, '_> {
                 let range = left.range.start..right.range.end;
                 let error = ExpressionError::new(range, message);
                 return Err(match (member, set) {
+                    (Typed::Address(_), Typed::Text(_)) => {
+                        error.help("write a list of addresses and networks: `in ['10.0.0.0/8']`")
+                    }
                     (_, Typed::Text(_)) => {
                         error.help("`text.contains(part)` looks for a part of a text")
                     }

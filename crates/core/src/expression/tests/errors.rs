@@ -23,8 +23,20 @@ fn check(marked: &str, expected: &str) {
 #[test]
 fn names() {
     check("request.«header»['a'] == ''", "request has no field `header`; did you mean `headers`?");
-    check("request.«uri» == ''", "request has no field `uri`");
-    check("«req» == ''", "nothing is called `req`");
+    check(
+        "request.«uri» == ''",
+        "request has no field `uri`; here it is request.path, or request.target with the query",
+    );
+    check("«req» == ''", "nothing is called `req`; here it is request");
+    check("«remote_addr» == ''", "nothing is called `remote_addr`; here it is client.ip");
+    check(
+        "«path_beg» == ''",
+        "nothing is called `path_beg`; here it is request.path.startsWith('…')",
+    );
+    check(
+        "«client.ip in '10.0.0.0/8'»",
+        "an address cannot be in text; write a list of addresses and networks: `in ['10.0.0.0/8']`",
+    );
     check("«requst».path == ''", "nothing is called `requst`; did you mean `request`?");
     check("«path» == ''", "nothing is called `path`; did you mean `request.path`?");
     check("«cidr» == ''", "nothing is called `cidr`; `cidr` is a function: `cidr(…)`");

@@ -176,6 +176,7 @@ fn text(random: &mut Random, depth: usize) -> String {
                 "request.method",
                 "request.path",
                 "request.raw_path",
+                "request.raw_query",
                 "request.target",
                 "request.host",
                 "request.scheme",
@@ -186,12 +187,30 @@ fn text(random: &mut Random, depth: usize) -> String {
         )
         .into(),
         6..=9 => named(random),
-        10 => format!("({}).lowerAscii()", text(random, depth - 1)),
+        10 => format!("({}).{}", text(random, depth - 1), made(random)),
         11 => format!("data['targets'][{}]", text(random, depth - 1)),
         12 => format!("string({})", integer(random, depth - 1)),
         13 => format!("string({})", address(random, depth - 1)),
         _ => choice(random, depth, text),
     }
+}
+
+/// What makes a text of a text.
+fn made(random: &mut Random) -> &'static str {
+    one_of(
+        random,
+        &[
+            "lowerAscii()",
+            "part('/', 1)",
+            "part('a', 0)",
+            "segment(1)",
+            "substring(1)",
+            "substring(1, 3)",
+            "replace('a', 'bc')",
+            "urlDecode()",
+            "base64Decode()",
+        ],
+    )
 }
 
 fn integer(random: &mut Random, depth: usize) -> String {

@@ -226,6 +226,9 @@ impl Reference {
     }
 
     fn call(&mut self, name: &str, mut values: Vec<Found>) -> Found {
+        if let Some(made) = made(name, &values) {
+            return Found::Text(made);
+        }
         let argument = values.pop().unwrap();
         let receiver = values.pop();
         match (name, receiver, argument) {
@@ -256,6 +259,68 @@ impl Reference {
     }
 }
 
+/// What a function makes of a text, with a character for each byte.
+fn made(name: &str, values: &[Found]) -> Option<Vec<u8>> {
+    let Some(Found::Text(receiver)) = values.first() else { return None };
+    let text: String = receiver.iter().map(|byte| char::from(*byte)).collect();
+    let given = |place: usize| match &values[place] {
+        Found::Text(text) => text.iter().map(|byte| char::from(*byte)).collect::<String>(),
+        other => panic!("{other:?}"),
+    };
+    let number = |place: usize| match &values[place] {
+        Found::Integer(number) => *number as usize,
+        other => panic!("{other:?}"),
+    };
+    let made = match name {
+        "part" => text.split(&given(1)).nth(number(2)).unwrap_or_default().to_owned(),
+        "segment" => {
+            let path = text.strip_prefix('/').unwrap_or(&text);
+            path.split('/').nth(number(1) - 1).unwrap_or_default().to_owned()
+        }
+        "substring" => {
+            let to = if values.len() > 2 { number(2) } else { usize::MAX };
+            text.chars().take(to).skip(number(1)).collect()
+        }
+        "replace" => text.replace(&given(1), &given(2)),
+        "urlDecode" => {
+            let (mut out, mut rest) = (String::new(), &text[..]);
+            while let Some(first) = rest.chars().next() {
+                let digits =
+                    rest.get(1..3).filter(|it| it.chars().all(|it| it.is_ascii_hexdigit()));
+                match (first, digits) {
+                    ('%', Some(digits)) => {
+                        out.push(char::from(u8::from_str_radix(digits, 16).unwrap()));
+                        rest = &rest[3..];
+                    }
+                    _ => {
+                        out.push(first);
+                        rest = &rest[first.len_utf8()..];
+                    }
+                }
+            }
+            out
+        }
+        "base64Decode" => {
+            let digits = receiver.iter().filter(|byte| **byte != b'=');
+            let plain = digits.map(|byte| match byte {
+                b'-' => b'+',
+                b'_' => b'/',
+                other => *other,
+            });
+            let plain: Vec<u8> = plain.collect();
+            let is_mixed = receiver.iter().any(|byte| b"-_".contains(byte))
+                && receiver.iter().any(|byte| b"+/".contains(byte));
+            let padding = receiver.len() - plain.len();
+            let is_padded = padding == 0 || (padding + plain.len()).is_multiple_of(4);
+            let is_at_end = receiver[..plain.len()].iter().all(|byte| *byte != b'=');
+            let decoded = data_encoding::BASE64_NOPAD.decode(&plain).ok();
+            return decoded.filter(|_| !is_mixed && is_padded && is_at_end).or(Some(Vec::new()));
+        }
+        _ => return None,
+    };
+    Some(made.chars().map(|it| it as u32 as u8).collect())
+}
+
 fn field(model: &Model, path: String) -> Found {
     let text = |text: &str| Found::Text(text.into());
     match path.as_str() {
@@ -263,6 +328,7 @@ fn field(model: &Model, path: String) -> Found {
         "request.path" => text(model.path.1),
         "request.raw_path" => text(model.path.0),
         "request.target" => text(&(model.path.2.to_owned() + &model.query_text())),
+        "request.raw_query" => text(model.query_text().trim_start_matches('?')),
         "request.host" => text(model.host.1),
         "request.scheme" => text("http"),
         "request.version" => text("1.1"),

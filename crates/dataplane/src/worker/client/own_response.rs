@@ -13,7 +13,7 @@ use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
-use crate::access_log::Entry;
+use crate::access_log::{Decided, Entry};
 use crate::worker::desk::Desk;
 
 /// How long a response of weir's own was.
@@ -147,7 +147,7 @@ impl Desk<'_> {
             connect_us: 0,
             first_byte_us: 0,
             total_us: 0,
-            marks: None,
+            decided: Decided::default(),
             termination,
         };
         self.world.log.write(&entry, self.io.clock(), &self.world.counted);

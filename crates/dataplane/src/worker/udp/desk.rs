@@ -18,7 +18,7 @@ use weir_exchange::session::{Account, Session, Source, Tools};
 use weir_exchange::termination::Termination;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v2};
 
-use crate::access_log::Entry;
+use crate::access_log::{Decided, Entry};
 use crate::owners::owner_key;
 use crate::worker::member::source::connect_from;
 use crate::worker::udp::Side;
@@ -179,7 +179,7 @@ impl SessionEdge for SessionDesk<'_> {
             connect_us: 0,
             first_byte_us: if answered_us == 0 { 0 } else { span(tried_us, answered_us) },
             total_us,
-            marks: None,
+            decided: Decided::default(),
             termination: why,
         };
         self.world.log.write(&entry, clock, &self.world.counted);

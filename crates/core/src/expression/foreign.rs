@@ -1,0 +1,129 @@
+//! Words of other products for what an expression reads, and what it is called here.
+
+use super::error::ExpressionError;
+
+/// Names that stand alone: of nginx (without `$`), HAProxy, and everyday speech.
+const ROOTS: &[(&str, &str)] = &[
+    ("arg", "request.query['NAME']"),
+    ("args", "request.raw_query, or request.query['NAME']"),
+    ("dst", "server.ip"),
+    ("dst_port", "server.port"),
+    ("hdr", "request.headers['NAME']"),
+    ("hdr_beg", "request.headers['NAME'].startsWith('…')"),
+    ("hdr_dom", "request.host"),
+    ("http", "request"),
+    ("http_host", "request.host"),
+    ("http_user_agent", "request.headers['user-agent']"),
+    ("ip", "client.ip"),
+    ("path_beg", "request.path.startsWith('…')"),
+    ("path_dir", "request.path.contains('/…/')"),
+    ("path_end", "request.path.endsWith('…')"),
+    ("path_reg", "request.path.matches('…')"),
+    ("path_sub", "request.path.contains('…')"),
+    ("query_string", "request.raw_query"),
+    ("remote_addr", "client.ip"),
+    ("remote_port", "client.port"),
+    ("req", "request"),
+    ("request_method", "request.method"),
+    ("request_uri", "request.target"),
+    ("res", "response"),
+    ("server_addr", "server.ip"),
+    ("server_port", "server.port"),
+    ("sni", "tls.sni"),
+    ("src", "client.ip"),
+    ("src_port", "client.port"),
+    ("ssl_cipher", "tls.cipher"),
+    ("ssl_fc", "request.scheme == 'https'"),
+    ("ssl_fc_sni", "tls.sni"),
+    ("ssl_protocol", "tls.version"),
+    ("ssl_server_name", "tls.sni"),
+    ("uri", "request.target"),
+    ("url", "request.target"),
+    ("urlp", "request.query['NAME']"),
+];
+
+/// Fields of `request`.
+const REQUEST: &[(&str, &str)] = &[
+    ("address", "client.ip"),
+    ("args", "request.query['NAME']"),
+    ("cookie", "request.cookies['NAME']"),
+    ("hdr", "request.headers['NAME']"),
+    ("hostname", "request.host"),
+    ("ip", "client.ip"),
+    ("query_string", "request.raw_query"),
+    ("remote_addr", "client.ip"),
+    ("uri", "request.path, or request.target with the query"),
+    ("url", "request.path, or request.target with the query"),
+    ("user_agent", "request.headers['user-agent']"),
+    ("useragent", "request.headers['user-agent']"),
+];
+
+/// Commands of iRules, and the words of NetScaler, wherever they stand in a text.
+const COMMANDS: &[(&str, &str)] = &[
+    ("HTTP::cookie", "request.cookies['NAME']"),
+    ("HTTP::header", "request.headers['NAME']"),
+    ("HTTP::host", "request.host"),
+    ("HTTP::method", "request.method"),
+    ("HTTP::path", "request.path"),
+    ("HTTP::query", "request.raw_query"),
+    ("HTTP::status", "response.status"),
+    ("HTTP::uri", "request.target"),
+    ("IP::client_addr", "client.ip"),
+    ("IP::local_addr", "server.ip"),
+    ("IP::remote_addr", "client.ip"),
+    ("SSL::cipher", "tls.cipher"),
+    ("TCP::client_port", "client.port"),
+    ("TCP::local_port", "server.port"),
+    ("CLIENT.IP.SRC", "client.ip"),
+    ("HTTP.REQ.COOKIE", "request.cookies['NAME']"),
+    ("HTTP.REQ.HEADER", "request.headers['NAME']"),
+    ("HTTP.REQ.HOSTNAME", "request.host"),
+    ("HTTP.REQ.METHOD", "request.method"),
+    ("HTTP.REQ.URL.PATH", "request.path"),
+    ("HTTP.REQ.URL.QUERY", "request.raw_query"),
+    ("HTTP.REQ.URL", "request.target"),
+    ("HTTP.RES.STATUS", "response.status"),
+];
+
+fn of(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
+    let word = word.trim_start_matches('$').to_ascii_lowercase();
+    table.iter().find(|(foreign, _)| *foreign == word).map(|(_, ours)| *ours)
+}
+
+/// With what a name is called here that stands alone.
+pub(super) fn of_root(
+    error: ExpressionError,
+    word: &str,
+) -> Result<ExpressionError, ExpressionError> {
+    named(error, of(ROOTS, word))
+}
+
+/// With what a field of the request is called here.
+pub(super) fn of_request(
+    error: ExpressionError,
+    word: &str,
+) -> Result<ExpressionError, ExpressionError> {
+    named(error, of(REQUEST, word))
+}
+
+/// `Ok`: it has a help now.
+fn named(
+    error: ExpressionError,
+    ours: Option<&'static str>,
+) -> Result<ExpressionError, ExpressionError> {
+    match ours {
+        Some(ours) => Ok(error.help(format!("here it is {ours}"))),
+        None => Err(error),
+    }
+}
+
+/// With what a command of another product in the text is called here, if the error has no help of its own.
+pub(super) fn of_text(error: ExpressionError, text: &str) -> ExpressionError {
+    let found = COMMANDS.iter().find(|(foreign, _)| text.contains(foreign));
+    match found {
+        Some((foreign, ours)) if error.help.is_none() => {
+            error.help(format!("`{foreign}` is {ours} here"))
+        }
+        _ => error,
+    }
+}
