@@ -3,7 +3,6 @@
 use crate::address::Endpoint;
 use crate::decode::{OneOrMany, Spanned};
 use crate::raw::limit::RateLimit;
-use crate::raw::waf::WafMode;
 use crate::scalar::{Duration, Name, Off, Text, WordOr};
 use crate::shapes::{
     AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, Rewrite, StatusCode,
@@ -199,6 +198,19 @@ choice! {
         Addresses = "addresses",
         /// Texts by key: `data['NAME'][request.host]`.
         Map = "map",
+    }
+    later [] maps []
+}
+
+choice! {
+    /// What becomes of a request that rules would deny.
+    WafMode {
+        /// It is not inspected.
+        Off = "off",
+        /// It goes on, and is logged.
+        Detect = "detect",
+        /// Its member does not get it.
+        Block = "block",
     }
     later [] maps []
 }

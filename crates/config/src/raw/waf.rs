@@ -2,7 +2,7 @@
 
 use crate::decode::{OneOrMany, Spanned};
 use crate::raw::Timeout;
-use crate::raw::policy::SameSite;
+use crate::raw::policy::{SameSite, WafMode};
 use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, Size, Text, Whole, WordOr};
 use crate::shapes::{FilePath, TxTexts};
 
@@ -79,19 +79,6 @@ section! {
         optional same_site: SameSite;
     }
     later []
-}
-
-choice! {
-    /// What becomes of a request that rules would deny.
-    WafMode {
-        /// It is not inspected.
-        Off = "off",
-        /// It goes on, and is logged.
-        Detect = "detect",
-        /// Its member does not get it.
-        Block = "block",
-    }
-    later [] maps []
 }
 
 choice! {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_core::expression::{Condition, Purpose, Template};
 use weir_core::policy::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Policy, Rewrite, Rule, Rules,
-    Secure, Strategy,
+    Secure, Strategy, WafMode,
 };
 use weir_http::cookies::{SameSite, SetCookie};
 
@@ -149,7 +149,7 @@ impl Compiler<'_> {
             raw::Action::Member(member) => push(Action::Member(self.member(member, context)?)),
             raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
             raw::Action::Compression(_) => push(Action::LeaveUncompressed),
-            raw::Action::Waf(mode) => push(Action::Inspection(super::waf::mode(mode.value))),
+            raw::Action::Waf(mode) => push(Action::Inspection(inspection(mode.value))),
             raw::Action::RateLimit(limit) => {
                 for limit in self.rule_limits(&name, limit, context)? {
                     push(Action::RateLimit(limit as u32));
@@ -425,4 +425,13 @@ pub(super) fn redirects(status: u16, span: Span, context: &mut Context) -> bool 
         context.error_help(span, message, "use 301, 302, 303, 307 or 308");
     }
     is_redirect
+}
+
+/// What the core calls a mode.
+pub(super) fn inspection(raw: raw::WafMode) -> WafMode {
+    match raw {
+        raw::WafMode::Off => WafMode::Off,
+        raw::WafMode::Detect => WafMode::Detect,
+        raw::WafMode::Block => WafMode::Block,
+    }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_core::policy::{Action, Policy, WafMode};
+use weir_core::policy::{Action, Policy};
 use weir_waf::body::Limits;
 use weir_waf::checks::Checks;
 use weir_waf::checks::declared::Interface;
@@ -20,10 +20,12 @@ use weir_waf::seclang::Problem;
 use self::checks::WantedChecks;
 use self::cookies::WantedCookies;
 use super::names::{by_name, find};
+use super::policy;
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::diagnostic::Severity;
 use crate::profile::ProfileOr;
 use crate::quote::clip;
+use crate::raw::policy::WafMode;
 use crate::raw::{self as all, waf as raw};
 use crate::rule_files::{self, BUILTIN, Disk};
 use crate::snapshot::{Record, Responses, Unjudged, Waf};
@@ -58,7 +60,7 @@ struct Wanted {
     variables: Variables,
     checks: WantedChecks,
     cookies: WantedCookies,
-    mode: raw::WafMode,
+    mode: WafMode,
     arguments_max: Option<u32>,
     depth_max: Option<u16>,
     body_bytes_max: u64,
@@ -226,7 +228,7 @@ impl Wanted {
             Arc::new(Checks { policy, interface })
         });
         Waf {
-            mode: mode(self.mode),
+            mode: policy::inspection(self.mode),
             view,
             checks,
             cookies: None,
@@ -307,15 +309,6 @@ fn record(file: &all::File) -> Record {
         None | Some(raw::Record::Off) => Record::Off,
         Some(raw::Record::Told) => Record::Told,
         Some(raw::Record::All) => Record::All,
-    }
-}
-
-/// What the core calls a mode.
-pub(super) fn mode(raw: raw::WafMode) -> WafMode {
-    match raw {
-        raw::WafMode::Off => WafMode::Off,
-        raw::WafMode::Detect => WafMode::Detect,
-        raw::WafMode::Block => WafMode::Block,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::arguments::{no_argument, one_argument};
 use super::relation::network;
 use super::text_function;
 use super::{Checked, Checker, Typed, mismatch};
@@ -184,25 +185,6 @@ impl Checker<'_, '_> {
             Function::String => Typed::Text(self.printable(argument)?),
         })
     }
-}
-
-pub(super) fn one_argument<'n>(name: &Word, arguments: &'n [Node]) -> Checked<&'n Node> {
-    match arguments {
-        [argument] => Ok(argument),
-        _ => Err(wrong_number(name, "one argument", arguments)),
-    }
-}
-
-pub(super) fn no_argument(name: &Word, arguments: &[Node]) -> Checked<()> {
-    match arguments {
-        [] => Ok(()),
-        _ => Err(wrong_number(name, "no argument", arguments)),
-    }
-}
-
-pub(super) fn wrong_number(name: &Word, wanted: &str, arguments: &[Node]) -> ExpressionError {
-    let message = format!("`{}` takes {wanted}, not {}", name.text, arguments.len());
-    ExpressionError::new(name.range.clone(), message)
 }
 
 fn unknown_method(name: &Word, receiver: &Typed) -> ExpressionError {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::call::wrong_number;
+use super::arguments::wrong_number;
 use super::{Checked, Checker, Typed};
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Kind, Node, Word};

@@ -1,5 +1,6 @@
 //! The type checker: from what was written to a plan, or to what is wrong with it.
 
+mod arguments;
 mod call;
 mod datagram;
 mod relation;

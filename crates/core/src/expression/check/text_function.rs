@@ -1,7 +1,7 @@
 //! Functions that make a text of a text: their arguments are written out.
 
 use super::Checked;
-use super::call::{no_argument, one_argument, wrong_number};
+use super::arguments::{no_argument, one_argument, wrong_number};
 use crate::expression::ExpressionError;
 use crate::expression::ast::{Kind, Node, Word};
 use crate::expression::names::Method;
