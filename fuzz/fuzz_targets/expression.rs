@@ -13,7 +13,7 @@ use weir_core::expression::{
 use weir_core::policy::RuleIndex;
 use weir_http::h1::{HeadLimits, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 const REQUEST: &[u8] =
     b"GET /a/%7Ejoe.png?q=a%0d%0a+b&r=%zz&s HTTP/1.1\r\nHost: Shop.Example:80\r\n\
@@ -42,7 +42,7 @@ struct Heads {
 static HEADS: LazyLock<Heads> = LazyLock::new(|| {
     let limits = HeadLimits { head_size_max: 4096, headers_max: 16 };
     let mut heads = Heads { request: RequestHead::new(), response: ResponseHead::new() };
-    parse_request(REQUEST, &limits, PathForm::default(), &mut heads.request).expect("a request");
+    parse_request(REQUEST, &limits, TargetForm::default(), &mut heads.request).expect("a request");
     parse_response(RESPONSE, &limits, Method::Get, &mut heads.response).expect("a response");
     heads
 });

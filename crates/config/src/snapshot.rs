@@ -25,7 +25,7 @@ use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
 use weir_http::cookies::SetCookie;
 use weir_http::flaws::Flaws;
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::server::Offer;
@@ -470,8 +470,8 @@ pub struct HttpSettings {
     pub http2_streams_max: u32,
     /// Whether members get fields that clients send behind their bodies.
     pub request_trailers: RequestTrailers,
-    /// What members and rules see of a path.
-    pub path: PathForm,
+    /// What members and rules see of a target.
+    pub target: TargetForm,
     /// Locations in responses name the virtual server where they name the member.
     pub rewrite_location: bool,
 }

@@ -15,7 +15,9 @@ use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_core::monitor::{PassiveSettings, Schedule};
 use weir_http::flaws::{Flaw, Flaws};
-use weir_http::path::{Backslash, EncodedSlashes, Nul, Parameters, PathForm, Slashes, Spellings};
+use weir_http::path::{
+    Backslash, EncodedSlashes, Nul, Parameters, PathForm, RawBytes, Slashes, Spellings, TargetForm,
+};
 
 fn config(text: &str) -> Config {
     let loaded = parse("dir/weir.yaml", text);
@@ -54,7 +56,7 @@ const HTTP_DEFAULTS: HttpSettings = HttpSettings {
     http2: false,
     http2_streams_max: 100,
     request_trailers: RequestTrailers::Drop,
-    path: SAFE,
+    target: TargetForm { path: SAFE, raw_bytes: RawBytes::Encode },
     rewrite_location: false,
 };
 
@@ -119,7 +121,7 @@ first_probes: { wait: 0s, then: refuse }
 log: { access: { to: logs/access.log, format: combined } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
   header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m,
-  request_trailers: forward, path: keep, rewrite_location: true } } }
+  request_trailers: forward, path: keep, strict: true, rewrite_location: true } } }
 virtual_servers:
   one: { listen: [ "[::1]:80", "unix:/run/one" ], type: http, pool: q, http: tight, limits: { connections: 7 } }
   two: { listen: 127.0.0.1:81, pool: p, http: { body_size_max: 0B } }
@@ -164,7 +166,7 @@ pools:
         http2: false,
         http2_streams_max: 100,
         request_trailers: RequestTrailers::Forward,
-        path: PathForm::Keep,
+        target: TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Refuse },
         rewrite_location: true,
     };
     assert_eq!(one.http, tight);
@@ -421,7 +423,7 @@ fn every_way_to_take_a_path_arrives() {
             "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p, {http} }} }}\n\
              pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}"
         );
-        snapshot(&text).virtual_servers[0].http.path
+        snapshot(&text).virtual_servers[0].http.target.path
     };
     let safe = Spellings::default();
     for (path, expected) in [

@@ -12,7 +12,7 @@ use weir_core::expression::{
 use weir_core::policy::RuleIndex;
 use weir_http::h1::{HeadLimits, parse_request};
 use weir_http::message::{RequestHead, Scheme};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 const REQUEST: &[u8] = b"GET /p3/photo.png?size=large HTTP/1.1\r\nHost: www.example.com\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
@@ -96,7 +96,7 @@ fn rule(number: usize) -> String {
 fn run(case: Case, count: u64) -> (u64, f64) {
     let mut head = RequestHead::new();
     let limits = HeadLimits { head_size_max: 4096, headers_max: 16 };
-    assert!(parse_request(REQUEST, &limits, PathForm::default(), &mut head).is_ok());
+    assert!(parse_request(REQUEST, &limits, TargetForm::default(), &mut head).is_ok());
     let facts = Facts {
         request: &head,
         request_input: REQUEST,

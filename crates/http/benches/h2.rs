@@ -12,7 +12,7 @@ use weir_http::h2::hpack::{Decoder, Encoder, HeaderBlock, ListLimits};
 use weir_http::h2::message::read_request;
 use weir_http::h2::{Connection, Event, Limits, SendKind};
 use weir_http::message::RequestHead;
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 const LISTS: ListLimits =
     ListLimits { size_max: 16 * 1024, lines_max: 100, hard_size_max: 64 * 1024 };
@@ -82,7 +82,7 @@ fn run(case: &str, count: u64) {
         out.clear();
         assert_eq!(decoder.decode(black_box(&blocks[3]), &LISTS, &mut block), Ok(()));
         if case != "decode-browser" {
-            assert_eq!(read_request(&mut block, true, PathForm::default(), &mut head), Ok(()));
+            assert_eq!(read_request(&mut block, true, TargetForm::default(), &mut head), Ok(()));
         }
         if case == "forward-browser" {
             h1::write_request_head(&head, block.text(), &RequestEdits::NONE, &mut out);
@@ -127,7 +127,7 @@ fn exchange(blocks: &[Vec<u8>], count: u64) {
         let received =
             connection.receive(black_box(&input), 0, &mut block, &mut out).expect("sound");
         assert_eq!(received.consumed, input.len());
-        assert_eq!(read_request(&mut block, true, PathForm::default(), &mut head), Ok(()));
+        assert_eq!(read_request(&mut block, true, TargetForm::default(), &mut head), Ok(()));
         let sent = connection.send_headers(stream, SendKind::Response, false, &mut out, |lines| {
             lines.field(b":status", b"200");
             lines.field(b"server", b"nginx");

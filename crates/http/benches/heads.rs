@@ -11,7 +11,7 @@ use weir_http::h1::{
     parse_response_of_member, write_request_head, write_response_head,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
@@ -76,7 +76,7 @@ fn run(case: &str, count: u64) {
     let (mut out, mut repaired) = (Vec::with_capacity(4096), Vec::new());
     let chunks = [b"400\r\n".as_slice(), &[b'x'; 1024], b"\r\n"].concat().repeat(16);
     let parse = |input: &[u8], head: &mut RequestHead| {
-        assert!(parse_request(black_box(input), &LIMITS, PathForm::default(), head).is_ok());
+        assert!(parse_request(black_box(input), &LIMITS, TargetForm::default(), head).is_ok());
     };
     for _ in 0..count {
         out.clear();

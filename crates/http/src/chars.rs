@@ -181,7 +181,7 @@ pub(crate) enum PathByte {
     Plain,
     /// `/` and `.`: right behind a slash they make an empty or a dot segment.
     Mark,
-    /// `%`, `;` and `\\`, and what browsers send raw though RFC 3986 wants it encoded.
+    /// `%`, `;` and `\\`, and what clients send raw though RFC 3986 wants it encoded.
     Special,
     /// `?` ends the path.
     Query,
@@ -201,7 +201,8 @@ pub(crate) static PATH: [PathByte; 256] = {
             b' ' => PathByte::End,
             b'%' | b';' | b'\\' => PathByte::Special,
             b'|' | b'^' | b'{' | b'}' | b'[' | b']' | b'`' => PathByte::Special,
-            b'"' | b'<' | b'>' | b'#' => PathByte::Refused,
+            byte if is_raw_byte(byte) => PathByte::Special,
+            b'#' => PathByte::Refused,
             0x21..=0x7e => PathByte::Plain,
             _ => PathByte::Refused,
         };
@@ -210,9 +211,22 @@ pub(crate) static PATH: [PathByte; 256] = {
     table
 };
 
-/// Whether a byte may stand in the query: what may stand in the path, and `?`.
+/// Whether a byte is one of those that may not stand in a target, but are encoded and taken: see
+/// [`RawBytes`](crate::path::RawBytes).
+pub(crate) const fn is_raw_byte(byte: u8) -> bool {
+    matches!(byte, b'"' | b'<' | b'>' | 0x80..)
+}
+
+/// Appends `%` and two digits (RFC 3986 section 2.1).
+pub(crate) fn push_escape(byte: u8, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+    out.extend_from_slice(&[b'%', digits[0], digits[1]]);
+}
+
+/// Whether a byte may stand in the query as it is: what may stand in the path, and `?`.
 pub(crate) const fn is_query_byte(byte: u8) -> bool {
-    !matches!(PATH[byte as usize], PathByte::Refused | PathByte::End)
+    !is_raw_byte(byte) && !matches!(PATH[byte as usize], PathByte::Refused | PathByte::End)
 }
 
 /// Length of what may stand in a query at the start of `bytes`.

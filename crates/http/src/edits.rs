@@ -6,6 +6,7 @@
 
 use crate::chars::is_alike;
 use crate::message::Span;
+use crate::path::{encode_raw_bytes, has_raw_bytes};
 
 /// Changes to the fields of one head, in the order in which they were made.
 #[derive(Debug, Clone, Default)]
@@ -311,6 +312,14 @@ impl RequestEdits {
     /// bytes that may not stand in a query.
     pub fn query_mut(&mut self) -> &mut Vec<u8> {
         self.query.give()
+    }
+
+    /// Encodes the [raw bytes](crate::path::RawBytes) of a query that was given anew.
+    pub fn encode_query(&mut self) {
+        if let Some(query) = self.query.get().filter(|query| has_raw_bytes(query)) {
+            let raw = query.to_vec();
+            encode_raw_bytes(&raw, self.query.give());
+        }
     }
 
     /// Asks for another host: what is written to the buffer, which must be one.

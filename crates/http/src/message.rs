@@ -221,8 +221,7 @@ pub struct RequestHead {
     pub method_text: Span,
     /// The client's version.
     pub version: Version,
-    /// The target as received, for logs; what is served is [`path`](Self::path) and
-    /// [`query`](Self::query).
+    /// The target as received, for logs; what is served is [`path`](Self::path) and [`query`](Self::query).
     pub target: Span,
     /// The scheme, where the request names one: in absolute-form, and always in HTTP/2.
     pub scheme: Option<Scheme>,
@@ -230,8 +229,6 @@ pub struct RequestHead {
     /// sent none.
     /// Without the colon of an empty port.
     pub authority: Span,
-    /// What follows the `?` of the target, verbatim; `Some` and empty for a `?` at the end.
-    pub query: Option<Span>,
     /// In the order received.
     pub fields: Vec<Field>,
     /// How the body ends; never [`Framing::UntilClose`].
@@ -253,20 +250,32 @@ pub struct RequestHead {
     /// How many more intermediaries a TRACE or OPTIONS may pass, this one included; with 0 it is to
     /// be answered here. A larger number than fits counts as the largest. `None` with other methods.
     pub max_forwards: Option<u32>,
-    pub(crate) path: PathSource,
+    pub(crate) path: Part,
+    /// What follows the `?` of the target; `Some` and empty for a `?` at the end.
+    pub(crate) query: Option<Part>,
     /// The path that decisions read, when it is another one than the member gets; in `canonical`.
     pub(crate) decided_path: Option<Span>,
-    /// Paths that do not stand so in the received bytes.
+    /// Paths and queries that do not stand so in the received bytes.
     pub(crate) canonical: Vec<u8>,
 }
 
-/// Where the path stands that the member of a request gets.
+/// Where a part of the target stands that the member of a request gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PathSource {
+pub(crate) enum Part {
     /// In the received bytes.
     Received(Span),
     /// In the head's own buffer.
     Made(Span),
+}
+
+impl Part {
+    /// Where it stands, and in which bytes.
+    fn place<'a>(self, head: &'a RequestHead, input: &'a [u8]) -> (Span, &'a [u8]) {
+        match self {
+            Self::Received(span) => (span, input),
+            Self::Made(span) => (span, &head.canonical),
+        }
+    }
 }
 
 impl RequestHead {
@@ -279,7 +288,6 @@ impl RequestHead {
             target: Span::default(),
             scheme: None,
             authority: Span::default(),
-            query: None,
             fields: Vec::new(),
             framing: Framing::None,
             keep_alive: false,
@@ -289,7 +297,8 @@ impl RequestHead {
             te_trailers: false,
             announces_trailers: false,
             max_forwards: None,
-            path: PathSource::Received(Span::default()),
+            path: Part::Received(Span::default()),
+            query: None,
             decided_path: None,
             canonical: Vec::new(),
         }
@@ -321,7 +330,6 @@ impl RequestHead {
             target: other.target,
             scheme: other.scheme,
             authority: other.authority,
-            query: other.query,
             framing: other.framing,
             keep_alive: other.keep_alive,
             expect_continue: other.expect_continue,
@@ -331,6 +339,7 @@ impl RequestHead {
             announces_trailers: other.announces_trailers,
             max_forwards: other.max_forwards,
             path: other.path,
+            query: other.query,
             decided_path: other.decided_path,
         };
     }
@@ -346,10 +355,8 @@ impl RequestHead {
 
     /// The path that the member gets.
     pub fn member_path<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {
-        match self.path {
-            PathSource::Received(span) => span.of(input),
-            PathSource::Made(span) => span.of(&self.canonical),
-        }
+        let (span, text) = self.path.place(self, input);
+        span.of(text)
     }
 
     /// The path as the client has spelled it; `/` where an absolute-form target has none.
@@ -368,16 +375,21 @@ impl RequestHead {
     }
 
     /// The query, without its question mark.
-    pub fn query<'a>(&self, input: &'a [u8]) -> Option<&'a [u8]> {
-        self.query.map(|span| span.of(input))
+    pub fn query<'a>(&'a self, input: &'a [u8]) -> Option<&'a [u8]> {
+        self.query_place(input).map(|(span, text)| span.of(text))
+    }
+
+    /// Where the query stands, and in which bytes: in `input`, unless raw bytes of it were encoded.
+    pub fn query_place<'a>(&'a self, input: &'a [u8]) -> Option<(Span, &'a [u8])> {
+        self.query.map(|query| query.place(self, input))
     }
 
     /// The path that the member gets, with its question mark and query, where they stand so in the received
     /// bytes.
     pub fn target_span(&self) -> Option<Span> {
         match (self.path, self.query) {
-            (PathSource::Received(path), None) => Some(path),
-            (PathSource::Received(path), Some(query)) if query.start == path.end + 1 => {
+            (Part::Received(path), None) => Some(path),
+            (Part::Received(path), Some(Part::Received(query))) if query.start == path.end + 1 => {
                 Some(Span { start: path.start, end: query.end })
             }
             _ => None,

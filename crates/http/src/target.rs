@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::chars::{query_length, scan_path};
+use crate::chars::{is_query_byte, is_raw_byte, query_length, scan_path};
 use crate::h1::RequestError;
-use crate::message::{PathSource, RequestHead, Span};
-use crate::path::{self, PathForm};
+use crate::message::{Part, RequestHead, Span};
+use crate::path::{self, RawBytes, TargetForm};
 
 /// What one pass over the target has found.
 #[derive(Clone, Copy)]
@@ -15,6 +15,8 @@ pub(crate) struct Target {
     /// form. Of any other, the end of the target.
     pub(crate) path_end: usize,
     pub(crate) needs_canonical: bool,
+    /// Behind the path are bytes that are to be encoded.
+    pub(crate) is_raw: bool,
 }
 
 impl Target {
@@ -26,10 +28,14 @@ impl Target {
             _ => (start, false),
         };
         let path_end = at;
+        let mut is_raw = false;
         if !matches!(input.get(at), Some(b' ') | None) {
             at += query_length(&input[at..]);
+            if !matches!(input.get(at), Some(b' ') | None) {
+                (at, is_raw) = scan_raw(input, at);
+            }
         }
-        (Self { span: Span::new(start, at), path_end, needs_canonical }, at)
+        (Self { span: Span::new(start, at), path_end, needs_canonical, is_raw }, at)
     }
 
     /// Takes the path and the query of `range` apart, which starts with a slash.
@@ -37,19 +43,56 @@ impl Target {
         self,
         input: &[u8],
         range: Range<usize>,
-        form: PathForm,
+        form: TargetForm,
         head: &mut RequestHead,
     ) -> Result<(), RequestError> {
         let received = Span::new(range.start, self.path_end);
-        head.path = PathSource::Received(received);
+        head.path = Part::Received(received);
         if self.needs_canonical {
-            let read = path::read(received.of(input), form, &mut head.canonical)?;
-            head.path = read.member.map_or(head.path, PathSource::Made);
+            let received = received.of(input);
+            if form.raw_bytes == RawBytes::Refuse && path::has_raw_bytes(received) {
+                return Err(RequestError::TargetCharacter);
+            }
+            let read = path::read(received, form.path, &mut head.canonical)?;
+            head.path = read.member.map_or(head.path, Part::Made);
             head.decided_path = read.decided;
         }
         if self.path_end < range.end {
-            head.query = Some(Span::new(self.path_end + 1, range.end));
+            let query = Span::new(self.path_end + 1, range.end);
+            head.query = Some(Part::Received(query));
+            if self.is_raw {
+                head.query = Some(encode_query(query, input, form, head)?);
+            }
         }
         Ok(())
     }
+}
+
+/// Goes on behind a byte that may not stand in a query as it is. Where the target ends, and whether there are bytes
+/// to be encoded.
+#[cold]
+fn scan_raw(input: &[u8], start: usize) -> (usize, bool) {
+    let is_taken = |byte: &u8| is_query_byte(*byte) || is_raw_byte(*byte);
+    let length = input[start..].iter().take_while(|byte| is_taken(byte)).count();
+    (start + length, length > 0)
+}
+
+/// The query as the member gets it, behind the paths in the head's own buffer.
+#[cold]
+pub(crate) fn encode_query(
+    query: Span,
+    input: &[u8],
+    form: TargetForm,
+    head: &mut RequestHead,
+) -> Result<Part, RequestError> {
+    let received = query.of(input);
+    if !path::has_raw_bytes(received) {
+        return Ok(Part::Received(query));
+    }
+    if form.raw_bytes == RawBytes::Refuse {
+        return Err(RequestError::TargetCharacter);
+    }
+    let start = head.canonical.len();
+    path::encode_raw_bytes(received, &mut head.canonical);
+    Ok(Part::Made(Span::new(start, head.canonical.len())))
 }

@@ -16,7 +16,7 @@ use weir_http::h1::{
     write_request_head, write_response_head,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 /// Each direction's table has at least this many cases.
 const CASES_MIN: usize = 150;
@@ -52,7 +52,7 @@ fn requests_become_what_the_table_says() {
         |case| format!("{} ({}): {}", case.name, case.section, case.received.escape_ascii()),
         |case| {
             let mut head = RequestHead::new();
-            let outcome = parse_request(&case.received, &LIMITS, PathForm::default(), &mut head);
+            let outcome = parse_request(&case.received, &LIMITS, TargetForm::default(), &mut head);
             match &case.expected {
                 RequestExpected::Partial => assert_eq!(outcome, Ok(Parsed::Partial)),
                 RequestExpected::Refused { status, error } => {

@@ -16,7 +16,7 @@ use weir_http::h2::message::{
     write_trailers,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Scheme, Version};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 const LISTS: ListLimits =
     ListLimits { size_max: 16 * 1024, lines_max: 100, hard_size_max: 64 * 1024 };
@@ -46,7 +46,7 @@ fn requests_become_what_the_table_says() {
     for case in cases {
         let mut block = decoded(&case.list);
         let mut head = RequestHead::new();
-        let outcome = read_request(&mut block, case.end_stream, PathForm::default(), &mut head);
+        let outcome = read_request(&mut block, case.end_stream, TargetForm::default(), &mut head);
         let name = format!("{} ({})", case.name, case.section);
         let sent = outcome.map(|()| {
             let mut out = Vec::new();
@@ -156,7 +156,7 @@ fn look_alikes_of_what_is_edited_do_not_travel() {
         b"GET / HTTP/1.1\r\nHost: a\r\nX_User: 1\r\nX.User: 2\r\nX-Users: 3\r\nX-Us-er: 4\r\n\r\n";
     let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
     let mut head = RequestHead::new();
-    assert!(h1::parse_request(input, &limits, PathForm::default(), &mut head).is_ok());
+    assert!(h1::parse_request(input, &limits, TargetForm::default(), &mut head).is_ok());
     let mut edits = RequestEdits::default();
     edits.fields.set(b"X-User", |out| out.extend_from_slice(b"weir"));
     let mut out = Vec::new();
@@ -252,8 +252,8 @@ fn a_request_says_the_same_by_either_version() {
     let mut block = decoded(&list);
     let (mut one, mut other) = (RequestHead::new(), RequestHead::new());
     let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
-    assert!(h1::parse_request(by_http1, &limits, PathForm::default(), &mut one).is_ok());
-    assert_eq!(read_request(&mut block, false, PathForm::default(), &mut other), Ok(()));
+    assert!(h1::parse_request(by_http1, &limits, TargetForm::default(), &mut one).is_ok());
+    assert_eq!(read_request(&mut block, false, TargetForm::default(), &mut other), Ok(()));
     let text = block.text();
     assert_eq!(one.path(by_http1), other.path(text));
     assert_eq!(one.query(by_http1), other.query(text));
@@ -278,7 +278,7 @@ fn requests_go_on_by_http2() {
         Max-Forwards: 3\r\nKeep-Alive: 5\r\nConnection: x-nominated, keep-alive\r\nX-Nominated: n\r\n\r\n";
     let mut head = RequestHead::new();
     let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
-    assert!(h1::parse_request(input, &limits, PathForm::default(), &mut head).is_ok());
+    assert!(h1::parse_request(input, &limits, TargetForm::default(), &mut head).is_ok());
     let mut edits = RequestEdits::default();
     edits.fields.set(b"X-Gone", |out| out.extend_from_slice(b"3"));
     edits.fields.add(b"Connection", |out| out.extend_from_slice(b"close"));
@@ -298,7 +298,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n";
     let mut head = RequestHead::new();
     let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
-    assert!(h1::parse_request(input, &limits, PathForm::default(), &mut head).is_ok());
+    assert!(h1::parse_request(input, &limits, TargetForm::default(), &mut head).is_ok());
     let forward = RequestForward { scheme: Scheme::Http, protocol: Some(b"websocket") };
     assert_eq!(
         encoded(|lines| write_request(&head, input, &RequestEdits::NONE, &forward, lines)),
@@ -411,7 +411,7 @@ fn nothing_is_allocated_once_buffers_have_grown() {
             writer.field(name, value);
         }
         assert_eq!(decoder.decode(&out, &LISTS, &mut block), Ok(()));
-        assert_eq!(read_request(&mut block, true, PathForm::default(), &mut head), Ok(()));
+        assert_eq!(read_request(&mut block, true, TargetForm::default(), &mut head), Ok(()));
         let memory = (encoder.memory_size(), decoder.memory_size(), block.memory_size());
         places.push((block.text().as_ptr(), head.fields.as_ptr(), out.as_ptr(), memory));
     }

@@ -9,14 +9,14 @@ use weir_http::h1::{
     parse_trailers, parse_trailers_of_member, write_request_head, write_response_head,
 };
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Scheme, Version};
-use weir_http::path::PathForm;
+use weir_http::path::{RawBytes, TargetForm};
 
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
 fn parsed(input: &[u8]) -> RequestHead {
     let mut head = RequestHead::new();
     assert_eq!(
-        parse_request(input, &LIMITS, PathForm::default(), &mut head),
+        parse_request(input, &LIMITS, TargetForm::default(), &mut head),
         Ok(Parsed::Complete { length: input.len() })
     );
     head
@@ -27,7 +27,7 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     let input = b"GET /12345 HTTP/1.1\r\nHost: a\r\n\r\n";
     let outcome = |head_size_max, input: &[u8]| {
         let limits = HeadLimits { head_size_max, ..LIMITS };
-        let outcome = parse_request(input, &limits, PathForm::default(), &mut RequestHead::new());
+        let outcome = parse_request(input, &limits, TargetForm::default(), &mut RequestHead::new());
         let mut scan = HeadScan::request();
         assert_eq!(scan.scan(input, &limits), outcome != Ok(Parsed::Partial));
         outcome
@@ -227,10 +227,38 @@ fn a_head_that_is_used_again_remembers_nothing() {
     );
     let input = b"GET / HTTP/1.0\r\n\r\n";
     assert_eq!(
-        parse_request(input, &LIMITS, PathForm::default(), &mut head),
+        parse_request(input, &LIMITS, TargetForm::default(), &mut head),
         Ok(Parsed::Complete { length: input.len() })
     );
     assert_eq!(format!("{head:?}"), format!("{:?}", parsed(input)));
+}
+
+#[test]
+fn raw_bytes_are_refused_where_targets_are_strict() {
+    let strict = TargetForm { raw_bytes: RawBytes::Refuse, ..TargetForm::default() };
+    for target in ["/é", "/?é", "/a?\"", "/<", "/?>", "http://a/é", "http://a?é", "http://a/b?é"]
+    {
+        let input = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut head = RequestHead::new();
+        let outcome = |form, head: &mut RequestHead| {
+            parse_request(input.as_bytes(), &LIMITS, form, head).map(|_| ())
+        };
+        assert_eq!(outcome(strict, &mut head), Err(RequestError::TargetCharacter), "{target}");
+        assert_eq!(outcome(TargetForm::default(), &mut head), Ok(()), "{target}");
+    }
+}
+
+#[test]
+fn queries_stand_where_they_came_unless_they_are_encoded() {
+    for (target, query) in [("/?a=b", "a=b"), ("/?a=é", "a=%C3%A9"), ("/é?a", "a"), ("/?", "")] {
+        let input = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+        let head = parsed(&input);
+        assert_eq!(head.query(&input), Some(query.as_bytes()), "{target}");
+        let (span, text) = head.query_place(&input).expect("a query");
+        assert_eq!(span.of(text), query.as_bytes(), "{target}");
+        assert_eq!(std::ptr::eq(text, &*input), !query.contains('%'), "{target}");
+        assert_eq!(head.target.of(&input), target.as_bytes());
+    }
 }
 
 #[test]
@@ -240,7 +268,7 @@ fn nothing_is_allocated_once_buffers_have_grown() {
     let mut places = Vec::new();
     for _ in 0..3 {
         out.clear();
-        assert!(parse_request(input, &LIMITS, PathForm::default(), &mut head).is_ok());
+        assert!(parse_request(input, &LIMITS, TargetForm::default(), &mut head).is_ok());
         write_request_head(&head, input, &RequestEdits::NONE, &mut out);
         places.push((head.fields.as_ptr(), head.path(input).as_ptr(), out.as_ptr()));
     }

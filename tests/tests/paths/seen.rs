@@ -34,7 +34,7 @@ fn rules_see_the_path_as_members_read_it_and_as_it_came() {
     for (setting, table) in [
         (
             "{}",
-            [
+            &[
                 ("/a/../b", ["/b", "/b", "/a/../b", "/b"]),
                 (
                     "//a%40b;x=1/c?d",
@@ -42,30 +42,44 @@ fn rules_see_the_path_as_members_read_it_and_as_it_came() {
                 ),
                 ("http://test//a", ["/a", "/a", "//a", "/a"]),
                 ("http://test?a", ["/?a", "/", "/", "/?a"]),
-            ],
+                (
+                    "/caf\u{e9}/..\u{20ac}?q=\u{e9}\"<x>",
+                    [
+                        "/caf%C3%A9/..%E2%82%AC?q=%C3%A9%22%3Cx%3E",
+                        "/caf%C3%A9/..%E2%82%AC",
+                        "/caf\u{e9}/..\u{20ac}",
+                        "/caf%C3%A9/..%E2%82%AC?q=%C3%A9%22%3Cx%3E",
+                    ],
+                ),
+                ("http://test?\u{e9}", ["/?%C3%A9", "/", "/", "/?%C3%A9"]),
+            ][..],
         ),
         (
             "keep",
-            [
+            &[
                 ("/a/../b", ["/a/../b", "/b", "/a/../b", "/a/../b"]),
                 ("/%61//b;x?c", ["/%61//b;x?c", "/a/b", "/%61//b;x", "/%61//b;x?c"]),
                 ("/k%2fy/|", ["/k%2fy/|", "/k/y/%7C", "/k%2fy/|", "/k%2fy/|"]),
                 ("http://test/./a", ["/./a", "/a", "/./a", "/./a"]),
-            ],
+                (
+                    "/./\u{e9}%c3?\u{e9}",
+                    ["/./%C3%A9%c3?%C3%A9", "/%C3%A9%C3", "/./\u{e9}%c3", "/./%C3%A9%c3?%C3%A9"],
+                ),
+            ][..],
         ),
         (
             "{ encoded_slashes: keep, parameters: remove }",
-            [
+            &[
                 ("/g%2fp", ["/g%2Fp", "/g/p", "/g%2fp", "/g%2Fp"]),
                 ("/q/%2F/n", ["/q/%2F/n", "/q/n", "/q/%2F/n", "/q/%2F/n"]),
                 ("/a;x=%2F/b", ["/a/b", "/a/b", "/a;x=%2F/b", "/a/b"]),
                 ("/a/..;/b", ["/b", "/b", "/a/..;/b", "/b"]),
-            ],
+            ][..],
         ),
     ] {
         let (_member, proxy) = echo(&format!("http2: true, path: {setting}"));
         let (mut by_http1, mut by_http2) = (proxy.client(), http2::Peer::connect(proxy.address()));
-        for (target, expected) in table {
+        for &(target, expected) in table {
             let response = by_http1.get(target);
             response.assert_status(200);
             assert_eq!(lines(&response.text()), expected, "{setting}: {target}");
@@ -75,6 +89,34 @@ fn rules_see_the_path_as_members_read_it_and_as_it_came() {
                 assert_eq!(lines(&response.text()), expected, "HTTP/2, {setting}: {target}");
             }
         }
+    }
+}
+
+/// Of a raw target, members, rules and persistence see the same bytes: the encoded ones.
+#[test]
+fn raw_bytes_in_targets_are_encoded_or_refused() {
+    let targets = ["/caf\u{e9}", "/?q=\u{e9}", "/\"", "/a<b", "/a?b>c", "/a?\u{ff5e}"];
+    for (setting, status) in [("strict: false", 200), ("strict: true", 400)] {
+        let (member, proxy) = echo(&format!("http2: true, {setting}"));
+        for target in targets {
+            proxy.client().get(target).assert_status(status);
+            http2::Peer::connect(proxy.address()).get(target).assert_status(status);
+        }
+        let answered = if status == 200 { 2 * targets.len() } else { 0 };
+        assert_eq!(member.request_count(), answered, "{setting}");
+        for request in member.requests() {
+            assert!(
+                request.target().bytes().all(|byte| (b'!'..=b'~').contains(&byte)),
+                "{request:?}"
+            );
+        }
+        let malformed = proxy.metric("weir_virtual_server_requests_malformed_total", &["\"main\""]);
+        assert_eq!(malformed as usize, 2 * targets.len() - answered, "{setting}");
+        // What parsers of all kinds end a target at is refused, with either setting.
+        for target in ["/#", "/a\u{7f}", "/a?\u{1}", "/a\t", "/?a\tb"] {
+            proxy.client().get(target).assert_status(400);
+        }
+        proxy.client().get("/still-served").assert_status(200);
     }
 }
 

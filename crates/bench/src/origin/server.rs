@@ -15,7 +15,7 @@ use weir_event_loop::wall_clock::WallClock;
 use weir_event_loop::{Descriptor, EventLoop, Handler, Owner, OwnerKey, Token};
 use weir_http::h1::{self, HeadScan, Parsed};
 use weir_http::message::{Method, RequestHead};
-use weir_http::path::PathForm;
+use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use super::Settings;
 use super::answer::{Answer, HeadWriter, Order};
@@ -25,7 +25,7 @@ use super::objects::Blocks;
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
 /// Objects are named as they are asked for.
-const PATHS: PathForm = PathForm::Keep;
+const PATHS: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
 /// Bytes handed to the kernel at once.
 const SEND_BYTES_MAX: usize = 128 * 1024;
 /// A connection that nothing happens on for so long is closed.

@@ -3,7 +3,7 @@
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{HeadLimits, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 use super::*;
 
@@ -24,7 +24,8 @@ fn decide_with(rules: &Rules, request: &[&str], response: &[&str], edits: &Field
     let request = format!("{line}\r\nHost: a\r\n{}\r\n", lines(fields));
     let mut request_head = RequestHead::new();
     assert!(
-        parse_request(request.as_bytes(), &LIMITS, PathForm::default(), &mut request_head).is_ok(),
+        parse_request(request.as_bytes(), &LIMITS, TargetForm::default(), &mut request_head)
+            .is_ok(),
         "{request}"
     );
     let response = format!("HTTP/1.1 {}\r\n", lines(response));

@@ -326,6 +326,8 @@ section! {
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
         /// What members and rules see of a request's path. `keep`: members get it as it came, rules see what servers make of it. Or settings for its parts. Default: one path for members and rules, on which servers of all usual kinds agree.
         optional path: path::PathOr;
+        /// Whether a request is refused (400) whose target has bytes that RFC 3986 wants encoded: those above 0x7F, `"`, `<` and `>`. Otherwise they are percent-encoded: rules and members see `%C3%A9` for `é`.
+        default strict: bool = false;
         /// Whether a `Location` that names the member which answered, by the host it was asked for or by its address, is changed to name the virtual server as the client did, with its scheme. `Destination` of `COPY` and `MOVE` (WebDAV) follows the other way round.
         default rewrite_location: bool = false;
     }

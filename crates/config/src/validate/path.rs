@@ -1,6 +1,8 @@
 //! `path` of the HTTP profile.
 
-use weir_http::path::{Backslash, EncodedSlashes, Nul, Parameters, PathForm, Slashes, Spellings};
+use weir_http::path::{
+    Backslash, EncodedSlashes, Nul, Parameters, PathForm, RawBytes, Slashes, Spellings, TargetForm,
+};
 
 use super::policies::Policies;
 use crate::decode::{Context, Spanned};
@@ -9,13 +11,14 @@ use crate::raw::path::{self as raw, PathOr};
 use crate::scalar::WordOr;
 use crate::snapshot::PersistenceKind;
 
-/// How paths are taken, as the profile has it.
-pub(super) fn form(raw: Option<&Spanned<PathOr>>) -> PathForm {
-    match raw.map(|raw| &raw.value) {
+/// How targets are taken, as the profile has it.
+pub(super) fn form(path: Option<&Spanned<PathOr>>, is_strict: bool) -> TargetForm {
+    let path = match path.map(|path| &path.value) {
         None => PathForm::default(),
         Some(WordOr::Word(raw::Keep)) => PathForm::Keep,
         Some(WordOr::Value(path)) => PathForm::Canonical(spellings(path)),
-    }
+    };
+    TargetForm { path, raw_bytes: if is_strict { RawBytes::Refuse } else { RawBytes::Encode } }
 }
 
 /// A parameter that is taken out of paths keeps nobody at a member.

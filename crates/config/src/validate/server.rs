@@ -211,7 +211,7 @@ impl<'a> Servers<'a> {
             if_given(raw.compression.as_ref(), |choice| self.compression.of(choice, context));
         let waf = if_given(raw.waf.as_ref(), |choice| self.waf.of(choice, context));
         let limits = policies.compiler.limits(name, raw.limits.as_ref(), context);
-        let path_form = http.as_ref().map(|http| http.path).unwrap_or_default();
+        let path_form = http.as_ref().map(|http| http.target.path).unwrap_or_default();
         let followed = policies.of_server(name, raw, path_form, context);
         let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
         for pool in self.reached(first, followed.as_deref().unwrap_or_default()) {
@@ -222,7 +222,7 @@ impl<'a> Servers<'a> {
         let following = followed.as_deref().unwrap_or_default();
         refuse_persistence(persistence.flatten(), following, raw, policies, context);
         if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
-            path::warn_of_persistence(persistence, http.path, raw, policies, context);
+            path::warn_of_persistence(persistence, http.target.path, raw, policies, context);
         }
         let service = self.service(raw, &named, context);
         let client_address = client_address(raw, context);
@@ -535,7 +535,7 @@ pub(super) fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
             raw::RequestTrailers::Drop => RequestTrailers::Drop,
             raw::RequestTrailers::Forward => RequestTrailers::Forward,
         },
-        path: path::form(raw.path.as_ref()),
+        target: path::form(raw.path.as_ref(), raw.strict.value),
         rewrite_location: raw.rewrite_location.value,
     }
 }

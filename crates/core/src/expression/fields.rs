@@ -316,14 +316,15 @@ fn host(facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
 
 fn parameter(name: &str, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
     let input = facts.request_input;
-    let Some(query) = facts.request.query else {
+    let Some((query, text)) = facts.request.query_place(input) else {
         return Place::Absent;
     };
-    let found = query::parameters(query, input)
-        .find(|parameter| query::decodes_to(parameter.name.of(input), name.as_bytes()));
+    let found = query::parameters(query, text)
+        .find(|parameter| query::decodes_to(parameter.name.of(text), name.as_bytes()));
+    let is_received = std::ptr::eq(text, input);
     match found.map(|parameter| parameter.value) {
-        Some(value) if query::is_encoded(value.of(input)) => {
-            make(made, |made| query::decode(value.of(input), made))
+        Some(value) if !is_received || query::is_encoded(value.of(text)) => {
+            make(made, |made| query::decode(value.of(text), made))
         }
         Some(value) => Place::Request(value),
         None => Place::Absent,

@@ -20,7 +20,7 @@
 //! use weir_core::expression::*;
 //! use weir_http::h1::{HeadLimits, parse_request};
 //! use weir_http::message::{RequestHead, Scheme};
-//! use weir_http::path::PathForm;
+//! use weir_http::path::TargetForm;
 //!
 //! let (data, mut slots) = (DataSets::new(), Slots::new());
 //! let (phase, has_datagrams) = (Phase::Request, false);
@@ -32,7 +32,7 @@
 //! let input = b"GET /a.png?b HTTP/1.1\r\nHost: old.example\r\n\r\n";
 //! let mut head = RequestHead::new();
 //! let limits = HeadLimits { head_size_max: 4096, headers_max: 10 };
-//! parse_request(input, &limits, PathForm::default(), &mut head).unwrap();
+//! parse_request(input, &limits, TargetForm::default(), &mut head).unwrap();
 //! let facts = Facts {
 //!     request: &head,
 //!     request_input: input,

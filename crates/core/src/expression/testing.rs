@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 use super::{
     DataSet, DataSets, DatagramFacts, Evaluation, Facts, Fields, Phase, ResponseFacts, Scope,
@@ -47,7 +47,7 @@ impl Sample {
             data: data_sets(),
             slots: Slots::new(),
         };
-        let parsed = parse_request(&sample.input, &LIMITS, PathForm::default(), &mut sample.head);
+        let parsed = parse_request(&sample.input, &LIMITS, TargetForm::default(), &mut sample.head);
         assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {request}");
         let parsed =
             parse_response(&sample.response_input, &LIMITS, Method::Get, &mut sample.response);

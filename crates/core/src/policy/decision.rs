@@ -400,6 +400,7 @@ impl Decision {
                 self.request.query_mut().extend_from_slice(query);
             }
         }
+        self.request.encode_query();
         let is_query_byte = |byte: &u8| byte.is_ascii_graphic() && *byte != b'#';
         if !self.request.query().unwrap_or_default().iter().all(is_query_byte) {
             return Err(RewriteError::Query);

@@ -232,7 +232,7 @@ impl Traffic {
             decision.edit_response_only(&server.policies, evaluation, facts);
             return refused;
         }
-        let form = server.http.path;
+        let form = server.http.target.path;
         if let Err(error) = decision.follow_request(&server.policies, evaluation, facts, form) {
             return Verdict::Failed(error);
         }

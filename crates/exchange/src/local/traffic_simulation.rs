@@ -14,7 +14,7 @@ use weir_core::monitor::Health;
 use weir_core::policy::Decision;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::message::{RequestHead, Scheme};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 use crate::local::pool::LocalPool;
 use crate::local::table::LocalTable;
@@ -215,7 +215,7 @@ impl World {
         let input = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{cookie}\r\n").into_bytes();
         let limits = HeadLimits { head_size_max: 8_192, headers_max: 20 };
         let mut head = RequestHead::new();
-        let parsed = parse_request(&input, &limits, PathForm::default(), &mut head);
+        let parsed = parse_request(&input, &limits, TargetForm::default(), &mut head);
         assert!(matches!(parsed, Ok(Parsed::Complete { .. })));
         let facts = Facts {
             request: &head,

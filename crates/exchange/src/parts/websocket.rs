@@ -78,7 +78,7 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use weir_http::h1::{HeadLimits, Parsed, parse_request};
-    use weir_http::path::PathForm;
+    use weir_http::path::TargetForm;
 
     use super::*;
 
@@ -116,7 +116,7 @@ mod tests {
             );
             let mut head = RequestHead::new();
             let limits = HeadLimits { head_size_max: 4096, headers_max: 100 };
-            let parsed = parse_request(text.as_bytes(), &limits, PathForm::default(), &mut head);
+            let parsed = parse_request(text.as_bytes(), &limits, TargetForm::default(), &mut head);
             assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}: {parsed:?}");
             Handshake::of(&head, text.as_bytes())
         };

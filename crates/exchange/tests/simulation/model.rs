@@ -8,12 +8,14 @@ use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 use weir_http::h1::{BodyDecoder, BodyStep, HeadLimits, Parsed, parse_request};
 use weir_http::message::{Framing, RequestHead};
-use weir_http::path::PathForm;
+use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use super::client::Client;
 use super::plan::{Framed, Plan};
 use super::scene::{BODY_BYTES_MAX, Scene, Server};
 
+/// Members take targets as they come; nothing in them is raw.
+const KEPT: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Refuse };
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
 /// Heads are shorter.
@@ -165,7 +167,7 @@ impl Attempt {
                 if plan.server == Server::Relay {
                     return self.check_bytes(plan, 0);
                 }
-                match parse_request(&self.bytes, &ANY_HEAD, PathForm::Keep, &mut head) {
+                match parse_request(&self.bytes, &ANY_HEAD, KEPT, &mut head) {
                     Ok(Parsed::Complete { length }) => (length, Some(head.framing)),
                     Ok(Parsed::Partial) => return,
                     Err(error) => panic!("what the member got is no request: {error:?}"),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response_of_member};
 use weir_http::message::{Framing, Method, RequestHead, ResponseHead, Version};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 use weir_testing::Random;
 
 use super::choices::Choices;
@@ -261,7 +261,7 @@ impl Plan {
         }
         text.push_str("\r\n");
         let mut head = RequestHead::new();
-        let parsed = parse_request(text.as_bytes(), &LIMITS, PathForm::default(), &mut head);
+        let parsed = parse_request(text.as_bytes(), &LIMITS, TargetForm::default(), &mut head);
         assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{text}: {parsed:?}");
         if self.has_http2_client {
             head.version = Version::Http2;

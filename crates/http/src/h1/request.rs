@@ -4,10 +4,10 @@ use super::field_lines::parse_field_lines;
 use super::{HeadLimits, Parsed, RequestError, within_limit};
 use crate::authority;
 use crate::chars::is_token_byte;
-use crate::message::{FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version};
-use crate::path::PathForm;
+use crate::message::{FieldId, Framing, Method, Part, RequestHead, Scheme, Span, Version};
+use crate::path::TargetForm;
 use crate::request_facts::{RequestSummary, settle};
-use crate::target::Target;
+use crate::target::{Target, encode_query};
 
 /// Bytes of a method; the longest registered one (UPDATEREDIRECTREF) has 17.
 pub const METHOD_LENGTH_MAX: usize = 32;
@@ -16,7 +16,7 @@ pub const METHOD_LENGTH_MAX: usize = 32;
 /// behind a body without counting it, some of them twice.
 pub const EMPTY_LINES_MAX: u8 = 2;
 
-/// Parses the request head at the start of `input`, whose path is taken as `form` says.
+/// Parses the request head at the start of `input`, whose target is taken as `form` says.
 ///
 /// An error is final; the connection must be closed after the answer. Malformed bytes are one as soon
 /// as they are here, whatever may follow; what the fields mean is judged once the head is whole. What
@@ -24,7 +24,7 @@ pub const EMPTY_LINES_MAX: u8 = 2;
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,
-    form: PathForm,
+    form: TargetForm,
     head: &mut RequestHead,
 ) -> Result<Parsed, RequestError> {
     head.clear();
@@ -51,7 +51,7 @@ pub fn parse_request(
 /// The request line, and empty lines before it. Where the fields start.
 fn parse_request_line(
     input: &[u8],
-    form: PathForm,
+    form: TargetForm,
     head: &mut RequestHead,
 ) -> Result<Option<usize>, RequestError> {
     let start = match input {
@@ -191,7 +191,7 @@ fn parse_any_version(rest: &[u8], head: &mut RequestHead) -> Result<bool, Reques
 fn resolve_target(
     input: &[u8],
     target: Target,
-    form: PathForm,
+    form: TargetForm,
     head: &mut RequestHead,
 ) -> Result<(), RequestError> {
     let span = target.span;
@@ -199,24 +199,25 @@ fn resolve_target(
     match span.of(input) {
         [b'/', ..] => target.set_path_and_query(input, start..end, form, head),
         b"*" if head.method == Method::Options => {
-            head.path = PathSource::Received(span);
+            head.path = Part::Received(span);
             Ok(())
         }
-        _ => resolve_absolute_form(input, span, form, head),
+        _ => resolve_absolute_form(input, target, form, head),
     }
 }
 
 #[inline(never)]
 fn resolve_absolute_form(
     input: &[u8],
-    span: Span,
-    form: PathForm,
+    target: Target,
+    form: TargetForm,
     head: &mut RequestHead,
 ) -> Result<(), RequestError> {
-    let target = span.of(input);
-    let (scheme, prefix) = if starts_with_ignore_case(target, b"http://") {
+    let span = target.span;
+    let text = span.of(input);
+    let (scheme, prefix) = if starts_with_ignore_case(text, b"http://") {
         (Scheme::Http, "http://".len())
-    } else if starts_with_ignore_case(target, b"https://") {
+    } else if starts_with_ignore_case(text, b"https://") {
         (Scheme::Https, "https://".len())
     } else {
         return Err(RequestError::TargetForm);
@@ -233,13 +234,14 @@ fn resolve_absolute_form(
     if input[authority_end] == b'/' {
         let path_end = memchr::memchr(b'?', &input[authority_end..end])
             .map_or(end, |length| authority_end + length);
-        let rest = Target { span, path_end, needs_canonical: true };
+        let rest = Target { path_end, needs_canonical: true, ..target };
         return rest.set_path_and_query(input, authority_end..end, form, head);
     }
-    head.path = PathSource::Made(Span::new(0, 1));
+    head.path = Part::Made(Span::new(0, 1));
     if authority_end < end {
-        head.query = Some(Span::new(authority_end + 1, end));
         head.canonical.push(b'/');
+        let query = Span::new(authority_end + 1, end);
+        head.query = Some(encode_query(query, input, form, head)?);
     } else {
         // RFC 9112 section 3.2.4: the last proxy on the way turns this into the asterisk-form.
         head.canonical.push(if head.method == Method::Options { b'*' } else { b'/' });

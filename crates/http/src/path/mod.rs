@@ -6,8 +6,9 @@
 //!
 //! 1. The **member's path** is one that servers of all usual kinds read alike: escapes of unreserved characters
 //!    are decoded, others have upper-case digits (RFC 3986 section 6.2.2), what browsers send raw and may not
-//!    stand in a path is encoded. Repeated slashes, `%2F`, `\`, parameters and `%00` are taken as
-//!    [`Spellings`] says. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one.
+//!    stand in a path is encoded, as are bytes above 0x7F. Repeated slashes, `%2F`, `\`, parameters and `%00` are taken as
+//!    [`Spellings`] says. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for
+//!    [raw bytes](RawBytes), which are encoded.
 //! 2. The **decided path** is what those servers make of it, in one spelling: without parameters, with a slash
 //!    for a `%2F` that was kept, slashes merged, and without escapes of what may stand in a segment as it is.
 //!    Mostly it is the member's.
@@ -16,13 +17,16 @@
 //! path already stays as it is.
 
 mod decided;
+mod raw_bytes;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::message::Span;
+pub use raw_bytes::{RawBytes, TargetForm, encode_raw_bytes, has_raw_bytes};
 use writer::{Dots, write_member_path};
 
 /// How the path of a request is taken.
@@ -176,7 +180,7 @@ pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<()
         PathForm::Keep => {
             check_kept(path, Dots::RemoveUnambiguous, out)?;
             out.clear();
-            out.extend_from_slice(path);
+            encode_raw_bytes(path, out);
         }
     }
     Ok(())
@@ -192,7 +196,7 @@ pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), P
         PathForm::Keep => {
             check_kept(path, Dots::Refuse, out)?;
             out.clear();
-            out.extend_from_slice(path);
+            encode_raw_bytes(path, out);
         }
     }
     Ok(())
@@ -216,11 +220,9 @@ pub(crate) struct Read {
 
 /// Writes those paths of a request over `out` that are not the received one.
 pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Read, PathError> {
-    let (differs, is_kept) = match form {
-        PathForm::Canonical(spellings) => {
-            (write_member_path(path, spellings, Dots::Remove, out)?, false)
-        }
-        PathForm::Keep => (check_kept(path, Dots::RemoveUnambiguous, out)?, true),
+    let differs = match form {
+        PathForm::Canonical(spellings) => write_member_path(path, spellings, Dots::Remove, out)?,
+        PathForm::Keep => check_kept(path, Dots::RemoveUnambiguous, out)?,
     };
     let end = out.len();
     let start = if differs {
@@ -229,12 +231,27 @@ pub(crate) fn read(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<Rea
     } else {
         0
     };
-    let member_path = if is_kept { path } else { &out[..end] };
-    let decided = &out[start..];
+    let decided = Span::new(start, out.len());
+    if form == PathForm::Keep {
+        return Ok(read_kept(path, decided, out));
+    }
+    let member_path = &out[..end];
     Ok(Read {
         member: (member_path != path).then(|| Span::new(0, end)),
-        decided: (decided != member_path).then(|| Span::new(start, out.len())),
+        decided: (decided.of(out) != member_path).then_some(decided),
     })
+}
+
+/// The member's path is the received one, behind the decided one where raw bytes of it are to be encoded.
+fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> Read {
+    let kept = raw_bytes::encoded(path);
+    let decided = (decided.of(out) != &*kept).then_some(decided);
+    let member = matches!(kept, Cow::Owned(_)).then(|| {
+        let start = out.len();
+        out.extend_from_slice(&kept);
+        Span::new(start, out.len())
+    });
+    Read { member, decided }
 }
 
 /// The same for a path that is kept: what is left in `out` is its canonical form with everything kept in it

@@ -81,6 +81,7 @@ fn canonical_paths() {
         ("/%25%32%65", "/%252e"),
         ("/a|b^c{d}[e]`", "/a%7Cb%5Ec%7Bd%7D%5Be%5D%60"),
         ("/%c3%a9%c0%ae", "/%C3%A9%C0%AE"),
+        ("/é\"<>", "/%C3%A9%22%3C%3E"),
         ("/a=b,d:@!$&'()*+", "/a=b,d:@!$&'()*+"),
         ("/%0a%0D%20%3f%23%3b", "/%0A%0D%20%3F%23%3B"),
     ] {
@@ -98,6 +99,13 @@ fn decisions_read_one_spelling_of_what_a_segment_may_have() {
 }
 
 #[test]
+fn raw_bytes_are_encoded_in_paths_that_are_kept() {
+    check(PathForm::Keep, "/é//%41", "/%C3%A9//%41", "/%C3%A9/A");
+    check(PathForm::Keep, "/é", "/%C3%A9", "/%C3%A9");
+    check(PathForm::Keep, "/\"%22", "/%22%22", "/%22%22");
+}
+
+#[test]
 fn paths_without_a_form() {
     let always = [
         ("/%", PathError::Escape),
@@ -109,7 +117,6 @@ fn paths_without_a_form() {
         ("/a b", PathError::Character),
         ("/a?b", PathError::Character),
         ("/a#b", PathError::Character),
-        ("/é", PathError::Character),
         ("a", PathError::Character),
         ("", PathError::Character),
     ];

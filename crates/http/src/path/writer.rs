@@ -1,7 +1,7 @@
 //! The member's path.
 
 use super::{Backslash, EncodedSlashes, Nul, Parameters, PathError, Slashes, Spellings};
-use crate::chars::{PATH, PathByte, hex_value, is_segment_delimiter, is_unreserved};
+use crate::chars::{PATH, PathByte, hex_value, is_segment_delimiter, is_unreserved, push_escape};
 
 /// How dot-segments are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,10 +101,8 @@ impl<'a> Writer<'a> {
     }
 
     fn push_escape(&mut self, byte: u8) {
-        const HEX: &[u8; 16] = b"0123456789ABCDEF";
         if !self.is_skipping() {
-            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-            self.out.extend_from_slice(&[b'%', digits[0], digits[1]]);
+            push_escape(byte, self.out);
         }
     }
 

@@ -435,7 +435,12 @@ fn malformed_targets() -> Vec<RequestCase> {
         refused("fragment", "8.3.1", get_path("/a#b"), RequestError::TargetCharacter),
         refused("fragment in the query", "8.3.1", get_path("/?a#b"), RequestError::TargetCharacter),
         refused("backslash", "policy", get_path("/a\\b"), RequestError::Path(PathError::Backslash)),
-        refused("beyond ASCII", "8.3.1", get_path("/\u{e9}"), RequestError::TargetCharacter),
+        sent(
+            "beyond ASCII",
+            "policy",
+            get_path("/\u{e9}?\"<>"),
+            "GET /%C3%A9?%22%3C%3E HTTP/1.1\r\nHost: a\r\n\r\n",
+        ),
         refused("%2F", "policy", get_path("/..%2f"), RequestError::Path(PathError::EncodedSlash)),
         refused("%00", "policy", get_path("/%00"), RequestError::Path(PathError::Nul)),
         refused("%zz", "policy", get_path("/%zz"), RequestError::Path(PathError::Escape)),

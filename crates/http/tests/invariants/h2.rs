@@ -14,9 +14,9 @@ use weir_http::h2::{
     SendKind,
 };
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
-use weir_http::path::PathForm;
+use weir_http::path::{PathForm, RawBytes, TargetForm};
 
-use super::{forwarded, request, response};
+use super::{forwarded, paths, request, response};
 
 const LISTS: ListLimits =
     ListLimits { size_max: 16 * 1024, lines_max: 100, hard_size_max: 64 * 1024 };
@@ -91,7 +91,7 @@ pub fn check_messages(block: &mut HeaderBlock) {
         let mut copy = block.clone();
         let mut head = RequestHead::new();
         let form = PathForm::default();
-        if read_request(&mut copy, end_stream, form, &mut head).is_ok() {
+        if read_request(&mut copy, end_stream, paths::encoding(form), &mut head).is_ok() {
             let input = copy.text();
             request::check_head(&head, input, form);
             request::check_forwarding(&head, input, form);
@@ -135,7 +135,8 @@ fn check_request_again(head: &RequestHead, input: &[u8], end_stream: bool) {
     let mut block =
         recode(|lines| write_request(head, input, &RequestEdits::NONE, &forward, lines));
     let mut again = RequestHead::new();
-    let outcome = read_request(&mut block, end_stream, PathForm::default(), &mut again);
+    let strict = TargetForm { raw_bytes: RawBytes::Refuse, ..TargetForm::default() };
+    let outcome = read_request(&mut block, end_stream, strict, &mut again);
     assert_eq!(outcome, Ok(()), "{}", block.text().escape_ascii());
     let text = block.text();
     assert_eq!(again.method, head.method);

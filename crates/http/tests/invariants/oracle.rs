@@ -8,8 +8,8 @@ const FIELDS_MAX: usize = LIMITS.headers_max as usize;
 
 /// `head` was parsed from all of `input`.
 pub fn check_request(head: &RequestHead, input: &[u8]) {
-    // It knows no minor version above 1.
-    if has_higher_minor_version(input) {
+    // It knows no minor version above 1, and no target that is not UTF-8.
+    if has_higher_minor_version(input) || str::from_utf8(head.target.of(input)).is_err() {
         return;
     }
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];

@@ -5,7 +5,7 @@ use weir_http::h1::{
     HeadLimits, HeadScan, Parsed, RequestError, parse_request, write_request_head,
 };
 use weir_http::message::{FieldId, Framing, Method, RequestHead};
-use weir_http::path::PathForm;
+use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use super::{
     LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle, paths,
@@ -19,7 +19,8 @@ pub fn check(input: &[u8]) {
     }
     for form in paths::forms() {
         let mut head = RequestHead::new();
-        if let Ok(Parsed::Complete { length }) = parse_request(input, &LIMITS, form, &mut head) {
+        let taken = parse_request(input, &LIMITS, paths::encoding(form), &mut head);
+        if let Ok(Parsed::Complete { length }) = taken {
             assert!(length <= input.len());
             check_head(&head, input, form);
             check_forwarding(&head, input, form);
@@ -31,13 +32,13 @@ pub fn check(input: &[u8]) {
 /// In pieces, directly and through the scan, the outcome is that of the whole.
 fn check_cuts(input: &[u8], limits: &HeadLimits) {
     let mut head = RequestHead::new();
-    let whole = parse_request(input, limits, PathForm::default(), &mut head);
+    let whole = parse_request(input, limits, TargetForm::default(), &mut head);
     let (method, target) = (head.method, head.target);
     let mut scan = HeadScan::request();
     let mut by_scan = None;
     let mut by_parse = None;
     for cut in cuts(input.len()) {
-        let outcome = parse_request(&input[..cut], limits, PathForm::default(), &mut head);
+        let outcome = parse_request(&input[..cut], limits, TargetForm::default(), &mut head);
         if scan.scan(&input[..cut], limits) && by_scan.is_none() {
             assert_ne!(outcome, Ok(Parsed::Partial), "the scan promised more at {cut}");
             by_scan = Some(outcome);
@@ -89,7 +90,9 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
 
     let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = RequestHead::new();
-    let outcome = parse_request(sent, &limits, form, &mut again);
+    // Nothing is left to be encoded.
+    let strict = TargetForm { path: form, raw_bytes: RawBytes::Refuse };
+    let outcome = parse_request(sent, &limits, strict, &mut again);
     assert_eq!(
         outcome,
         Ok::<_, RequestError>(Parsed::Complete { length: sent.len() }),

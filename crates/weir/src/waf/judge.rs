@@ -73,7 +73,7 @@ impl Judge {
             view: Arc::clone(&waf.view),
             options,
             body_bytes_max: waf.body_bytes_max,
-            reading: Reading { head, path: http.path },
+            reading: Reading { head, target: http.target },
         })
     }
 

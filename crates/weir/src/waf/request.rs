@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::message::{Field, FieldId, Framing, RequestHead, Version};
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 use weir_waf::inspection::BodyLength;
 
 use super::wire;
@@ -15,13 +15,13 @@ pub struct Reading {
     /// How large they may be.
     pub head: HeadLimits,
     /// What becomes of paths.
-    pub path: PathForm,
+    pub target: TargetForm,
 }
 
 impl Default for Reading {
     fn default() -> Self {
         let head = HeadLimits { head_size_max: 64 * 1024, headers_max: 256 };
-        Self { head, path: PathForm::default() }
+        Self { head, target: TargetForm::default() }
     }
 }
 
@@ -100,7 +100,7 @@ impl Trial {
     fn of_bytes(bytes: &[u8], reading: Reading) -> Result<Self, String> {
         let (input, body) = wire::normalised(bytes);
         let mut head = RequestHead::new();
-        match parse_request(&input, &reading.head, reading.path, &mut head) {
+        match parse_request(&input, &reading.head, reading.target, &mut head) {
             Ok(Parsed::Complete { length }) if length == input.len() => {}
             // An empty line stands before the request line, or there is no line at all.
             Ok(_) => return Err("it does not begin with a request line".into()),

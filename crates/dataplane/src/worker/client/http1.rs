@@ -172,7 +172,7 @@ impl Worker {
         input: &[u8],
     ) -> Option<(usize, bool)> {
         let client = self.world.clients.get_mut(key)?;
-        let (limits, form) = (client.server.limits, client.server.http.path);
+        let (limits, form) = (client.server.limits, client.server.http.target);
         let mut head = self.inbox.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, form, &mut head);
         let length = match parsed {

@@ -13,7 +13,7 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::h2::message::{ReadError, read_request};
 use weir_http::h2::{ErrorCode, Priority};
 use weir_http::message::RequestHead;
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 use crate::worker::Worker;
 use crate::worker::client::early_data;
@@ -40,7 +40,7 @@ impl Worker {
         block: &mut HeaderBlock,
     ) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
-        let form = client.server.http.path;
+        let form = client.server.http.target;
         let Some(http2) = &mut client.http2 else { return };
         let spare = &mut self.world.spare.pending;
         let pending = http2.pending.get_or_insert_with(|| spare.pop().unwrap_or_default());
@@ -195,7 +195,7 @@ impl Worker {
         io: &mut EventLoop,
         key: ClientKey,
         (stream, is_whole): (u32, bool),
-        (head, form): (&RequestHead, PathForm),
+        (head, form): (&RequestHead, TargetForm),
         text: &[u8],
     ) {
         // RFC 8470 section 5.2: the client asks again when its handshake is done.
@@ -204,7 +204,7 @@ impl Worker {
             return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, b"");
         }
         let is_relayed = self.world.is_relayed_now(key);
-        let form_now = self.world.clients.get(key).map(|client| client.server.http.path);
+        let form_now = self.world.clients.get(key).map(|client| client.server.http.target);
         if is_relayed || form_now != Some(form) {
             // A reload has made a relay of its virtual server, or other paths of what rules see: it may ask again.
             if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {

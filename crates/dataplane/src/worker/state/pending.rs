@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use weir_http::h2::Priority;
 use weir_http::message::RequestHead;
-use weir_http::path::PathForm;
+use weir_http::path::TargetForm;
 
 /// Beyond so much of either they begin, whatever else there is to do: a few bytes can stand for a large head.
 pub const REQUESTS_MAX: usize = 128;
@@ -31,7 +31,7 @@ pub struct PendingRequest {
     /// `None`: it has begun.
     pub head: Option<Box<RequestHead>>,
     /// How its path was taken.
-    pub form: PathForm,
+    pub form: TargetForm,
     pub text: Range<usize>,
     /// The client has thought of another since.
     pub priority: Option<Priority>,
@@ -41,7 +41,7 @@ impl PendingRequests {
     pub fn add(
         &mut self,
         (stream, is_whole): (u32, bool),
-        (head, form): (Box<RequestHead>, PathForm),
+        (head, form): (Box<RequestHead>, TargetForm),
         text: &[u8],
     ) {
         let start = self.text.len();

@@ -6,17 +6,15 @@ use crate::authority;
 use crate::chars::is_token_byte;
 use crate::h1::{FieldError, METHOD_LENGTH_MAX, RequestError};
 use crate::h2::hpack::{Excess, HeaderBlock};
-use crate::message::{
-    Field, FieldId, Framing, Method, PathSource, RequestHead, Scheme, Span, Version,
-};
-use crate::path::PathForm;
+use crate::message::{Field, FieldId, Framing, Method, Part, RequestHead, Scheme, Span, Version};
+use crate::path::TargetForm;
 use crate::request_facts::{RequestSummary, may_be_offered, settle};
 use crate::target::Target;
 
 type Refused = ReadError<RequestError>;
 
-/// Reads the request whose list is in `block`; `end_stream` says that nothing follows it. Its path is taken as
-/// `form` says.
+/// Reads the request whose list is in `block`; `end_stream` says that nothing follows it. Its target is taken
+/// as `form` says.
 ///
 /// The head's spans are of the block's text, to which lines may be added: crumbs of a cookie are joined
 /// to one (section 8.2.3). What `head` holds after an error is what was read so far. CONNECT is refused as
@@ -24,7 +22,7 @@ type Refused = ReadError<RequestError>;
 pub fn read_request(
     block: &mut HeaderBlock,
     end_stream: bool,
-    form: PathForm,
+    form: TargetForm,
     head: &mut RequestHead,
 ) -> Result<(), Refused> {
     head.clear();
@@ -181,7 +179,7 @@ fn settle_authority(
 }
 
 /// `:path`: origin-form, or the asterisk of OPTIONS.
-fn settle_path(text: &[u8], form: PathForm, head: &mut RequestHead) -> Result<(), Refused> {
+fn settle_path(text: &[u8], form: TargetForm, head: &mut RequestHead) -> Result<(), Refused> {
     let span = head.target;
     match span.of(text) {
         [b'/', ..] => {
@@ -193,7 +191,7 @@ fn settle_path(text: &[u8], form: PathForm, head: &mut RequestHead) -> Result<()
             target.set_path_and_query(text, start..end, form, head).map_err(ReadError::Refused)
         }
         b"*" if head.method == Method::Options => {
-            head.path = PathSource::Received(span);
+            head.path = Part::Received(span);
             Ok(())
         }
         _ => Err(Malformed::Path.into()),

@@ -1,0 +1,51 @@
+//! Bytes that clients send raw in a target, though RFC 3986 section 2 wants them encoded: those above 0x7F, and
+//! `"`, `<` and `>`. Browsers of old, scripts and `curl` do so with names in UTF-8; most servers take them.
+
+use std::borrow::Cow;
+
+use super::PathForm;
+use crate::chars::{is_raw_byte, push_escape};
+
+/// What becomes of raw bytes in a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RawBytes {
+    /// Rules and the member get them percent-encoded.
+    #[default]
+    Encode,
+    /// The request is refused.
+    Refuse,
+}
+
+/// How the target of a request is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TargetForm {
+    /// Its path.
+    pub path: PathForm,
+    /// Raw bytes in its path and its query.
+    pub raw_bytes: RawBytes,
+}
+
+/// Appends `text` with its raw bytes encoded.
+pub fn encode_raw_bytes(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        if is_raw_byte(byte) {
+            push_escape(byte, out);
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+/// Whether `text` has a raw byte.
+pub fn has_raw_bytes(text: &[u8]) -> bool {
+    text.iter().any(|byte| is_raw_byte(*byte))
+}
+
+pub(super) fn encoded(text: &[u8]) -> Cow<'_, [u8]> {
+    if !has_raw_bytes(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::new();
+    encode_raw_bytes(text, &mut out);
+    Cow::Owned(out)
+}
