@@ -4,11 +4,8 @@
 //! header, or in codes that were chosen so that they look like something else. So of a form the arguments are judged that these bytes
 //! have, and other bodies are not judged if they can be read in both ways.
 
-use super::message::Message;
-use super::report::Limit;
 use crate::body::{Body, Processor, Sink};
 use crate::coding::{InflateProblem, Inflater};
-use crate::seclang::Variable;
 
 /// Bytes of text in a row that hardly stand in encoded bytes by chance, where nothing says that they are a value.
 const LEGIBLE_BYTES_MIN: usize = 6;
@@ -26,79 +23,41 @@ pub(super) struct Encoded {
 /// Names and values.
 pub(super) type Named = Vec<(Vec<u8>, Vec<u8>)>;
 
-impl Message {
-    /// Takes bytes of an encoded body.
-    pub(super) fn read_encoded(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
-            let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
-            Box::new(Encoded {
-                inflater,
-                as_sent: self.reader(self.body.processor),
-                has_part: false,
-            })
-        });
-        encoded.look(bytes, &mut self.body.found_as_sent);
-        let inflater = &mut encoded.inflater;
-        let before = inflater.work_bytes();
-        let result = inflater.feed(bytes, &mut |piece| self.read(piece));
-        let inflated = (inflater.work_bytes() - before) as usize;
-        self.texts.count_work(bytes.len() + inflated);
-        match result {
-            Ok(()) => self.body.encoded = Some(encoded),
-            Err(problem) => {
-                encoded.look_no_more(&mut self.body.found_as_sent);
-                self.end_by(problem);
-            }
-        }
-    }
-
-    /// An encoded body is over.
-    pub(super) fn end_encoded(&mut self) {
-        let Some(mut encoded) = self.body.encoded.take() else { return };
-        encoded.look_no_more(&mut self.body.found_as_sent);
-        if self.body.limit.is_some() {
-            return;
-        }
-        if let Err(problem) = encoded.inflater.finish(&mut |piece| self.read(piece)) {
-            self.end_by(problem);
-        } else if encoded.is_readable_as_sent() {
-            self.end_by(InflateProblem::Ambiguous);
-        }
-    }
-
-    fn end_by(&mut self, problem: InflateProblem) {
-        if problem.is_length() {
-            self.body.failure = Some(problem.sentence());
-            self.body.cut(Limit::BodyLength);
-        } else {
-            self.tell_error(problem.sentence());
-            self.body.cut(Limit::Body);
-        }
-    }
-
-    /// Puts arguments that the encoded bytes have among those that rules judge.
-    pub(super) fn add_found_as_sent(&mut self) {
-        for (name, value) in std::mem::take(&mut self.body.found_as_sent) {
-            self.add(Variable::ArgsPost, &name, &value);
-        }
-    }
-}
-
 impl Encoded {
+    /// One of which nothing has come, with what takes its bytes apart as they come.
+    pub fn new(inflater: Inflater, as_sent: Body) -> Self {
+        Self { inflater, as_sent, has_part: false }
+    }
+
+    /// Hands on what bytes are decoded to. Beside what came of it stand the bytes that this added to the work.
+    pub fn decode(
+        &mut self,
+        bytes: &[u8],
+        to: &mut dyn FnMut(&[u8]),
+    ) -> (u64, Result<(), InflateProblem>) {
+        let before = self.inflater.work_bytes();
+        let result = self.inflater.feed(bytes, to);
+        (self.inflater.work_bytes() - before, result)
+    }
+
+    /// It is over. A body that can be read as it came too is a problem.
+    pub fn finish(&mut self, to: &mut dyn FnMut(&[u8])) -> Result<(), InflateProblem> {
+        self.inflater.finish(to)?;
+        if self.is_readable_as_sent() { Err(InflateProblem::Ambiguous) } else { Ok(()) }
+    }
+
     /// Memory that decoders take, at most.
     pub fn memory_bytes(&self) -> u64 {
         self.inflater.memory_bytes()
     }
 
     /// Looks at bytes as they came.
-    fn look(&mut self, bytes: &[u8], found: &mut Named) {
+    pub fn look(&mut self, bytes: &[u8], found: &mut Named) {
         self.as_sent.feed(bytes, &mut Legible { found, has_part: &mut self.has_part });
     }
 
-    fn look_no_more(&mut self, found: &mut Named) {
+    /// All has been looked at.
+    pub fn look_no_more(&mut self, found: &mut Named) {
         self.as_sent.finish(&mut Legible { found, has_part: &mut self.has_part });
     }
 

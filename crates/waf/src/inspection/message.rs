@@ -10,6 +10,7 @@ use super::request::{Request, Response, basename, decoded, parts};
 use super::texts::{TextId, Texts};
 use super::values::{Values, sources};
 use crate::body::{self, Body, Processor, Sink};
+use crate::coding::{InflateProblem, Inflater};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
 /// How the bodies of a message are treated.
@@ -196,7 +197,7 @@ impl Message {
     }
 
     /// Takes bytes of the body that is read.
-    pub(super) fn read(&mut self, bytes: &[u8]) {
+    fn read(&mut self, bytes: &[u8]) {
         self.body.length += bytes.len() as u64;
         if self.body.bytes_max.is_some_and(|max| self.body.length > max) {
             self.body.failure = Some("The body is longer than `ctl:requestBodyLimit` allows.");
@@ -341,6 +342,59 @@ impl Message {
         if self.body.is_response_read {
             self.texts.count_work(bytes.len());
             self.set(Variable::ResponseBody, bytes);
+        }
+    }
+}
+
+// A body that is encoded.
+impl Message {
+    /// Takes bytes of an encoded body.
+    fn read_encoded(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut encoded = self.body.encoded.take().unwrap_or_else(|| {
+            let inflater = Inflater::new(&self.body.head.codings, self.body.inflated_bytes_max);
+            Box::new(Encoded::new(inflater, self.reader(self.body.processor)))
+        });
+        encoded.look(bytes, &mut self.body.found_as_sent);
+        let (inflated, result) = encoded.decode(bytes, &mut |piece| self.read(piece));
+        self.texts.count_work(bytes.len() + inflated as usize);
+        match result {
+            Ok(()) => self.body.encoded = Some(encoded),
+            Err(problem) => {
+                encoded.look_no_more(&mut self.body.found_as_sent);
+                self.end_by(problem);
+            }
+        }
+    }
+
+    /// An encoded body is over.
+    fn end_encoded(&mut self) {
+        let Some(mut encoded) = self.body.encoded.take() else { return };
+        encoded.look_no_more(&mut self.body.found_as_sent);
+        if self.body.limit.is_some() {
+            return;
+        }
+        if let Err(problem) = encoded.finish(&mut |piece| self.read(piece)) {
+            self.end_by(problem);
+        }
+    }
+
+    fn end_by(&mut self, problem: InflateProblem) {
+        if problem.is_length() {
+            self.body.failure = Some(problem.sentence());
+            self.body.cut(Limit::BodyLength);
+        } else {
+            self.tell_error(problem.sentence());
+            self.body.cut(Limit::Body);
+        }
+    }
+
+    /// Puts arguments that the encoded bytes have among those that rules judge.
+    pub(super) fn add_found_as_sent(&mut self) {
+        for (name, value) in std::mem::take(&mut self.body.found_as_sent) {
+            self.add(Variable::ArgsPost, &name, &value);
         }
     }
 }

@@ -15,7 +15,7 @@ use drafts::{Defaults, Draft, has_message, has_tag};
 use order::Order;
 use shared::Shared;
 
-use super::rule::{FileSettings, RuleSet};
+use super::rule_set::{FileSettings, RuleSet};
 use super::scopes::Scopes;
 use super::sources::{self, Files};
 use super::symbols::Symbols;

@@ -10,6 +10,7 @@ mod index;
 mod literals;
 mod operators;
 mod rule;
+mod rule_set;
 mod scopes;
 mod sources;
 mod statics;
@@ -17,7 +18,8 @@ mod symbols;
 mod template;
 mod view;
 
-pub use rule::{CompiledRule, FileSettings, Link, RuleSet};
+pub use rule::{CompiledRule, Link};
+pub use rule_set::{FileSettings, RuleSet};
 pub use sources::{FILES_MAX, Files};
 pub use view::{Settings, View};
 

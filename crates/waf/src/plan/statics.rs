@@ -16,7 +16,8 @@ use std::collections::HashMap;
 
 use super::index::Bits;
 use super::operators::Comparison;
-use super::rule::{CompiledRule, Effect, Link, RuleSet, Sign, VariableName};
+use super::rule::{CompiledRule, Effect, Link, Sign, VariableName};
+use super::rule_set::RuleSet;
 use super::symbols::Symbol;
 use super::template::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Control, Disruption, Pattern, Phase, Selector, TargetKind, Variable};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::facts::{OperatorIndex, OperatorNeeds, Stage, row_words, set_bit};
 use super::index::Bits;
-use super::rule::{CompiledRule, Effect, RuleSet};
+use super::rule::{CompiledRule, Effect};
+use super::rule_set::RuleSet;
 use super::scopes::ScopeId;
 use super::statics;
 use super::symbols::Symbol;

@@ -1,6 +1,9 @@
 //! `weir waf tune`.
 
 mod evidence;
+mod exclusions;
+mod finding;
+mod group;
 mod places;
 mod proposal;
 mod text;
@@ -11,7 +14,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use self::evidence::Evidence;
-use self::proposal::{Effect, Exclusions};
+use self::exclusions::Exclusions;
+use self::proposal::Effect;
 use super::log;
 use crate::output;
 
@@ -33,7 +37,7 @@ pub struct Arguments {
     min: u64,
 
     /// Clients that have to have sent them; of IPv6 each /64 is one
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=evidence::CLIENTS_MAX as u64))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=group::CLIENTS_MAX as u64))]
     clients: u64,
 
     /// Number of the first exclusion
@@ -84,7 +88,7 @@ fn propose(arguments: &Arguments) -> Result<(String, String), String> {
             evidence.add(line, &exclusions);
             Ok(())
         })?;
-        let more = Exclusions::of(&evidence, wanted);
+        let more = proposal::exclusions(&evidence, wanted);
         let is_done = more.all.len() == exclusions.all.len();
         exclusions = more;
         if is_done {

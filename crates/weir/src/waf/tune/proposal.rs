@@ -1,9 +1,12 @@
 //! What is proposed: a path where a rule is found often enough, or a folder of such, or of some that are found there together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::Wanted;
-use super::evidence::{self, Evidence, Group, Subject};
+use super::evidence::Evidence;
+use super::exclusions::{Exclusion, Exclusions};
+use super::finding::score;
+use super::group::Group;
 use super::places::Place;
 use crate::waf::log::{Found, Line};
 
@@ -16,61 +19,24 @@ const PATHS_OF_ALL_MAX: usize = 16;
 const PATHS: [&str; 5] =
     ["REQUEST_FILENAME", "REQUEST_BASENAME", "REQUEST_URI", "REQUEST_URI_RAW", "REQUEST_LINE"];
 
-/// An exclusion.
-#[derive(Debug)]
-pub struct Exclusion {
-    pub rule: u64,
-    pub variable: String,
-    pub place: Place,
-    pub group: Group,
-}
-
-/// All of them.
-#[derive(Debug, Default)]
-pub struct Exclusions {
-    /// In the order of rules, variables and places.
-    pub all: Vec<Exclusion>,
-    by_subject: HashMap<Subject, Vec<Place>>,
-    /// Groups that were left alone, since most of their requests have other attacks too.
-    pub suspicious: u64,
-}
-
-impl Exclusions {
-    /// Those that logs give reason for.
-    pub fn of(evidence: &Evidence, wanted: Wanted) -> Self {
-        let mut made = Self::default();
-        for ((rule, variable), places) in &evidence.groups {
-            let mut sound = BTreeMap::new();
-            for (place, group) in places {
-                if group.suspicious * 2 > group.requests {
-                    made.suspicious += 1;
-                } else {
-                    sound.insert(place.clone(), group.clone());
-                }
-            }
-            for (place, group) in chosen(sound, wanted, !PATHS.contains(&variable.as_str())) {
-                let subject = (*rule, variable.clone());
-                made.by_subject.entry(subject).or_default().push(place.clone());
-                let (rule, variable) = (*rule, variable.clone());
-                made.all.push(Exclusion { rule, variable, place, group });
+/// The exclusions that logs give reason for.
+pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
+    let (mut all, mut suspicious) = (Vec::new(), 0);
+    for ((rule, variable), places) in &evidence.groups {
+        let mut sound = BTreeMap::new();
+        for (place, group) in places {
+            if group.suspicious * 2 > group.requests {
+                suspicious += 1;
+            } else {
+                sound.insert(place.clone(), group.clone());
             }
         }
-        let key = |it: &Exclusion| (it.rule, it.variable.clone(), it.place.clone());
-        made.all.sort_by_key(key);
-        made
+        for (place, group) in chosen(sound, wanted, !PATHS.contains(&variable.as_str())) {
+            let (rule, variable) = (*rule, variable.clone());
+            all.push(Exclusion { rule, variable, place, group });
+        }
     }
-
-    /// Whether nothing of a finding is left.
-    pub fn take_away(&self, found: &Found, place: &Place) -> bool {
-        let variables = evidence::variables(found);
-        let has = |variable: &&str| self.has(found.id, variable, place);
-        !variables.is_empty() && variables.iter().all(has)
-    }
-
-    fn has(&self, rule: u64, variable: &str, place: &Place) -> bool {
-        let places = self.by_subject.get(&(rule, variable.to_owned()));
-        places.is_some_and(|places| places.iter().any(|it| it.has(place)))
-    }
+    Exclusions::new(all, suspicious)
 }
 
 /// What stands in one folder: what was chosen there, and what did not suffice for that.
@@ -150,7 +116,7 @@ impl Effect {
         let place = Place::of_target(&line.target);
         let is_removed = |found: &&Found| exclusions.take_away(found, &place);
         let removed: Vec<_> = line.rules.iter().filter(is_removed).collect();
-        let score: i64 = removed.iter().map(|found| evidence::score(&found.severity)).sum();
+        let score: i64 = removed.iter().map(|found| score(&found.severity)).sum();
         let is_decided = removed.iter().any(|found| found.id == line.rule);
         let is_below = line.threshold > 0 && score > 0 && line.score - score < line.threshold;
         self.pass += u64::from(is_decided || is_below);

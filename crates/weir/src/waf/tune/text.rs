@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::evidence::Evidence;
-use super::proposal::{Effect, Exclusion, Exclusions};
+use super::exclusions::{Exclusion, Exclusions};
+use super::proposal::Effect;
 use crate::waf::log::Count;
 
 /// What was found, and what would change.

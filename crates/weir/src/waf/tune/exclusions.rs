@@ -1,0 +1,51 @@
+//! Exclusions: what each takes away from a rule, and whether anything of a finding is left.
+
+use std::collections::HashMap;
+
+use super::finding::{Subject, variables};
+use super::group::Group;
+use super::places::Place;
+use crate::waf::log::Found;
+
+/// An exclusion.
+#[derive(Debug)]
+pub struct Exclusion {
+    pub rule: u64,
+    pub variable: String,
+    pub place: Place,
+    pub group: Group,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Exclusions {
+    /// In the order of rules, variables and places.
+    pub all: Vec<Exclusion>,
+    by_subject: HashMap<Subject, Vec<Place>>,
+    /// Groups that were left alone, since most of their requests have other attacks too.
+    pub suspicious: u64,
+}
+
+impl Exclusions {
+    /// All these, in any order, and the number of groups that were left alone.
+    pub fn new(mut all: Vec<Exclusion>, suspicious: u64) -> Self {
+        all.sort_by_key(|it| (it.rule, it.variable.clone(), it.place.clone()));
+        let mut by_subject: HashMap<Subject, Vec<Place>> = HashMap::new();
+        for Exclusion { rule, variable, place, .. } in &all {
+            by_subject.entry((*rule, variable.clone())).or_default().push(place.clone());
+        }
+        Self { all, by_subject, suspicious }
+    }
+
+    /// Whether nothing of a finding is left.
+    pub fn take_away(&self, found: &Found, place: &Place) -> bool {
+        let variables = variables(found);
+        let has = |variable: &&str| self.has(found.id, variable, place);
+        !variables.is_empty() && variables.iter().all(has)
+    }
+
+    fn has(&self, rule: u64, variable: &str, place: &Place) -> bool {
+        let places = self.by_subject.get(&(rule, variable.to_owned()));
+        places.is_some_and(|places| places.iter().any(|it| it.has(place)))
+    }
+}

@@ -1,0 +1,121 @@
+//! What one finding of a rule says: its score, and the variables that an exclusion could name.
+
+use crate::waf::log::{Found, Value};
+
+/// A rule, and the variable that it was found in.
+pub type Subject = (u64, String);
+
+/// What a rule scores, as CRS counts.
+pub fn score(severity: &str) -> i64 {
+    match severity {
+        "EMERGENCY" | "ALERT" | "CRITICAL" => 5,
+        "ERROR" => 4,
+        "WARNING" => 3,
+        "NOTICE" => 2,
+        _ => 0,
+    }
+}
+
+/// The variables that a rule was found in, as far as exclusions can name them: of its first link alone, since what is taken
+/// from the others would take the whole rule away.
+pub fn variables(found: &Found) -> Vec<&str> {
+    let Some(first) = found.values.first().map(|value| collection(&value.variable)) else {
+        return Vec::new();
+    };
+    let is_first = |value: &&Value| collection(&value.variable) == first;
+    let mut values: Vec<&Value> = found.values.iter().filter(is_first).collect();
+    // A chain may begin with all there is (all names of headers) and choose in a later link: its message names what it chose.
+    let is_chain = values.len() < found.values.len();
+    if is_chain && values.iter().any(|value| is_told(found, value)) {
+        values.retain(|value| is_told(found, value));
+    }
+    let mut variables: Vec<&str> = Vec::new();
+    for value in values {
+        let variable = value.variable.as_str();
+        if !is_name(variable) {
+            return Vec::new();
+        }
+        if !variables.contains(&variable) {
+            variables.push(variable);
+        }
+    }
+    variables
+}
+
+fn collection(variable: &str) -> &str {
+    variable.split(':').next().unwrap_or_default()
+}
+
+/// Whether the rule's message or data has the value, as a word.
+fn is_told(found: &Found, value: &Value) -> bool {
+    let is_inside = |char: char| char.is_alphanumeric() || "-_".contains(char);
+    let has_word = |text: &str| {
+        text.match_indices(&value.value).any(|(at, word)| {
+            !word.is_empty()
+                && !text[..at].ends_with(is_inside)
+                && !text[at + word.len()..].starts_with(is_inside)
+        })
+    };
+    has_word(&found.message) || has_word(&found.data)
+}
+
+/// Whether rules can name a variable without quotes.
+fn is_name(variable: &str) -> bool {
+    let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:[]@".contains(&byte);
+    !is_derived && !variable.ends_with(':') && variable.bytes().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_can_be_named() {
+        for (values, expected) in [
+            (&["ARGS:a", "ARGS:b", "ARGS:a"][..], &["ARGS:a", "ARGS:b"][..]),
+            (&["ARGS:a[]", "REQUEST_METHOD"], &["ARGS:a[]"]),
+            (&["REQUEST_BODY"], &["REQUEST_BODY"]),
+            (&["TX:score"], &[]),
+            (&["&REQUEST_HEADERS:Host"], &[]),
+            (&["ARGS:a,b"], &[]),
+            (&["ARGS:"], &[]),
+            (&["ARGS:a\""], &[]),
+            (&[], &[]),
+        ] {
+            let value = |it: &&str| Value { variable: (*it).into(), value: String::new() };
+            let found = Found { values: values.iter().map(value).collect(), ..Found::default() };
+            assert_eq!(variables(&found), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn chains_are_found_in_what_they_tell_of() {
+        let value = |(variable, value): (&str, &str)| Value {
+            variable: variable.into(),
+            value: value.into(),
+        };
+        let names = [
+            ("REQUEST_HEADERS_NAMES:Host", "host"),
+            ("REQUEST_HEADERS_NAMES:X-Over", "x-over"),
+            ("REQUEST_HEADERS_NAMES:TE", "te"),
+        ];
+        let found = |message: &str, data: &str, link: &[(&str, &str)]| Found {
+            message: message.into(),
+            data: data.into(),
+            values: names.iter().chain(link).copied().map(value).collect(),
+            ..Found::default()
+        };
+        let all: Vec<&str> = names.iter().map(|(variable, _)| *variable).collect();
+        let last = [("TX:header_x-over", "/x-over/")];
+        for (found, expected) in [
+            (found("restricted (/x-over/)", "", &last), &all[1..2]),
+            (found("restricted", "found: x-over", &last), &all[1..2]),
+            (found("restricted, no-te", "", &last), &all[..]),
+            // Without another link each value is a finding.
+            (found("restricted (/x-over/)", "", &[]), &all[..]),
+        ] {
+            assert_eq!(variables(&found), expected, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Requests in which a rule was found in one variable, and their clients.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::net::{IpAddr, SocketAddr};
+
+/// Clients of one place that are told apart.
+pub const CLIENTS_MAX: usize = 64;
+
+/// Clients, as far as they are told apart.
+#[derive(Debug, Default, Clone)]
+pub struct Clients(BTreeSet<u64>);
+
+impl Clients {
+    /// Takes one.
+    pub fn add(&mut self, client: &str) {
+        if self.0.len() < CLIENTS_MAX {
+            self.0.insert(number_of(client));
+        }
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        let room = CLIENTS_MAX.saturating_sub(self.0.len());
+        let new: Vec<u64> = other.0.difference(&self.0).copied().take(room).collect();
+        self.0.extend(new);
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many, where no more are told apart.
+    pub fn told(&self) -> String {
+        match self.0.len() {
+            1 => "1 client".into(),
+            CLIENTS_MAX => format!("{CLIENTS_MAX} clients or more"),
+            count => format!("{count} clients"),
+        }
+    }
+}
+
+/// A number for a client; of IPv6 for its network, in which it can choose its address.
+fn number_of(client: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match client.parse::<SocketAddr>().map(|address| address.ip().to_canonical()) {
+        Ok(IpAddr::V4(address)) => address.hash(&mut hasher),
+        Ok(IpAddr::V6(address)) => address.segments()[..4].hash(&mut hasher),
+        Err(_) => client.hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// Requests in which a rule was found in a variable.
+#[derive(Debug, Default, Clone)]
+pub struct Group {
+    pub requests: u64,
+    pub clients: Clients,
+    /// Those of them that have another attack in another place.
+    pub suspicious: u64,
+    /// What one of them scored for it.
+    pub score: i64,
+    pub message: String,
+    pub example: Option<String>,
+}
+
+impl Group {
+    /// Takes others in.
+    pub fn add_all(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.suspicious += other.suspicious;
+        self.clients.add_all(&other.clients);
+        self.score = self.score.max(other.score);
+        if self.message.is_empty() {
+            self.message.clone_from(&other.message);
+        }
+        self.example = self.example.take().or_else(|| other.example.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_told_apart() {
+        let mut clients = Clients::default();
+        for client in ["192.0.2.1:1", "192.0.2.1:2", "[2001:db8::1]:1", "[2001:db8::2]:1", "unix"] {
+            clients.add(client);
+        }
+        assert_eq!(clients.count(), 3);
+        for number in 0..1_000 {
+            clients.add(&format!("name{number}"));
+        }
+        assert_eq!(clients.told(), "64 clients or more");
+    }
+}
