@@ -5,7 +5,6 @@ use crate::parts::end::End;
 use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::inspect;
 
 impl Exchange {
     /// Sends the head of a request that has no body.
@@ -15,42 +14,6 @@ impl Exchange {
             at.ask(&mut self.ends, &mut self.request, nothing, End::Data);
             self.request_handed_over(at);
         }
-    }
-
-    /// Goes on with a request that has waited.
-    pub fn go_on(&mut self, at: &mut impl Edge) {
-        let ending = match &mut self.ends.parked {
-            Parked::Until(ending) => ending.take(),
-            _ => None,
-        };
-        if !matches!(self.ends.parked, Parked::Called(_)) {
-            self.ends.parked = Parked::No;
-        }
-        if let Some((ending, mut decision)) = ending {
-            self.end_early(at, ending, &mut decision);
-            return;
-        }
-        if inspect::is_judged_whole(self) {
-            inspect::begin_reading(self, at);
-            return self.request_goes_on(at);
-        }
-        if !self.dispatch(at) {
-            return;
-        }
-        if self.is_over() || inspect::pass_judged_body(self, at) {
-            return;
-        }
-        if self.request.is_sent() {
-            // Another member has failed it: all that was sent of it goes to this one.
-            return self.resend(at, &[]);
-        }
-        if self.request.is_whole {
-            return self.send_request_head(at);
-        }
-        if self.ends.sends_head_first() {
-            at.ask(&mut self.ends, &mut self.request, (b"", &Pieces::part(0)), End::No);
-        }
-        self.request_goes_on(at);
     }
 
     /// Lets a request wait for its time.
@@ -104,4 +67,25 @@ impl Exchange {
         }
         lag != Lag::None
     }
+}
+
+/// Hands pieces of the body, and its end, to the member.
+pub fn hand_on(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (input, pieces): (&[u8], &Pieces),
+    end: End<'_>,
+) {
+    let is_last = !matches!(end, End::No);
+    exchange.request.is_whole = is_last;
+    at.ask(&mut exchange.ends, &mut exchange.request, (input, pieces), end);
+    if is_last {
+        exchange.request_handed_over(at);
+        if !exchange.ends.is_client_behind(at) {
+            exchange.ends.clear_client_deadline(at);
+        }
+    } else {
+        exchange.await_more_of_request(at);
+    }
+    exchange.go_on_receiving(at);
 }

@@ -1,10 +1,12 @@
 //! How an exchange ends: with its member's response, with one of weir's own, or without.
 
 use weir_config::snapshot::Page;
+use weir_core::policy::{AnswerBody, Decision, End};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
 use crate::edge::Edge;
+use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Outcome};
 use crate::parts::messages::OwnAnswer;
 use crate::parts::stream_end::StreamEnd;
@@ -160,5 +162,51 @@ impl Exchange {
         let encoding = self.encoding.take();
         at.tools().give_encoding(encoding);
         self.ends.over = Some(after);
+    }
+}
+
+impl Exchange {
+    /// Ends an exchange that gets no member.
+    pub fn end_early(&mut self, at: &mut impl Edge, ending: Ending, decision: &mut Decision) {
+        match ending {
+            Ending::Limited { retry_after_s } => {
+                let mut fields = FieldEdits::default();
+                fields.add(b"Retry-After", |out| {
+                    out.extend_from_slice(retry_after_s.to_string().as_bytes());
+                });
+                self.respond_adding(at, 429, Termination::RateLimit, fields);
+            }
+            // Not even with a page: it might be that of another name.
+            Ending::Misdirected => {
+                let termination = Termination::Misdirected;
+                self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
+            }
+            Ending::Blocked => inspect::end_blocked(self, at),
+            Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
+            Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
+            Ending::Policy => match &decision.end {
+                Some(End::Answer { status, body }) => {
+                    let (status, fields) = (*status, &mut decision.answer);
+                    let page = self.error_page(status);
+                    let body = match body {
+                        AnswerBody::Fixed(bytes) => bytes,
+                        AnswerBody::Made => &decision.body[..],
+                        AnswerBody::None => page.as_ref().map_or(&b""[..], |page| {
+                            let content_type = page.content_type.as_bytes();
+                            fields.set(b"Content-Type", |out| out.extend_from_slice(content_type));
+                            &page.body
+                        }),
+                    };
+                    let termination = Termination::Policy;
+                    self.respond_with(at, status, termination, fields, Some(body));
+                }
+                Some(End::Reset) => {
+                    self.end_unanswered(at, Termination::Policy, true);
+                }
+                Some(End::Close) | None => {
+                    self.end_unanswered(at, Termination::Policy, false);
+                }
+            },
+        }
     }
 }

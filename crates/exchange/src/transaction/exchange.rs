@@ -15,7 +15,6 @@ use crate::parts::pace::Pace;
 use crate::parts::request::Request;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
-use crate::transaction::inspect;
 use crate::transaction::seeking::{Found, mark_failure};
 
 /// A request is kept for sending it again as long as it is not larger than this.
@@ -74,8 +73,7 @@ impl Exchange {
     /// Whether what its client sends of its request has somewhere to go. A client that has its connection for itself
     /// is read on only then: what else comes of it is not held.
     pub fn takes_body(&self) -> bool {
-        !self.request.is_whole
-            && (self.ends.attempt.connection.is_some() || inspect::is_held_now(self))
+        !self.request.is_whole && (self.ends.attempt.connection.is_some() || is_held_now(self))
     }
 
     /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.
@@ -260,4 +258,14 @@ impl Exchange {
             live.mark_success(now_us / 1_000);
         }
     }
+}
+
+/// Whether the body of an exchange is held until it was judged.
+pub fn is_judged_whole(exchange: &Exchange) -> bool {
+    matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
+}
+
+/// Whether what comes of its body now is held.
+pub fn is_held_now(exchange: &Exchange) -> bool {
+    is_judged_whole(exchange) && !exchange.ends.parked.waits()
 }

@@ -23,9 +23,9 @@ use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::parts::request::KEPT_PIECE_BYTES_MAX;
 use crate::termination::Termination;
+use crate::transaction::asking::hand_on;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::receiving::hand_on;
-use crate::transaction::response::send_interim;
+use crate::transaction::sending::send_interim;
 
 /// What stands for the request's number in the page of a block.
 const REQUEST_ID_MARK: &[u8] = b"${request_id}";
@@ -265,16 +265,6 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
 fn tell_judged(at: &mut impl Edge, server: &LocalServer, judged: Judged) {
     let Judged { inspection, terms, unjudged } = judged;
     conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
-}
-
-/// Whether the body of an exchange is held until it was judged.
-pub fn is_judged_whole(exchange: &Exchange) -> bool {
-    matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
-}
-
-/// Whether what comes of its body now is held.
-pub fn is_held_now(exchange: &Exchange) -> bool {
-    is_judged_whole(exchange) && !exchange.ends.parked.waits()
 }
 
 /// Begins to read a body that is held: a client that waits with it is told to send it.

@@ -16,7 +16,7 @@ use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect::{answer_blocked, conclude};
-use crate::transaction::response::{Passed, begin_judged};
+use crate::transaction::sending::{Passed, begin_judged, send_judged};
 
 /// Judges the head of a response. Whether that is all for now: its body is held, or it was answered in its place.
 pub fn begin(
@@ -139,11 +139,11 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'
     let message = begin_judged(exchange, at, &mut head, (&text, begins_with));
     let pieces = if is_whole { Pieces::whole(seen.len()) } else { Pieces::part(seen.len()) };
     let End::Trailers(fields, text) = end else {
-        return exchange.send_response(at, message, (seen, &pieces), end);
+        return send_judged(exchange, at, message, (seen, &pieces), end);
     };
     // When they came, nobody knew what would be changed of the head.
     let edits = exchange.response_trailers();
     let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
     let fields: Vec<Field> = passing.cloned().collect();
-    exchange.send_response(at, message, (seen, &pieces), End::Trailers(&fields, text))
+    send_judged(exchange, at, message, (seen, &pieces), End::Trailers(&fields, text))
 }

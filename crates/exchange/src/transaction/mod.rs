@@ -19,6 +19,7 @@ pub mod receiving;
 pub mod relay;
 pub mod response;
 pub mod seeking;
+pub mod sending;
 pub mod stages;
 pub mod trailers;
 pub mod tunnel;

@@ -1,10 +1,9 @@
 //! Policies, limits and persistence on a request's way: what was decided, carried out.
 
-use std::io::Write as _;
 use std::rc::Rc;
 
 use weir_core::expression::{Facts, ResponseFacts};
-use weir_core::policy::{AnswerBody, Decision, End, RewriteError};
+use weir_core::policy::{Decision, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{ResponseHead, Scheme};
 
@@ -19,9 +18,7 @@ use crate::parts::notice::Notice;
 use crate::parts::remembered::{Kept, Remembered};
 use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
-use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::inspect;
 
 /// Decides about a request of a virtual server that does more than hand it on.
 pub fn consider(
@@ -260,52 +257,6 @@ fn remember(
     }
 }
 
-impl Exchange {
-    /// Ends an exchange that gets no member.
-    pub fn end_early(&mut self, at: &mut impl Edge, ending: Ending, decision: &mut Decision) {
-        match ending {
-            Ending::Limited { retry_after_s } => {
-                let mut fields = FieldEdits::default();
-                fields.add(b"Retry-After", |out| {
-                    out.extend_from_slice(retry_after_s.to_string().as_bytes());
-                });
-                self.respond_adding(at, 429, Termination::RateLimit, fields);
-            }
-            // Not even with a page: it might be that of another name.
-            Ending::Misdirected => {
-                let termination = Termination::Misdirected;
-                self.respond_with(at, 421, termination, &FieldEdits::NONE, None);
-            }
-            Ending::Blocked => inspect::end_blocked(self, at),
-            Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
-            Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
-            Ending::Policy => match &decision.end {
-                Some(End::Answer { status, body }) => {
-                    let (status, fields) = (*status, &mut decision.answer);
-                    let page = self.error_page(status);
-                    let body = match body {
-                        AnswerBody::Fixed(bytes) => bytes,
-                        AnswerBody::Made => &decision.body[..],
-                        AnswerBody::None => page.as_ref().map_or(&b""[..], |page| {
-                            let content_type = page.content_type.as_bytes();
-                            fields.set(b"Content-Type", |out| out.extend_from_slice(content_type));
-                            &page.body
-                        }),
-                    };
-                    let termination = Termination::Policy;
-                    self.respond_with(at, status, termination, fields, Some(body));
-                }
-                Some(End::Reset) => {
-                    self.end_unanswered(at, Termination::Policy, true);
-                }
-                Some(End::Close) | None => {
-                    self.end_unanswered(at, Termination::Policy, false);
-                }
-            },
-        }
-    }
-}
-
 /// Seals the cookies of a response, where that is wanted: those of its member, and those that policies set.
 #[inline]
 pub fn keep_cookies(
@@ -318,21 +269,5 @@ pub fn keep_cookies(
         let mut scratch = at.tools().scratch.take();
         keeper.set(message, edits, &mut scratch);
         at.tools().scratch.give(scratch);
-    }
-}
-
-impl Exchange {
-    /// Tells the client how long its response took, where that is wanted.
-    #[inline]
-    pub fn time_response(&self, edits: &mut FieldEdits) {
-        if self.ends.server.settings().server_timing {
-            let (own_us, member_us) = self.times_us();
-            edits.add(b"Server-Timing", |out| {
-                let ms = |us: u64| us as f64 / 1_000.0;
-                let (own, member) = (ms(own_us), ms(member_us));
-                write!(out, "weir;dur={own:.3}, member;dur={member:.3}")
-                    .expect("a vector takes what is written to it");
-            });
-        }
     }
 }

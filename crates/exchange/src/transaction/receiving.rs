@@ -4,7 +4,8 @@ use crate::edge::{Edge, Flow, Side};
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::pieces::Pieces;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::asking::hand_on;
+use crate::transaction::exchange::{Exchange, Phase, is_held_now, is_judged_whole};
 use crate::transaction::inspect;
 
 impl Exchange {
@@ -37,7 +38,7 @@ impl Exchange {
         if size_max.is_some_and(|max| self.ends.account.bytes_received > max) {
             return self.respond(at, 413, Termination::ClientLimit);
         }
-        if inspect::is_held_now(self) {
+        if is_held_now(self) {
             return inspect::hold(self, at, (input, pieces), end);
         }
         if self.ends.attempt.connection.is_none() {
@@ -51,7 +52,7 @@ impl Exchange {
     /// it gets no more of it.
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.is_cut = true;
-        if inspect::is_judged_whole(self) {
+        if is_judged_whole(self) {
             // Nobody will answer what cannot be judged.
             return self.respond(at, 400, Termination::ClientAbort);
         }
@@ -87,25 +88,4 @@ impl Exchange {
             None => {}
         }
     }
-}
-
-/// Hands pieces of the body, and its end, to the member.
-pub fn hand_on(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    (input, pieces): (&[u8], &Pieces),
-    end: End<'_>,
-) {
-    let is_last = !matches!(end, End::No);
-    exchange.request.is_whole = is_last;
-    at.ask(&mut exchange.ends, &mut exchange.request, (input, pieces), end);
-    if is_last {
-        exchange.request_handed_over(at);
-        if !exchange.ends.is_client_behind(at) {
-            exchange.ends.clear_client_deadline(at);
-        }
-    } else {
-        exchange.await_more_of_request(at);
-    }
-    exchange.go_on_receiving(at);
 }

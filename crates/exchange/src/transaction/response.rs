@@ -1,33 +1,18 @@
 //! A response on its way from a member to a client, whichever versions they speak.
 
-use weir_http::edits::FieldEdits;
-use weir_http::h1::{Persistence, ResponseForward};
-use weir_http::message::{Framing, ResponseHead, Version};
+use weir_http::message::{ResponseHead, Version};
 
 use crate::edge::{Edge, Release};
-use crate::parts::encoding::Encoded;
 use crate::parts::end::End;
 use crate::parts::ends::LetOut;
-use crate::parts::messages::{HeadKind, Message, OutHead, Sending};
+use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect_response;
-use crate::transaction::policy::keep_cookies;
-
-/// What became of some of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Passed {
-    /// It was passed on.
-    On,
-    /// So it was, and the rest is not worth waiting for.
-    Enough,
-    /// It could not be, and the exchange is over.
-    #[default]
-    Over,
-}
+use crate::transaction::sending::{Passed, begin_judged, send_interim, send_judged};
 
 impl Exchange {
     /// Passes an interim response on, which the member has made.
@@ -62,29 +47,6 @@ impl Exchange {
         begin_judged(self, at, head, (input, body))
     }
 
-    /// Begins the message to the client.
-    #[inline]
-    fn begin_message(
-        &mut self,
-        at: &mut impl Edge,
-        (head, input): (&ResponseHead, &[u8]),
-        edits: &FieldEdits,
-        framing: Framing,
-    ) -> Message {
-        // An answer to a request that is still coming in may leave part of it unread.
-        let may_go_on = self.request.is_whole && !at.turn().is_draining;
-        self.keep_alive &= may_go_on && framing != Framing::UntilClose;
-        self.phase = Phase::Respond;
-        count_status!(self.ends.server.counters, head.status);
-        self.pace = self.pace.with_response(head, input);
-        self.response_framing = framing;
-        let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
-        let client_version = self.request.version;
-        let forward = ResponseForward { framing, client_version, persistence, date: None };
-        let out = OutHead { head, input, edits, forward, is_dated: !head.has_date };
-        at.head(&mut self.ends, &out, HeadKind::Final, framing.is_empty())
-    }
-
     /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.
     pub fn send_response(
         &mut self,
@@ -102,36 +64,7 @@ impl Exchange {
                 return Passed::Over;
             }
         }
-        if self.encoding.is_none() {
-            self.send_pieces(at, head, (input, pieces), end);
-            return Passed::On;
-        }
-        let is_end = !matches!(end, End::No);
-        let mut compressed = at.tools().scratch.take();
-        let encoded = self.compress(at, (input, pieces), is_end, &mut compressed);
-        if encoded == Encoded::Broken {
-            // What has gone out cannot be made whole.
-            at.tools().scratch.give(compressed);
-            self.ends.send_head_alone(at, head);
-            self.truncate(at, Termination::EncodingFailed);
-            return Passed::Over;
-        }
-        let whole = Pieces::whole(compressed.len());
-        self.send_pieces(at, head, (&compressed, &whole), end);
-        at.tools().scratch.give(compressed);
-        if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
-    }
-
-    fn send_pieces(
-        &mut self,
-        at: &mut impl Edge,
-        head: Message,
-        (input, pieces): (&[u8], &Pieces),
-        end: End<'_>,
-    ) {
-        let is_last = !matches!(end, End::No) && !self.keep_alive;
-        let framing = self.response_framing;
-        at.send(&mut self.ends, head, &Sending { input, pieces, framing, end, is_last });
+        send_judged(self, at, head, (input, pieces), end)
     }
 
     /// The member sends as fast as the client takes.
@@ -221,51 +154,4 @@ impl Exchange {
         }
         false
     }
-}
-
-/// Begins a response that is not inspected, or was.
-pub fn begin_judged(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    head: &mut ResponseHead,
-    (input, body): (&[u8], &[u8]),
-) -> Message {
-    let framing = head.framing.toward(exchange.request.version);
-    if exchange.ends.remembered.is_none() && !exchange.ends.server.edits_responses {
-        return exchange.begin_message(at, (head, input), &FieldEdits::NONE, framing);
-    }
-    let mut edits = std::mem::take(&mut at.tools().response_edits);
-    edits.clear();
-    if exchange.ends.remembered.is_some() {
-        exchange.edit_response(at, head, input, &mut edits);
-    }
-    keep_cookies(exchange, at, (head, input), &mut edits);
-    exchange.time_response(&mut edits);
-    let framing = match exchange.ends.server.settings().compression.is_some() {
-        true => exchange.begin_compression(at, head, (input, body), &mut edits, framing),
-        false => framing,
-    };
-    let message = exchange.begin_message(at, (head, input), &edits, framing);
-    at.tools().response_edits = edits;
-    message
-}
-
-/// Sends an interim response to a client that takes such.
-pub fn send_interim(
-    exchange: &mut Exchange,
-    at: &mut impl Edge,
-    head: &ResponseHead,
-    input: &[u8],
-) {
-    count_status!(exchange.ends.server.counters, head.status);
-    let forward = ResponseForward {
-        framing: Framing::None,
-        client_version: exchange.request.version,
-        persistence: Persistence::KeepAlive,
-        date: None,
-    };
-    let edits = &FieldEdits::NONE;
-    let out = OutHead { head, input, edits, forward, is_dated: false };
-    let message = at.head(&mut exchange.ends, &out, HeadKind::Interim, false);
-    exchange.ends.send_head_alone(at, message);
 }

@@ -26,15 +26,17 @@ use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Registration};
 use crate::parts::attempt::Attempt;
 use crate::parts::considered::{Considered, Ending};
+use crate::parts::end::End;
 use crate::parts::ends::Ends;
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
+use crate::parts::pieces::Pieces;
 use crate::parts::remembered::Remembered;
 use crate::parts::request::Request;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
-use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
 use crate::transaction::{Transaction, compress, early_data, inspect, trailers};
 
@@ -156,13 +158,49 @@ impl Exchange {
         if has_to_wait {
             return self.hold_back(at, not_before_us);
         }
-        if inspect::is_judged_whole(self) {
+        if is_judged_whole(self) {
             return inspect::begin_reading(self, at);
         }
         // A head with a body waits for the first bytes of it, which are often here already.
         if self.dispatch(at) && !has_body {
             self.send_request_head(at);
         }
+    }
+
+    /// Goes on with a request that has waited.
+    pub fn go_on(&mut self, at: &mut impl Edge) {
+        let ending = match &mut self.ends.parked {
+            Parked::Until(ending) => ending.take(),
+            _ => None,
+        };
+        if !matches!(self.ends.parked, Parked::Called(_)) {
+            self.ends.parked = Parked::No;
+        }
+        if let Some((ending, mut decision)) = ending {
+            self.end_early(at, ending, &mut decision);
+            return;
+        }
+        if is_judged_whole(self) {
+            inspect::begin_reading(self, at);
+            return self.request_goes_on(at);
+        }
+        if !self.dispatch(at) {
+            return;
+        }
+        if self.is_over() || inspect::pass_judged_body(self, at) {
+            return;
+        }
+        if self.request.is_sent() {
+            // Another member has failed it: all that was sent of it goes to this one.
+            return self.resend(at, &[]);
+        }
+        if self.request.is_whole {
+            return self.send_request_head(at);
+        }
+        if self.ends.sends_head_first() {
+            at.ask(&mut self.ends, &mut self.request, (b"", &Pieces::part(0)), End::No);
+        }
+        self.request_goes_on(at);
     }
 }
 

@@ -8,7 +8,7 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Phase;
-use weir_exchange::transaction::response::Passed;
+use weir_exchange::transaction::sending::Passed;
 use weir_http::message::Framing;
 
 use super::asking;
