@@ -5,6 +5,8 @@
 mod datagram_probe;
 mod listening;
 pub mod packet;
+mod probe;
+mod probe_answer;
 mod service;
 mod source;
 mod waf;
@@ -19,7 +21,7 @@ use weir_core::balance::Method;
 use weir_core::expression::{AddressSet, Slots, Template};
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::limit::Rate;
-use weir_core::monitor::{PassiveSettings, Schedule};
+use weir_core::monitor::PassiveSettings;
 use weir_core::persistence::keys::Keys;
 use weir_core::policy::{Policy, Secure};
 use weir_core::retry::BudgetSettings;
@@ -32,6 +34,10 @@ use weir_tls::server::Offer;
 
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use listening::{Listening, ranges};
+pub use probe::{
+    GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls, ScriptProbe, TcpProbe,
+};
+pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
 pub use source::{Source, SourceAddresses};
 pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
@@ -621,142 +627,6 @@ pub struct Member {
     pub priority: u16,
     /// What the file lets it have.
     pub state: AdminState,
-}
-
-/// One active health check.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Monitor {
-    /// What is asked and what is expected.
-    pub kind: MonitorKind,
-    /// When.
-    pub schedule: Schedule,
-    /// Another port than the member's.
-    pub port: Option<u16>,
-    /// Whether the member is up while the probe fails.
-    pub is_reverse: bool,
-}
-
-/// What a monitor does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum MonitorKind {
-    /// The connection is accepted, and what comes is as expected.
-    Tcp(TcpProbe),
-    /// A GET gets the expected answer.
-    Http(HttpProbe),
-    /// The health service of gRPC says SERVING.
-    Grpc(GrpcProbe),
-    /// A program ends with 0.
-    Script(ScriptProbe),
-    /// A datagram is answered.
-    Udp(UdpProbe),
-    /// A question of DNS is answered.
-    Dns(DnsProbe),
-}
-
-/// What a tcp monitor says and expects.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct TcpProbe {
-    /// Sent when the connection stands.
-    pub send: Option<Arc<[u8]>>,
-    /// What the first 64 KiB that come must have; `None`: nothing needs to come.
-    pub receive: Option<BodyMatch>,
-    /// What in them asks for a drain; looked for before `receive`.
-    pub drain_on: Option<BodyMatch>,
-}
-
-/// What a grpc or grpcs monitor asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GrpcProbe {
-    /// Name of the service; empty for the server as a whole.
-    pub service: Arc<str>,
-    /// `:authority` (and TLS server name); `None`: the member's name or address.
-    pub host: Option<Arc<str>>,
-    /// `Some` for grpcs.
-    pub tls: Option<ProbeTls>,
-}
-
-/// What a script monitor runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptProbe {
-    /// The program's path and its arguments; at least the path.
-    pub command: Arc<[Arc<str>]>,
-}
-
-/// An answer by which a member asks to be drained; all that is given must hold.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DrainAnswer {
-    /// Inclusive ranges.
-    pub status: Option<Vec<(u16, u16)>>,
-    /// What the body must have, in its first 64 KiB.
-    pub body: Option<BodyMatch>,
-}
-
-/// What an http or https monitor sends and expects.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HttpProbe {
-    /// How it is asked for.
-    pub method: ProbeMethod,
-    /// Origin-form target.
-    pub path: Arc<str>,
-    /// Host field (and TLS server name); `None`: the member's name or address.
-    pub host: Option<Arc<str>>,
-    /// `Some` for https.
-    pub tls: Option<ProbeTls>,
-    /// Inclusive ranges, at least one.
-    pub expect_status: Vec<(u16, u16)>,
-    /// What the body must have, in its first 64 KiB.
-    pub expect_body: Option<BodyMatch>,
-    /// The answer that asks for a drain; looked for before the expected one.
-    pub drain_on: Option<DrainAnswer>,
-}
-
-/// The method of a monitor's request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ProbeMethod {
-    /// The page, with its body.
-    #[default]
-    Get,
-    /// Its head alone.
-    Head,
-    /// What the server can do.
-    Options,
-}
-
-impl ProbeMethod {
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Options => "OPTIONS",
-        }
-    }
-}
-
-/// TLS of an https monitor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProbeTls {
-    /// Whether the certificate must be valid for the host.
-    pub verify: bool,
-}
-
-/// A condition on a probe's response body.
-#[derive(Debug, Clone)]
-pub enum BodyMatch {
-    /// Contains these bytes.
-    Substring(Arc<[u8]>),
-    /// The expression finds a match.
-    Regex(regex::bytes::Regex),
-}
-
-impl PartialEq for BodyMatch {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Substring(a), Self::Substring(b)) => a == b,
-            (Self::Regex(a), Self::Regex(b)) => a.as_str() == b.as_str(),
-            _ => false,
-        }
-    }
 }
 
 impl Address {

@@ -193,6 +193,29 @@ pools:
     assert_eq!((pool.lenient, snapshot.pools[0].lenient), (lenient, Flaws::USUAL));
 }
 
+/// The defaults.
+const SCHEDULE: Schedule = Schedule {
+    interval_ms: 5_000,
+    timeout_ms: 2_000,
+    rise: 2,
+    fall: 3,
+    jitter_percent: 10,
+    up_delay_ms: 0,
+};
+
+/// The same.
+fn http_probe() -> HttpProbe {
+    HttpProbe {
+        method: ProbeMethod::Get,
+        path: "/".into(),
+        host: None,
+        tls: None,
+        expect_status: vec![(200, 399)],
+        expect_body: None,
+        drain_on: None,
+    }
+}
+
 #[test]
 fn monitors() {
     let settings = r#"
@@ -206,6 +229,7 @@ fn monitors() {
         verify: false
         expect: { status: [ 200, "301-302" ], body: { regex: "^up" } }
         interval: 10s
+        up_delay: 30s
         timeout: 10s
         rise: 1
         fall: 1
@@ -217,17 +241,7 @@ fn monitors() {
       - { type: grpcs, host: shop.example, port: 443, verify: false }
       - { type: script, command: [ /bin/sh, -c, "exit 0" ] }
 "#;
-    let schedule =
-        Schedule { interval_ms: 5_000, timeout_ms: 2_000, rise: 2, fall: 3, jitter_percent: 10 };
-    let probe = HttpProbe {
-        method: ProbeMethod::Get,
-        path: "/".into(),
-        host: None,
-        tls: None,
-        expect_status: vec![(200, 399)],
-        expect_body: None,
-        drain_on: None,
-    };
+    let (schedule, probe) = (SCHEDULE, http_probe());
     let monitor = |kind| Monitor { kind, schedule, port: None, is_reverse: false };
     let substring = |text: &str| BodyMatch::Substring(text.as_bytes().into());
     let verified = Some(ProbeTls { verify: true });
@@ -246,6 +260,7 @@ fn monitors() {
                 rise: 1,
                 fall: 1,
                 jitter_percent: 0,
+                up_delay_ms: 30_000,
             },
             ..monitor(MonitorKind::Http(HttpProbe {
                 method: ProbeMethod::Get,

@@ -63,6 +63,8 @@ section! {
         default rise: Probes = Whole(2);
         /// Failures in a row that take a member down.
         default fall: Probes = Whole(3);
+        /// A member that was down must pass for this long before it is up again, and `rise` times at least. A new member is up with its first pass. Default: no delay.
+        optional up_delay: Timeout;
         /// Each interval is shortened or lengthened by up to this much, so that probes do not come all at once.
         default jitter: Percent = Percent(10);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::BodyMatch;
+use super::probe_answer::BodyMatch;
 
 /// What a udp monitor sends and expects.
 #[derive(Debug, Clone, PartialEq)]

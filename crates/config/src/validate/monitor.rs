@@ -171,6 +171,7 @@ fn schedule(raw: &raw::Monitor, context: &mut Context) -> Schedule {
         rise: raw.rise.0,
         fall: raw.fall.0,
         jitter_percent: raw.jitter.0,
+        up_delay_ms: raw.up_delay.as_ref().map_or(0, |delay| delay.value.0),
     }
 }
 

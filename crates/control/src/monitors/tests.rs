@@ -55,8 +55,14 @@ fn http(interval_ms: u64) -> Monitor {
         expect_body: None,
         drain_on: None,
     };
-    let schedule =
-        Schedule { interval_ms, timeout_ms: 1_000, rise: 2, fall: 3, jitter_percent: 10 };
+    let schedule = Schedule {
+        interval_ms,
+        timeout_ms: 1_000,
+        rise: 2,
+        fall: 3,
+        jitter_percent: 10,
+        up_delay_ms: 0,
+    };
     Monitor { kind: MonitorKind::Http(probe), schedule, port: None, is_reverse: false }
 }
 
@@ -121,6 +127,40 @@ async fn a_member_comes_and_goes() {
             format!("info {name} is up: passed (2 of 2)"),
         ]
     );
+}
+
+fn delayed(up_delay_ms: u64) -> Monitor {
+    let monitor = http(10);
+    Monitor { schedule: Schedule { up_delay_ms, ..monitor.schedule }, ..monitor }
+}
+
+/// A member that is new is up with its first pass; one that was down has to pass for a while.
+#[tokio::test]
+async fn a_member_that_was_down_comes_up_after_a_delay() {
+    let (events, captured) = Captured::new();
+    let member = Member::start(true).await;
+    for (delay_ms, comes_up) in [(3_600_000, false), (50, true)] {
+        let table = table(&[&member], &[delayed(delay_ms)], None);
+        let live = Arc::clone(&table.pools[0].members[0]);
+        let mut monitors = Monitors::new(events.clone());
+        apply(&mut monitors, &table);
+        let report = || monitors.board().of(&live.pool.name, &live.label).remove(0);
+        member.healthy.store(true, Relaxed);
+        eventually(|| live.health() == Health::Up).await;
+        member.healthy.store(false, Relaxed);
+        eventually(|| live.health() == Health::Down).await;
+        let passes = report().passes;
+        member.healthy.store(true, Relaxed);
+        // More than `rise`.
+        eventually(|| report().passes >= passes + 5).await;
+        if comes_up {
+            eventually(|| live.health() == Health::Up).await;
+        }
+        assert_eq!((live.health() == Health::Up, report().last_failure), (comes_up, None));
+    }
+    let told = captured.lines(&events);
+    let delays = told.iter().filter(|line| line.ends_with("is up: passed for 50ms"));
+    assert_eq!((told.len(), delays.count()), (5, 1), "{told:?}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use weir_core::admin_state::{AdminState, Admission};
@@ -134,7 +135,8 @@ impl Verdict {
     ) -> Option<Transition> {
         let is_scheduled = probed.is_scheduled && probed.started_ms >= self.trusted_ms;
         let counts = is_scheduled || outcome != Outcome::Failed;
-        let change = if counts { self.state.on_result(outcome, schedule) } else { None };
+        let change =
+            if counts { self.state.on_result(outcome, monotonic_ms(), schedule) } else { None };
         self.report.health = self.state.health();
         if self.first != FirstResult::Settled {
             let was_answered = matches!(self.first, FirstResult::Failed { is_answered: true });
@@ -409,6 +411,10 @@ impl fmt::Display for Change<'_> {
             }
             (None, _) if self.change.to == Health::Draining => {
                 write!(formatter, ": its answer asks for it")
+            }
+            (None, Health::Down) if schedule.up_delay_ms > 0 => {
+                let delay = Duration::from_millis(schedule.up_delay_ms);
+                write!(formatter, ": passed for {delay:?}")
             }
             (None, Health::Down) => {
                 let rise = schedule.rise.max(1);

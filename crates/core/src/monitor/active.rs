@@ -7,6 +7,9 @@
 //! | draining | up | draining | down after `fall` in a row, else draining |
 //! | down | up after `rise` answers in a row, else down | draining after as many, else down | down |
 //!
+//! With `up_delay` a member that is down stays so until answers have come in a row for so long, too. Members that are
+//! new have no such delay: their first answer counts at once.
+//!
 //! A member that asks to be drained answers: that counts as a pass, and takes effect at once, as does its
 //! end. A failure ends a drain no sooner than it takes a member down.
 
@@ -51,6 +54,8 @@ pub struct MonitorState {
     health: Health,
     /// Results in a row that speak against `health`.
     streak: u32,
+    /// When the first of them came.
+    streak_began_ms: u64,
 }
 
 /// A change of a monitor's mind.
@@ -71,12 +76,12 @@ impl Default for MonitorState {
 impl MonitorState {
     /// No probe has ended yet.
     pub fn new() -> Self {
-        Self { health: Health::Pending, streak: 0 }
+        Self { health: Health::Pending, streak: 0, streak_began_ms: 0 }
     }
 
     /// A new monitor of a member that already takes traffic: it keeps it until enough probes fail.
     pub fn trusting() -> Self {
-        Self { health: Health::Up, streak: 0 }
+        Self { health: Health::Up, streak: 0, streak_began_ms: 0 }
     }
 
     /// What the monitor says of the member.
@@ -90,10 +95,16 @@ impl MonitorState {
         self.streak
     }
 
-    /// Takes the outcome of a probe. A `rise` or `fall` of 0 counts as 1.
+    /// Takes the outcome of a probe that ended at `now_ms`; the times of one state must come from one clock. A `rise`
+    /// or `fall` of 0 counts as 1.
     ///
     /// Cost: constant.
-    pub fn on_result(&mut self, outcome: Outcome, schedule: &Schedule) -> Option<Transition> {
+    pub fn on_result(
+        &mut self,
+        outcome: Outcome,
+        now_ms: u64,
+        schedule: &Schedule,
+    ) -> Option<Transition> {
         let (to, needed) = match (outcome, self.health) {
             (Outcome::Failed, _) => (Health::Down, schedule.fall),
             (Outcome::Passed, Health::Down) => (Health::Up, schedule.rise),
@@ -105,8 +116,13 @@ impl MonitorState {
             self.streak = 0;
             return None;
         }
-        self.streak += 1;
-        if self.streak < needed {
+        if self.streak == 0 {
+            self.streak_began_ms = now_ms;
+        }
+        self.streak = self.streak.saturating_add(1);
+        let delay_ms = if self.health == Health::Down { schedule.up_delay_ms } else { 0 };
+        let is_early = now_ms.saturating_sub(self.streak_began_ms) < delay_ms;
+        if self.streak < needed || is_early {
             self.check_invariants(schedule);
             return None;
         }
@@ -116,10 +132,13 @@ impl MonitorState {
         Some(Transition { from, to })
     }
 
-    /// A streak that is long enough has changed the health.
+    /// A streak that is long enough has changed the health, unless a delay holds it up.
     fn check_invariants(&self, schedule: &Schedule) {
-        let needed = if self.health == Health::Down { schedule.rise } else { schedule.fall };
-        debug_assert!(self.streak < needed.max(1), "{self:?} {schedule:?}");
+        let (needed, delay_ms) = match self.health {
+            Health::Down => (schedule.rise, schedule.up_delay_ms),
+            _ => (schedule.fall, 0),
+        };
+        debug_assert!(delay_ms > 0 || self.streak < needed.max(1), "{self:?} {schedule:?}");
     }
 }
 
@@ -147,7 +166,9 @@ mod tests {
     use weir_testing::Random;
 
     fn schedule(rise: u32, fall: u32) -> Schedule {
-        Schedule { interval_ms: 2_000, timeout_ms: 1_000, rise, fall, jitter_percent: 10 }
+        let jitter_percent = 10;
+        let up_delay_ms = 0;
+        Schedule { interval_ms: 2_000, timeout_ms: 1_000, rise, fall, jitter_percent, up_delay_ms }
     }
 
     /// Results as text, `+` passed, `-` failed and `~` asked to drain; after each the state by its first
@@ -164,7 +185,7 @@ mod tests {
                         '~' => Outcome::Drain,
                         result => Outcome::from(result == '+'),
                     };
-                    let change = state.on_result(outcome, &schedule(rise, fall));
+                    let change = state.on_result(outcome, 0, &schedule(rise, fall));
                     assert_eq!(change.is_some(), before != state.health());
                     assert_eq!(change.map_or(state.health(), |change| change.to), state.health());
                     match state.health() {
@@ -201,7 +222,7 @@ mod tests {
     fn a_reverse_monitor_is_up_when_the_probe_fails() {
         let mut state = MonitorState::new();
         let mut after = |outcome: Outcome| {
-            state.on_result(outcome.reversed(), &schedule(2, 2));
+            state.on_result(outcome.reversed(), 0, &schedule(2, 2));
             state.health()
         };
         let outcomes = [Outcome::Failed, Outcome::Passed, Outcome::Passed, Outcome::Failed];
@@ -213,9 +234,44 @@ mod tests {
     #[test]
     fn a_trusting_monitor_needs_its_failures() {
         let mut state = MonitorState::trusting();
-        let changes: Vec<bool> =
-            (0..3).map(|_| state.on_result(Outcome::Failed, &schedule(2, 3)).is_some()).collect();
+        let changes: Vec<bool> = (0..3)
+            .map(|_| state.on_result(Outcome::Failed, 0, &schedule(2, 3)).is_some())
+            .collect();
         assert_eq!(changes, [false, false, true]);
+    }
+
+    /// Results with their times, in seconds; after each the state by its first letter.
+    #[test]
+    fn a_delay_holds_up_a_member_that_was_down() {
+        let check = |delay_s: u64, results: &[(u64, char)], expected: &str| {
+            let schedule = Schedule { up_delay_ms: delay_s * 1_000, ..schedule(2, 2) };
+            let mut state = MonitorState::new();
+            let states = results.iter().map(|&(at_s, result)| {
+                let outcome = match result {
+                    '~' => Outcome::Drain,
+                    result => Outcome::from(result == '+'),
+                };
+                state.on_result(outcome, at_s * 1_000, &schedule);
+                match state.health() {
+                    Draining => '~',
+                    health => health.as_str().chars().next().unwrap(),
+                }
+            });
+            assert_eq!(states.collect::<String>(), expected, "{delay_s} s: {results:?}");
+        };
+        let down = [(0, '-'), (1, '-')];
+        let then = |results: &[(u64, char)]| [&down, results].concat();
+        check(10, &[(0, '+')], "u");
+        check(10, &[(0, '-'), (1, '+')], "pu");
+        check(10, &then(&[(2, '+'), (3, '+'), (11, '+'), (12, '+')]), "pddddu");
+        // `rise` holds as well.
+        check(10, &then(&[(2, '+'), (90, '+')]), "pddu");
+        check(10, &then(&[(2, '-'), (30, '+'), (31, '-'), (40, '+'), (50, '+')]), "pdddddu");
+        check(10, &then(&[(2, '+'), (9, '-'), (12, '+'), (13, '+'), (22, '+')]), "pdddddu");
+        check(10, &then(&[(2, '~'), (12, '~'), (13, '+')]), "pdd~u");
+        check(0, &then(&[(2, '+'), (2, '+')]), "pddu");
+        // A clock that jumps back delays, and nothing more.
+        check(10, &then(&[(20, '+'), (3, '+'), (30, '+')]), "pdddu");
     }
 
     /// Whatever the results: the health changes only after as many in a row as it takes, and it
@@ -231,8 +287,8 @@ mod tests {
             for _ in 0..500 {
                 let before = state.health();
                 results.push(random.percent(passes_percent));
-                let changed =
-                    state.on_result(results[results.len() - 1].into(), &schedule).is_some();
+                let result = results[results.len() - 1].into();
+                let changed = state.on_result(result, 0, &schedule).is_some();
                 let in_a_row = |wanted: bool| {
                     results.iter().rev().take_while(|&&result| result == wanted).count() as u32
                 };

@@ -22,6 +22,8 @@ pub struct Schedule {
     pub fall: u32,
     /// Each interval is shortened or lengthened by up to this many percent, so that probes spread.
     pub jitter_percent: u8,
+    /// How long a member that was down must pass before it is up again.
+    pub up_delay_ms: u64,
 }
 
 /// Passive marking: what traffic itself says of a member.

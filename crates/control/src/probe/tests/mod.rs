@@ -22,7 +22,9 @@ use weir_core::monitor::Schedule;
 use super::*;
 
 fn monitor(kind: MonitorKind, timeout_ms: u64) -> Monitor {
-    let schedule = Schedule { interval_ms: 1_000, timeout_ms, rise: 1, fall: 1, jitter_percent: 0 };
+    let (rise, fall, jitter_percent, up_delay_ms) = (1, 1, 0, 0);
+    let schedule =
+        Schedule { interval_ms: 1_000, timeout_ms, rise, fall, jitter_percent, up_delay_ms };
     Monitor { kind, schedule, port: None, is_reverse: false }
 }
 

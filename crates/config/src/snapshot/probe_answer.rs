@@ -1,0 +1,31 @@
+//! What a probe's answer must have.
+
+use std::sync::Arc;
+
+/// An answer by which a member asks to be drained; all that is given must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DrainAnswer {
+    /// Inclusive ranges.
+    pub status: Option<Vec<(u16, u16)>>,
+    /// What the body must have, in its first 64 KiB.
+    pub body: Option<BodyMatch>,
+}
+
+/// A condition on a probe's response body.
+#[derive(Debug, Clone)]
+pub enum BodyMatch {
+    /// Contains these bytes.
+    Substring(Arc<[u8]>),
+    /// The expression finds a match.
+    Regex(regex::bytes::Regex),
+}
+
+impl PartialEq for BodyMatch {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Substring(a), Self::Substring(b)) => a == b,
+            (Self::Regex(a), Self::Regex(b)) => a.as_str() == b.as_str(),
+            _ => false,
+        }
+    }
+}
