@@ -234,3 +234,68 @@ fn the_combined_log_begins_with_the_client() {
         true
     });
 }
+
+/// What a field of a response says, or of what the echoing member got.
+fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = text.lines().skip(1).filter_map(|line| line.split_once(": "));
+    fields.find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+#[test]
+fn a_request_has_one_id_for_its_member_its_client_and_the_log() {
+    let member = Member::echo();
+    let start = |settings: &str| {
+        let rule = "[ { when: 'request.path == \"/end\"', then: [ { respond: { status: 404 } } ] },\n\
+                    { when: 'request.path == \"/own\"', then: [ { set_header: { X-Request-Id: mine } } ] } ]";
+        let setup = Setup::new(&[member.address()])
+            .virtual_server(settings)
+            .virtual_server("policies: [ test ]")
+            .top(&format!("policies: {{ test: {{ rules: {rule} }} }}"))
+            .access_log();
+        Proxy::start(&setup)
+    };
+    let ask = |proxy: &Proxy, path: &str, fields: &str| {
+        let mut client = proxy.client();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"));
+        let response = client.response();
+        let id = |name: &str| response.head.field(name).map(str::to_owned);
+        let text = response.text();
+        (id("x-request-id"), value(&text, "x-request-id").map(str::to_owned))
+    };
+    let is_made = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+
+    // From nobody in particular: what it says is replaced.
+    let mut proxy = start("request_id: {}");
+    let (first, to_member) = ask(&proxy, "/", "X-Request-Id: forged\r\n");
+    let first = first.expect("the client is told");
+    assert!(is_made(&first), "{first}");
+    assert_eq!(to_member.as_deref(), Some(&*first));
+    let (second, _) = ask(&proxy, "/end", "");
+    let second = second.expect("answers of weir's own have it, too");
+    assert!(is_made(&second) && second != first, "{second}");
+    assert_eq!(ask(&proxy, "/own", "").1.as_deref(), Some("mine"), "a rule's word stays");
+    let ids: Vec<_> =
+        logged(&mut proxy, 3).into_iter().map(|line| line["request_id"].clone()).collect();
+    assert!(ids.contains(&first.into()) && ids.contains(&second.into()), "{ids:?}");
+
+    // From trusted proxies it is taken, if it may stand in logs and pages.
+    let trusted = "client_address: { trust: [ 127.0.0.0/8 ] }\n    request_id: { header: X-Trace }";
+    let mut proxy = start(trusted);
+    let got = lines(&mut proxy.client(), "X-Trace: Root=1-67891233-abc\r\n");
+    assert!(got.contains(&"X-Trace: Root=1-67891233-abc".to_owned()), "{got:?}");
+    for unsound in ["a b", "<b>", "one\r\nX-Trace: two", ""] {
+        let got = lines(&mut proxy.client(), &format!("X-Trace: {unsound}\r\n"));
+        let sent: Vec<_> = got.iter().filter_map(|line| line.strip_prefix("X-Trace: ")).collect();
+        let [id] = sent[..] else { panic!("{unsound:?}: {got:?}") };
+        assert!(is_made(id), "{unsound:?}: {got:?}");
+    }
+    let ids: Vec<_> =
+        logged(&mut proxy, 5).into_iter().map(|line| line["request_id"].clone()).collect();
+    assert!(ids.contains(&"Root=1-67891233-abc".into()), "{ids:?}");
+
+    // Clients are not told where that is not wanted.
+    let proxy = start("request_id: { respond: false }");
+    let (to_client, to_member) = ask(&proxy, "/", "");
+    assert_eq!(to_client, None);
+    assert!(is_made(&to_member.expect("the member is told")));
+}

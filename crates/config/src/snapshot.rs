@@ -7,6 +7,7 @@ mod listening;
 pub mod packet;
 mod probe;
 mod probe_answer;
+mod request_id;
 mod service;
 mod source;
 mod waf;
@@ -38,6 +39,7 @@ pub use probe::{
     GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls, ScriptProbe, TcpProbe,
 };
 pub use probe_answer::{BodyMatch, DrainAnswer};
+pub use request_id::RequestIdSettings;
 pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
 pub use source::{Source, SourceAddresses};
 pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
@@ -189,6 +191,8 @@ pub struct VirtualServer {
     pub persistence: Option<usize>,
     /// Who the client is, and what members are told of it.
     pub client_address: Arc<ClientAddress>,
+    /// How requests are called toward members and clients; `None`: in logs alone.
+    pub request_id: Option<RequestIdSettings>,
     /// Pages in place of short answers.
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses tell how long they took.

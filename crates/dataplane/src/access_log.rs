@@ -23,8 +23,8 @@ use crate::reports::{Log, LogBatch};
 pub struct Entry<'a> {
     /// The form that was in force when the request came; `request` has it already.
     pub format: AccessFormat,
-    /// What tells the request from all others; 0: the log gives it a number.
-    pub request_id: u128,
+    /// What tells the request from all others.
+    pub request_id: RequestId<'a>,
     /// What [`AccessLog::request_part`] made of the request head; empty if there was none.
     pub request: &'a [u8],
     /// The client by its connection; `request` may name another.
@@ -61,6 +61,17 @@ pub struct Entry<'a> {
     pub decided: Decided<'a>,
     /// How it ended.
     pub termination: Termination,
+}
+
+/// What tells a request from all others.
+#[derive(Debug, Clone, Copy)]
+pub enum RequestId<'a> {
+    /// The log gives it a number.
+    OfLog,
+    /// It was made here.
+    Made(u128),
+    /// A trusted proxy has named it.
+    Taken(&'a [u8]),
 }
 
 /// What policies and persistence did with a request.
@@ -206,12 +217,10 @@ impl AccessLog {
         let (date, millisecond) = self.wall.at(clock);
         let out = self.batch.line(clock.now_ms());
         if entry.format == AccessFormat::Json {
-            let mut id = entry.request_id;
-            if id == 0 {
+            if let RequestId::OfLog = entry.request_id {
                 self.request_id = self.request_id.wrapping_add(1);
-                id = self.request_id;
             }
-            put_json(out, entry, date, millisecond, id);
+            put_json(out, entry, date, millisecond, self.request_id);
         } else {
             put_combined(out, entry, date);
         }
@@ -230,10 +239,15 @@ impl AccessLog {
     }
 }
 
-fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, id: u128) {
+fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, of_log: u128) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(date.iso.as_bytes());
-    put(out, format_args!(".{millisecond:03}Z\",\"request_id\":\"{id:032x}\""));
+    put(out, format_args!(".{millisecond:03}Z\",\"request_id\":"));
+    match entry.request_id {
+        RequestId::OfLog => put(out, format_args!("\"{of_log:032x}\"")),
+        RequestId::Made(id) => put(out, format_args!("\"{id:032x}\"")),
+        RequestId::Taken(id) => put_json_string(out, id),
+    }
     let is_named = entry.request.starts_with(CLIENT_KEY);
     match entry.client {
         _ if is_named => {}

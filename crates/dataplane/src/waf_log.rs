@@ -75,7 +75,9 @@ fn put_line(out: &mut Vec<u8>, inspected: &Inspected<'_>, (date, millisecond): (
     let start = out.len();
     out.extend_from_slice(b"{\"type\":\"waf\",\"time\":\"");
     out.extend_from_slice(date.iso.as_bytes());
-    put(out, format_args!(".{millisecond:03}Z\",\"request_id\":\"{:032x}\"", inspected.request_id));
+    put(out, format_args!(".{millisecond:03}Z\""));
+    put_text_key(out, "request_id");
+    put_whole_string(out, inspected.request_id.as_bytes());
     put_client(out, inspected.client);
     put_text(out, "virtual_server", inspected.server.live.name.as_bytes());
     let secrets = Secrets::of(inspected.inspection);

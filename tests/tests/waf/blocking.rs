@@ -160,7 +160,28 @@ fn pages_tell_the_number_of_the_request() {
     let told = wait_for_lines(&mut proxy, 1);
     let id = told[0]["request_id"].as_str().expect("a number");
     assert_eq!(response.text(), format!("<p>Blocked: {id}</p>"));
+    assert_eq!(response.head.field("x-request-id"), None);
     assert_eq!(response.head.field("content-type"), Some("text/html; charset=utf-8"));
+}
+
+/// The ids that proxies and members have for a request are those of the log and of pages.
+#[test]
+fn a_request_that_has_an_id_is_blocked_by_it() {
+    let member = Member::echo();
+    let ids = "client_address: { trust: [ 127.0.0.0/8 ] }\n    request_id: {}";
+    let setup = guarded(&member, "waf: { mode: block }").virtual_server(ids);
+    let mut proxy = Proxy::start(&setup);
+    let attack = "GET /?q=1'+or+'1'='1'-- HTTP/1.1\r\nHost: test\r\nUser-Agent: test\r\n";
+    let taken = ask(&proxy, format!("{attack}X-Request-Id: edge-1\r\n\r\n"));
+    taken.assert_status(403);
+    assert_eq!(taken.text(), "The request was blocked. Its number is edge-1.\n");
+    let made = ask(&proxy, format!("{attack}\r\n"));
+    let id = made.head.field("x-request-id").expect("the client is told").to_owned();
+    assert_eq!(made.text(), format!("The request was blocked. Its number is {id}.\n"));
+    let told = wait_for_lines(&mut proxy, 2);
+    let mut told: Vec<_> = told.iter().filter_map(|line| line["request_id"].as_str()).collect();
+    told.sort_by_key(|id| *id != "edge-1");
+    assert_eq!(told, ["edge-1", &id]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub(crate) mod packet;
 pub(crate) mod path;
 pub(crate) mod persistence;
 pub(crate) mod policy;
+pub(crate) mod request_id;
 pub(crate) mod source;
 pub(crate) mod tcp;
 pub(crate) mod tls;
@@ -235,6 +236,8 @@ section! {
         optional persistence: ProfileOr<persistence::Persistence>;
         /// Who the client is, and what members are told of it.
         optional client_address: ClientAddress;
+        /// What each request is called, for members, clients and logs: `{}` for the defaults. Default: logs alone have a name for it.
+        optional request_id: request_id::RequestId;
         /// Pages in place of weir's own short answers, by status (`503`) or class (`5xx`).
         optional error_pages: ByStatus<Page>;
         /// Whether responses tell how long they took, in a `Server-Timing` field.

@@ -151,6 +151,7 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
         ("hsts", there(&raw.hsts)),
         ("https_redirect", given(&raw.https_redirect)),
         ("policies", there(&raw.policies)),
+        ("request_id", there(&raw.request_id)),
         ("error_pages", there(&raw.error_pages)),
         ("server_timing", given(&raw.server_timing)),
         ("free_bind", given(&raw.free_bind)),
@@ -204,6 +205,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         policies,
         persistence: _,
         client_address,
+        request_id,
         error_pages,
         server_timing,
     } = raw;
@@ -214,6 +216,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         ("hsts", there(hsts)),
         ("https_redirect", given(https_redirect)),
         ("policies", there(policies)),
+        ("request_id", there(request_id)),
         ("error_pages", there(error_pages)),
         ("server_timing", given(server_timing)),
     ];

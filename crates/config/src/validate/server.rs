@@ -26,8 +26,8 @@ use crate::raw::{self, HttpProfile, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, NOBODY, Pool, RequestTrailers,
-    Service, VirtualServer,
+    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, NOBODY, Pool, RequestIdSettings,
+    RequestTrailers, Service, VirtualServer,
 };
 use crate::tree::Span;
 
@@ -200,12 +200,7 @@ impl<'a> Servers<'a> {
             None => Some(settings(&HttpProfile::absent(), has_tls)),
             Some(profile) => self.http(profile, has_tls, context),
         };
-        let protocols: &[&[u8]] = match http {
-            // Whatever is relayed, weir does not speak it.
-            _ if is_relay => &[],
-            Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1", b"http/1.0"],
-            _ => &[b"http/1.1", b"http/1.0"],
-        };
+        let protocols = protocols(is_relay, http.as_ref());
         let tls = if_given(raw.tls.as_ref(), |choice| self.tls.of(choice, protocols, context));
         let compression =
             if_given(raw.compression.as_ref(), |choice| self.compression.of(choice, context));
@@ -226,6 +221,7 @@ impl<'a> Servers<'a> {
         }
         let service = self.service(raw, &named, context);
         let client_address = client_address(raw, context);
+        let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
         let error_pages = error_pages(raw, policies.compiler.directory, context);
         warn_of_page_for_421(raw, following, context);
         waf::warn_of_policies(raw, following, context);
@@ -243,6 +239,7 @@ impl<'a> Servers<'a> {
             policies: followed?,
             persistence: persistence?,
             client_address: Arc::new(client_address?),
+            request_id: request_id?,
             error_pages: Arc::new(error_pages?),
             server_timing: raw.server_timing.value,
         })
@@ -462,6 +459,19 @@ pub(super) fn client_address(
     })
 }
 
+fn request_id(
+    raw: &raw::request_id::RequestId,
+    context: &mut Context,
+) -> Option<RequestIdSettings> {
+    let header = &raw.header;
+    if let Some(instead) = header.value.is_framing() {
+        let message = format!("the field `{}` cannot have the id of a request", header.value.0);
+        context.error_help(header.span, message, instead);
+        return None;
+    }
+    Some(RequestIdSettings { header: header.value.0.as_str().into(), respond: raw.respond.value })
+}
+
 fn error_pages(
     raw: &raw::VirtualServer,
     directory: &Path,
@@ -490,6 +500,16 @@ fn warn_of_page_for_421(raw: &raw::VirtualServer, policies: &[Arc<Policy>], cont
             let message = "weir answers 421 without a page: it might be a page of another name than the one asked for";
             context.warning_help(page.span, message, "remove it");
         }
+    }
+}
+
+/// What clients may choose within the handshake of TLS.
+fn protocols(is_relay: bool, http: Option<&HttpSettings>) -> &'static [&'static [u8]] {
+    match http {
+        // Whatever is relayed, weir does not speak it.
+        _ if is_relay => &[],
+        Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1", b"http/1.0"],
+        _ => &[b"http/1.1", b"http/1.0"],
     }
 }
 

@@ -73,7 +73,7 @@ fn server() -> Rc<LocalServer> {
 
 fn line(inspection: &Inspection, outcome: Outcome, status: u16) -> Vec<u8> {
     let inspected = Inspected {
-        request_id: 0xabc,
+        request_id: "abc",
         server: &server(),
         client: Some("192.0.2.1:4711".parse().unwrap()),
         mode: WafMode::Block,
@@ -96,7 +96,7 @@ fn a_request_that_was_blocked() {
     let inspection = inspected(RULES, "/a?id=evil%ff&token=12345", &headers);
     check(
         line(&inspection, Outcome::Blocked(Cause::Rule(2)), 403),
-        r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"00000000000000000000000000000abc",
+        r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"abc",
 "client":"192.0.2.1:4711","virtual_server":"shop","method":"GET","host":"shop.example:8080",
 "target":"/a?id=evil%ff&token=***","version":"HTTP/1.1","user_agent":"curl/\"8\"",
 "mode":"block","outcome":"blocked","status":403,"rule":2,"blocked":true,"score":5,"threshold":5,
@@ -111,7 +111,7 @@ fn a_request_that_could_not_be_judged() {
     let outcome = Outcome::Unjudged { limit: Limit::Work, is_blocked: false };
     check(
         line(&inspection, outcome, 0),
-        r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"00000000000000000000000000000abc",
+        r#"{"type":"waf","time":"1970-01-01T00:00:00.007Z","request_id":"abc",
 "client":"192.0.2.1:4711","virtual_server":"shop","method":"GET","host":"",
 "target":"/","version":"HTTP/1.1","user_agent":"","mode":"block","outcome":"unjudged","limit":"work",
 "blocked":false,"score":0,"rules":[]}"#,
@@ -186,7 +186,7 @@ fn lines_are_handed_over_and_those_that_are_not_taken_are_counted() {
     let inspection = inspected(RULES, "/?id=evil", &[]);
     let server = server();
     let inspected = Inspected {
-        request_id: 1,
+        request_id: "1",
         server: &server,
         client: None,
         mode: WafMode::Detect,

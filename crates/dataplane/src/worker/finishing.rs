@@ -7,7 +7,7 @@ use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 
-use crate::access_log::{Decided, Entry};
+use crate::access_log::{Decided, Entry, RequestId};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 use crate::worker::world::World;
@@ -42,12 +42,14 @@ impl World {
         let span = |from: u64, to: u64| {
             if from == 0 { 0 } else { to.saturating_sub(from) }
         };
-        let request_id = match account.request_number {
-            0 => 0,
-            number => self.tools.request_ids.id(number),
-        };
         let client = self.clients.get(ends.client);
         let remembered = ends.remembered.as_deref();
+        let taken = remembered.map_or(&[][..], |remembered| &remembered.request_id);
+        let request_id = match account.request_number {
+            0 if taken.is_empty() => RequestId::OfLog,
+            0 => RequestId::Taken(taken),
+            number => RequestId::Made(self.tools.request_ids.id(number)),
+        };
         let entry = Entry {
             format: account.log_format,
             request_id,

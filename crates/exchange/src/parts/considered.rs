@@ -11,6 +11,8 @@ pub struct Considered {
     pub preference: Preference,
     /// It is held back until then; 0: it is not.
     pub not_before_us: u64,
+    /// The number that its id is made of; 0: nobody asked for one yet, or it was taken.
+    pub request_number: u64,
     /// What is remembered of it.
     pub remembered: Option<Box<Remembered>>,
     /// It gets no member.

@@ -11,7 +11,7 @@ use crate::local::table::LocalServer;
 /// A request that was inspected.
 pub struct Inspected<'a> {
     /// What tells it from all others.
-    pub request_id: u128,
+    pub request_id: &'a str,
     /// Where it came in.
     pub server: &'a LocalServer,
     /// Who sent it, as rules see that.

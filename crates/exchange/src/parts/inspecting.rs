@@ -1,6 +1,7 @@
 //! A request that the web application firewall looks at, and its body while that waits to be judged.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{Unjudged, Waf};
@@ -96,7 +97,7 @@ pub struct Terms {
     /// What becomes of what is found.
     pub mode: WafMode,
     /// What the request is called.
-    pub request_id: u128,
+    pub request_id: Rc<str>,
     /// Who sent it.
     pub client: Option<SocketAddr>,
 }

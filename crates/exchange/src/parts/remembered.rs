@@ -27,6 +27,8 @@ pub struct Remembered {
     pub marks: Lines,
     /// Rules that were followed, by their numbers in the snapshot, for the access log.
     pub followed: Vec<u32>,
+    /// What a trusted proxy calls it; empty: it has a number.
+    pub request_id: Box<[u8]>,
     /// How the client is kept at its member.
     pub stickiness: Option<Stickiness>,
     /// What came of that; `None`: it got no response of a member.
@@ -130,6 +132,7 @@ impl Remembered {
         self.response.clear();
         self.marks.clear();
         self.followed.clear();
+        self.request_id = Box::default();
         self.stickiness = None;
         self.kept = None;
         self.other_tokens.clear();

@@ -21,10 +21,12 @@ use crate::parts::inspecting::{Block, Judged, Reading, Scrutiny, Terms, after_re
 use crate::parts::notice::Notice;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
+use crate::parts::remembered::Remembered;
 use crate::parts::request::KEPT_PIECE_BYTES_MAX;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::naming::{id_of, name_inspected};
 use crate::transaction::sending::send_interim;
 
 /// What stands for the request's number in the page of a block.
@@ -33,14 +35,15 @@ const REQUEST_ID_MARK: &[u8] = b"${request_id}";
 /// What a client is told that waits with its body.
 const CONTINUE: &[u8] = b"Continue";
 
-/// Judges the head of a request, as its member is to get it, and all of it where nothing of its body is looked at. The number of
-/// the request, and what there is to do; `None`: it is not inspected.
+/// Judges the head of a request, as its member is to get it, and all of it where nothing of its body is looked at. A request
+/// that has no name gets a number. What there is to do.
 pub fn inspect_head(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
+    (number, remembered): (&mut u64, Option<&Remembered>),
     opened: Option<&Opened>,
-) -> Option<(u64, Option<Box<Scrutiny>>)> {
+) -> Option<Box<Scrutiny>> {
     let waf = arrival.server.waf.as_ref()?;
     let mode = decision.inspection.unwrap_or(waf.mode);
     let engine_mode = match mode {
@@ -49,9 +52,7 @@ pub fn inspect_head(
         WafMode::Block => inspection::Mode::Block,
     };
     let Arrival { head, input, server, .. } = *arrival;
-    let fill_randomly = at.tools().fill_randomly;
-    let number = at.tools().request_ids.next(fill_randomly);
-    let request_id = at.tools().request_ids.id(number);
+    let request_id = name_inspected(at.tools(), number, remembered);
     let client = client_of(&server.settings().client_address, arrival.peer(), head, input);
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
@@ -80,7 +81,7 @@ pub fn inspect_head(
         let until_ms = at.turn().now_ms() + waf.body_timeout_ms;
         let (is_awaited, decoding) = (head.expect_continue, body.beside());
         let reading = Reading { inspection, terms, body, decoding, until_ms, is_awaited };
-        return Some((number, Some(Box::new(Scrutiny::Reading(Box::new(reading))))));
+        return Some(Box::new(Scrutiny::Reading(Box::new(reading))));
     }
     if !head.framing.is_empty() {
         inspection.leave_body_out();
@@ -97,7 +98,7 @@ pub fn inspect_head(
         Err(block) => Some(Scrutiny::Blocked(block)),
         Ok(judged) => judged.map(|judged| Scrutiny::Passing(None, Some(judged))),
     };
-    Some((number, scrutiny.map(Box::new)))
+    scrutiny.map(Box::new)
 }
 
 /// Hands a request over to the rules.
@@ -120,7 +121,6 @@ fn begin(
         target.push(b'?');
         target.extend_from_slice(query);
     }
-    let id = format!("{:032x}", terms.request_id);
     let request = inspection::Request {
         client: address(terms.client),
         server: address(server),
@@ -139,7 +139,7 @@ fn begin(
             Framing::Chunked | Framing::UntilClose => BodyLength::Unknown,
         },
         changed_cookies: opened.map_or(&[], |opened| &opened.changed),
-        unique_id: id.as_bytes(),
+        unique_id: terms.request_id.as_bytes(),
     };
     Inspection::begin(terms.waf.view.clone(), options, &request)
 }
@@ -236,7 +236,8 @@ fn tell(
     let is_of_note = !matches!(outcome, Outcome::Passed | Outcome::Unfinished);
     if is_of_note || has_findings || terms.waf.record == Record::All {
         inspection.logging();
-        let Terms { mode, request_id, client, .. } = *terms;
+        let Terms { mode, client, .. } = *terms;
+        let request_id = &*terms.request_id;
         let inspection = &inspection;
         let inspected = Inspected { request_id, server, client, mode, outcome, status, inspection };
         at.tell(Notice::Inspected(&inspected));
@@ -363,8 +364,9 @@ pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block
             exchange.respond_adding(at, *status, Termination::Waf, fields);
         }
         Block::Answer(status) => {
-            let number = exchange.ends.account.request_number;
-            let id = format!("{:032x}", at.tools().request_ids.id(number));
+            let (number, remembered) =
+                (exchange.ends.account.request_number, exchange.ends.remembered.as_deref());
+            let id = id_of(at.tools(), number, remembered);
             let mut fields = FieldEdits::default();
             let body = match exchange.error_page(*status) {
                 Some(Page { content_type, body }) => {

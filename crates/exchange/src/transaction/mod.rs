@@ -13,6 +13,7 @@ pub mod exchange;
 pub mod inspect;
 pub mod inspect_response;
 pub mod losing;
+mod naming;
 pub mod patience;
 pub mod policy;
 pub mod receiving;

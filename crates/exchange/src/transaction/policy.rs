@@ -19,6 +19,7 @@ use crate::parts::remembered::{Kept, Remembered};
 use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::naming::{Named, name};
 
 /// Decides about a request of a virtual server that does more than hand it on.
 pub fn consider(
@@ -47,9 +48,14 @@ pub fn consider(
         tell_member(settings, arrival.peer(), &facts, &mut decision.request, &mut scratch);
     }
     at.tools().scratch.give(scratch);
+    let named = match &server.settings().request_id {
+        Some(settings) => name(settings, arrival, decision, at.tools()),
+        None => Named::default(),
+    };
     traffic.count(turn.worker, decision);
     tell_lines(at, decision);
     let (mut considered, stickiness) = carry_out(at, server, verdict);
+    considered.request_number = named.number;
     let is_delayed = considered.not_before_us > turn.now_us();
     server.counters.requests_delayed.add(u64::from(is_delayed));
     keep(
@@ -57,7 +63,7 @@ pub fn consider(
         arrival,
         traffic,
         (&facts, decision),
-        (stickiness, &mut held),
+        (stickiness, &mut held, named.taken),
         &mut considered,
     );
     at.tools().limit_places = held;
@@ -75,6 +81,7 @@ fn carry_out(
         pool: server.settings().pool,
         preference: Preference::Any,
         not_before_us: 0,
+        request_number: 0,
         remembered: None,
         ending: None,
     };
@@ -115,7 +122,7 @@ fn keep(
     arrival: &Arrival<'_>,
     traffic: &Traffic,
     (facts, decision): (&Facts<'_>, &mut Decision),
-    (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
+    (stickiness, held, taken): (Option<Stickiness>, &mut Vec<LimitPlace>, Box<[u8]>),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
@@ -124,6 +131,7 @@ fn keep(
     let has_rules_to_note = tools.notes_rules && !decision.followed.is_empty();
     let is_remembered = stickiness.is_some()
         || has_rules_to_note
+        || !taken.is_empty()
         || !held.is_empty()
         || is_for_rules
         || server.http.rewrite_location
@@ -135,6 +143,7 @@ fn keep(
     let mut remembered = tools.take_remembered();
     remembered.take(decision, stickiness);
     remembered.is_secure = arrival.tls().is_some();
+    remembered.request_id = taken;
     if has_rules_to_note {
         remembered.followed.extend_from_slice(&decision.followed);
     }

@@ -52,6 +52,7 @@ struct Route {
     pool: Rc<LocalPool>,
     preference: Preference,
     not_before_us: u64,
+    request_number: u64,
     remembered: Option<Box<Remembered>>,
     ending: Option<Ending>,
 }
@@ -73,8 +74,7 @@ impl Exchange {
         early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
         trailers::announce(server, head, &mut decision.request);
         let opened = open_cookies(at, arrival, &mut decision);
-        let (request_number, scrutiny) =
-            judge(at, arrival, &mut decision, &mut route.ending, opened.as_ref());
+        let scrutiny = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
         let forms = route.pool.forms;
         let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
         let edits = &decision.request;
@@ -87,7 +87,7 @@ impl Exchange {
         let Registration { key, client, stream, log_format, log_request } = registration;
         let pace = Pace::of_request(head, input);
         let mut account = Account::begin(turn.now_us(), log_format, log_request);
-        account.request_number = request_number;
+        account.request_number = route.request_number;
         let tries = Tries::new(route.pool, route.preference);
         let server = Rc::clone(server);
         let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);
@@ -204,23 +204,23 @@ impl Exchange {
     }
 }
 
-/// Has the web application firewall judge a request that goes to a member, where there is one. Its number, and what there is to do.
+/// Has the web application firewall judge a request that goes to a member, where there is one. What there is to do.
 fn judge(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     decision: &mut Decision,
-    ending: &mut Option<Ending>,
+    route: &mut Route,
     opened: Option<&Opened>,
-) -> (u64, Option<Box<Scrutiny>>) {
-    if ending.is_some() || arrival.server.waf.is_none() {
-        return (0, None);
+) -> Option<Box<Scrutiny>> {
+    if route.ending.is_some() || arrival.server.waf.is_none() {
+        return None;
     }
-    let (number, scrutiny) =
-        inspect::inspect_head(at, arrival, decision, opened).unwrap_or_default();
+    let named = (&mut route.request_number, route.remembered.as_deref());
+    let scrutiny = inspect::inspect_head(at, arrival, decision, named, opened);
     if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
-        *ending = Some(Ending::Blocked);
+        route.ending = Some(Ending::Blocked);
     }
-    (number, scrutiny)
+    scrutiny
 }
 
 /// Takes the tags off sealed cookies, where there are such.
@@ -249,12 +249,14 @@ fn find_route(at: &mut impl Edge, arrival: &Arrival<'_>, decision: &mut Decision
             pool,
             preference: Preference::Any,
             not_before_us: 0,
+            request_number: 0,
             remembered: None,
             ending,
         };
     };
-    let Considered { pool, preference, not_before_us, remembered, ending } =
+    let Considered { pool, preference, not_before_us, request_number, remembered, ending } =
         consider(at, arrival, traffic, decision);
     // As its own snapshot numbers it: the table in force may have another by now.
-    Route { pool: Rc::clone(traffic.pool(pool)), preference, not_before_us, remembered, ending }
+    let pool = Rc::clone(traffic.pool(pool));
+    Route { pool, preference, not_before_us, request_number, remembered, ending }
 }

@@ -65,6 +65,7 @@ impl Servers<'_> {
             policies: Vec::new(),
             persistence,
             client_address: Arc::new(client_address),
+            request_id: None,
             error_pages: Arc::new(ErrorPages::default()),
             server_timing: false,
         };

@@ -13,7 +13,7 @@ use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, RequestError, reason_phrase, write_own_response};
 use weir_http::message::{RequestHead, Version};
 
-use crate::access_log::{Decided, Entry};
+use crate::access_log::{Decided, Entry, RequestId};
 use crate::worker::desk::Desk;
 
 /// How long a response of weir's own was.
@@ -130,7 +130,7 @@ impl Desk<'_> {
         let Some(client) = self.world.clients.get(key) else { return };
         let entry = Entry {
             format: self.world.log.format(),
-            request_id: 0,
+            request_id: RequestId::OfLog,
             request: about,
             client: client.address(),
             peer: client.peer,

@@ -10,7 +10,7 @@ use weir_exchange::parts::pieces::{self, Next, Pieces};
 use weir_exchange::termination::Termination;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::{Exchange, Phase};
-use weir_exchange::transaction::response::Passed;
+use weir_exchange::transaction::sending::Passed;
 use weir_http::flaws::Flaws;
 use weir_http::h1::{
     BodyDecoder, HeadScan, Parsed, parse_response_of_member, parse_trailers_of_member,

@@ -20,7 +20,7 @@ use weir_exchange::parts::failure::{Loss, MemberFailure};
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Phase;
-use weir_exchange::transaction::response::Passed;
+use weir_exchange::transaction::sending::Passed;
 
 use crate::worker::Worker;
 

@@ -18,7 +18,7 @@ use weir_exchange::session::{Account, Session, Source, Tools};
 use weir_exchange::termination::Termination;
 use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v2};
 
-use crate::access_log::{Decided, Entry};
+use crate::access_log::{Decided, Entry, RequestId};
 use crate::owners::owner_key;
 use crate::worker::member::source::connect_from;
 use crate::worker::udp::Side;
@@ -162,7 +162,7 @@ impl SessionEdge for SessionDesk<'_> {
         let total_us = clock.now_us().saturating_sub(begun_us);
         let entry = Entry {
             format,
-            request_id: 0,
+            request_id: RequestId::OfLog,
             request: &about,
             client: Some(session.source.flow.client),
             peer: Some(session.source.flow.client),

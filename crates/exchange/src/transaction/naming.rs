@@ -1,0 +1,123 @@
+//! What a request is called: toward members and clients, where a virtual server wants that, and in logs.
+
+use std::io::Write as _;
+use std::rc::Rc;
+
+use weir_config::snapshot::{ClientAddress, RequestIdSettings};
+use weir_core::policy::Decision;
+use weir_http::edits::FieldEdits;
+
+use crate::local::client_address::named;
+use crate::parts::arrival::Arrival;
+use crate::parts::remembered::Remembered;
+use crate::parts::tools::Tools;
+
+/// Bytes of an id that is taken.
+pub const TAKEN_BYTES_MAX: usize = 128;
+
+/// What a request is called.
+#[derive(Debug, Default)]
+pub struct Named {
+    /// Its number; 0: it has another name, or none.
+    pub number: u64,
+    /// What a trusted proxy calls it; empty: it has a number, or no name.
+    pub taken: Box<[u8]>,
+}
+
+/// Names a request, and tells its member and its client as far as that is wanted. Where a rule has written the field, it stays.
+pub fn name(
+    settings: &RequestIdSettings,
+    arrival: &Arrival<'_>,
+    decision: &mut Decision,
+    tools: &mut Tools,
+) -> Named {
+    let mut scratch = tools.scratch.take();
+    let mut named = Named::default();
+    match taken(settings, &arrival.server.settings().client_address, arrival) {
+        Some(id) => {
+            named.taken = id.into();
+            scratch.extend_from_slice(id);
+        }
+        None => {
+            named.number = tools.request_ids.next(tools.fill_randomly);
+            let id = tools.request_ids.id(named.number);
+            write!(scratch, "{id:032x}").expect("a Vec takes all");
+        }
+    }
+    put(&mut decision.request.fields, settings.header.as_bytes(), &scratch);
+    if settings.respond {
+        put(&mut decision.response, settings.header.as_bytes(), &scratch);
+    }
+    tools.scratch.give(scratch);
+    named
+}
+
+/// The id that a trusted proxy has given the request.
+fn taken<'a>(
+    settings: &'a RequestIdSettings,
+    client: &ClientAddress,
+    arrival: &Arrival<'a>,
+) -> Option<&'a [u8]> {
+    let peer = arrival.peer()?;
+    if !client.trust.contains(peer.ip()) {
+        return None;
+    }
+    let name = settings.header.as_bytes();
+    let mut values = named(&arrival.head.fields, arrival.input, name);
+    let id = values.next().filter(|id| is_sound(id))?;
+    values.next().is_none().then_some(id)
+}
+
+/// The id of a request that is inspected; one without a name gets a number.
+pub fn name_inspected(
+    tools: &mut Tools,
+    number: &mut u64,
+    remembered: Option<&Remembered>,
+) -> Rc<str> {
+    let is_taken = remembered.is_some_and(|remembered| !remembered.request_id.is_empty());
+    if *number == 0 && !is_taken {
+        *number = tools.request_ids.next(tools.fill_randomly);
+    }
+    id_of(tools, *number, remembered)
+}
+
+/// The id of a request that has a number, or that a trusted proxy has named.
+pub fn id_of(tools: &Tools, number: u64, remembered: Option<&Remembered>) -> Rc<str> {
+    let taken = remembered.map_or(&b""[..], |remembered| &remembered.request_id);
+    match std::str::from_utf8(taken) {
+        Ok(taken) if !taken.is_empty() => taken.into(),
+        _ => format!("{:032x}", tools.request_ids.id(number)).into(),
+    }
+}
+
+/// Whether this may stand in logs, pages and fields as it is.
+fn is_sound(id: &[u8]) -> bool {
+    let may_stand = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:/+=@".contains(byte);
+    (1..=TAKEN_BYTES_MAX).contains(&id.len()) && id.iter().all(may_stand)
+}
+
+fn put(fields: &mut FieldEdits, name: &[u8], id: &[u8]) {
+    if !fields.added().any(|(added, _)| added.eq_ignore_ascii_case(name)) {
+        fields.set(name, |out| out.extend_from_slice(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TAKEN_BYTES_MAX, is_sound};
+
+    #[test]
+    fn an_id_is_taken_that_may_stand_anywhere() {
+        let longest = "a".repeat(TAKEN_BYTES_MAX);
+        for id in
+            ["0", "4bf92f35-77b3.4da6_a3ce~929d", "Root=1-67891233-abcdef", "a:b/c+d=e@f", &longest]
+        {
+            assert!(is_sound(id.as_bytes()), "{id}");
+        }
+        let too_long = "a".repeat(TAKEN_BYTES_MAX + 1);
+        for id in ["", " ", "a b", "a,b", "a\"b", "<b>", "a\\b", "a;b", "\u{e9}", "a\tb", &too_long]
+        {
+            assert!(!is_sound(id.as_bytes()), "{id:?}");
+        }
+    }
+}
