@@ -13,6 +13,7 @@
 mod section;
 
 mod address;
+mod conceal;
 mod config;
 mod decode;
 mod destination;
@@ -29,6 +30,7 @@ mod raw;
 pub mod rule_files;
 mod scalar;
 mod schema;
+mod secret;
 mod shapes;
 pub mod snapshot;
 mod tree;
@@ -144,7 +146,10 @@ fn diagnostic(name: &str, lines: &Lines<'_>, severity: Severity, finding: Findin
         message: finding.message,
         file: name.to_owned(),
         position: Some(finding.span.position()),
-        excerpt: lines.get(line).map(|text| Excerpt::cut(text, column, length)),
+        excerpt: lines.get(line).map(|text| {
+            let before = line.checked_sub(1).and_then(|before| lines.get(before));
+            Excerpt::cut(&conceal::conceal(text, before), column, length)
+        }),
         suggestion: finding.suggestion,
     }
 }

@@ -33,10 +33,12 @@ use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::server::Offer;
 
+pub use crate::secret::Secret;
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use listening::{Listening, ranges};
 pub use probe::{
-    GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls, ScriptProbe, TcpProbe,
+    Credentials, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls, ScriptProbe,
+    TcpProbe,
 };
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use request_id::RequestIdSettings;

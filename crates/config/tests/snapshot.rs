@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use weir_config::snapshot::{
-    AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, DataPlaneSettings, DnsProbe,
-    DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe, HttpSettings,
-    Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking, Pool,
-    ProbeMethod, ProbeTls, RequestTrailers, ReuseSettings, ScriptProbe, Snapshot, Source, TcpProbe,
-    UdpProbe,
+    AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, Credentials, DataPlaneSettings,
+    DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe,
+    HttpSettings, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking,
+    Pool, ProbeMethod, ProbeTls, RequestTrailers, ReuseSettings, ScriptProbe, Secret, Snapshot,
+    Source, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -209,6 +210,9 @@ fn http_probe() -> HttpProbe {
         method: ProbeMethod::Get,
         path: "/".into(),
         host: None,
+        fields: Vec::new(),
+        credentials: None,
+        body: Arc::default(),
         tls: None,
         expect_status: vec![(200, 399)],
         expect_body: None,
@@ -244,7 +248,7 @@ fn monitors() {
     let (schedule, probe) = (SCHEDULE, http_probe());
     let monitor = |kind| Monitor { kind, schedule, port: None, is_reverse: false };
     let substring = |text: &str| BodyMatch::Substring(text.as_bytes().into());
-    let verified = Some(ProbeTls { verify: true });
+    let verified = Some(ProbeTls { verify: true, name: None });
     let regex = regex::bytes::Regex::new("^up").expect("a valid expression");
     let expected = [
         Monitor {
@@ -266,7 +270,10 @@ fn monitors() {
                 method: ProbeMethod::Get,
                 path: "/healthz?deep=1".into(),
                 host: Some("shop.example".into()),
-                tls: Some(ProbeTls { verify: false }),
+                fields: Vec::new(),
+                credentials: None,
+                body: Arc::default(),
+                tls: Some(ProbeTls { verify: false, name: Some("shop.example".into()) }),
                 expect_status: vec![(200, 200), (301, 302)],
                 expect_body: Some(BodyMatch::Regex(regex)),
                 drain_on: None,
@@ -283,6 +290,7 @@ fn monitors() {
                 send: Some(b"PING\r\n"[..].into()),
                 receive: Some(substring("+PONG")),
                 drain_on: Some(substring("LOADING")),
+                tls: None,
             }))
         },
         monitor(MonitorKind::Http(HttpProbe {
@@ -295,7 +303,7 @@ fn monitors() {
             ..monitor(MonitorKind::Grpc(GrpcProbe {
                 service: "".into(),
                 host: Some("shop.example".into()),
-                tls: Some(ProbeTls { verify: false }),
+                tls: Some(ProbeTls { verify: false, name: Some("shop.example".into()) }),
             }))
         },
         monitor(MonitorKind::Script(ScriptProbe {
@@ -303,6 +311,39 @@ fn monitors() {
         })),
     ];
     assert_eq!(pool(settings).monitors, expected);
+}
+
+#[test]
+fn monitors_with_requests_of_their_own() {
+    let settings = r#"
+    members: [ 127.0.0.1:9001 ]
+    monitors:
+      - { type: http, method: POST, headers: { X-Tenant: " a ", Accept: "" }, body: { hex: "00 ff" } }
+      - { type: https, user: probe, password: 007, host: shop.example }
+      - { type: tcp, tls: true }
+      - { type: tcp, tls: true, host: shop.example, verify: false }
+"#;
+    let tls = |verify, name: Option<&str>| Some(ProbeTls { verify, name: name.map(Into::into) });
+    let field = |name: &str, value| (Arc::from(name), Secret::new(value));
+    let expected = [
+        MonitorKind::Http(HttpProbe {
+            method: ProbeMethod::Post,
+            fields: vec![field("X-Tenant", "a"), field("Accept", "")],
+            body: b"\x00\xff"[..].into(),
+            ..http_probe()
+        }),
+        MonitorKind::Http(HttpProbe {
+            host: Some("shop.example".into()),
+            credentials: Some(Credentials { user: "probe".into(), password: Secret::new("007") }),
+            tls: tls(true, Some("shop.example")),
+            ..http_probe()
+        }),
+        MonitorKind::Tcp(TcpProbe { tls: tls(true, None), ..TcpProbe::default() }),
+        MonitorKind::Tcp(TcpProbe { tls: tls(false, Some("shop.example")), ..TcpProbe::default() }),
+    ];
+    let found: Vec<MonitorKind> =
+        pool(settings).monitors.into_iter().map(|monitor| monitor.kind).collect();
+    assert_eq!(found, expected);
 }
 
 #[test]

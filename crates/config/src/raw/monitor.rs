@@ -4,7 +4,9 @@ use crate::address::HostName;
 use crate::decode::Spanned;
 use crate::raw::{Port, TIMEOUT_MS_MAX, Timeout};
 use crate::scalar::{Duration, Percent, SECOND, Text, Whole};
-use crate::shapes::{BodyExpectation, Payload, ProbePath, StatusExpectation};
+use crate::shapes::{
+    BodyExpectation, FieldTexts, FilePath, Payload, ProbePath, SecretText, StatusExpectation,
+};
 
 /// Shortest interval of a monitor.
 const INTERVAL_MS_MIN: u64 = 100;
@@ -25,11 +27,23 @@ section! {
         default path: ProbePath = ProbePath("/".into());
         /// How it is asked for (http and https). A response to HEAD has no body.
         default method: ProbeMethod = ProbeMethod::Get;
-        /// The `Host` field of the request and, over TLS, the name that the certificate must have (http, https, grpc and grpcs). Default: the member's name or address.
+        /// Fields of the request (http and https), in place of those that a probe has anyway (`User-Agent`, `Accept`). What a request's framing depends on cannot be set; `Host` is set by `host`.
+        optional headers: FieldTexts;
+        /// What the request carries (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`.
+        optional body: Payload;
+        /// The user as which the probe logs in (http and https: by Basic authentication).
+        optional user: Text;
+        /// Its password. It appears in no log or message; whoever may read the configuration can read it.
+        optional password: SecretText;
+        /// A file with the password instead, read with the configuration; a line end at its end does not count.
+        optional password_file: FilePath;
+        /// Whether the connection is encrypted from its start (tcp).
+        default tls: bool = false;
+        /// The `Host` field of the request (http, https, grpc and grpcs) and, over TLS, the name that is asked for and that the certificate must have. Default: the member's name or address.
         optional host: HostName;
         /// Another port than the member's.
         optional port: Port;
-        /// Whether the member's certificate must be valid (https and grpcs).
+        /// Whether the member's certificate must be valid, over TLS.
         default verify: bool = true;
         /// What the answer must be (http and https).
         optional expect: Expect;
@@ -80,6 +94,14 @@ choice! {
         Head = "HEAD",
         /// What the server can do.
         Options = "OPTIONS",
+        /// `body` is to be processed.
+        Post = "POST",
+        /// `body` is to be stored.
+        Put = "PUT",
+        /// Something is to be changed as `body` says.
+        Patch = "PATCH",
+        /// Something is to be removed.
+        Delete = "DELETE",
     }
     later [] maps []
 }
@@ -87,9 +109,9 @@ choice! {
 choice! {
     /// What a monitor does.
     MonitorType {
-        /// A GET in clear.
+        /// A request in clear.
         Http = "http",
-        /// A GET over TLS.
+        /// A request over TLS.
         Https = "https",
         /// A connection, and what is said on it.
         Tcp = "tcp",

@@ -4,6 +4,7 @@ mod checks;
 mod files;
 mod http;
 mod payload;
+mod secret;
 mod tls;
 mod variables;
 
@@ -27,6 +28,7 @@ pub(crate) use http::{
     Rewrite, StatusCode, StatusMatch,
 };
 pub(crate) use payload::{HexBytes, Payload};
+pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
 pub(crate) use variables::TxTexts;
 

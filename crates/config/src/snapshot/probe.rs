@@ -6,6 +6,7 @@ use weir_core::monitor::Schedule;
 
 use super::datagram_probe::{DnsProbe, UdpProbe};
 use super::probe_answer::{BodyMatch, DrainAnswer};
+use crate::secret::Secret;
 
 /// One active health check.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +47,8 @@ pub struct TcpProbe {
     pub receive: Option<BodyMatch>,
     /// What in them asks for a drain; looked for before `receive`.
     pub drain_on: Option<BodyMatch>,
+    /// `None`: without TLS.
+    pub tls: Option<ProbeTls>,
 }
 
 /// What a grpc or grpcs monitor asks for.
@@ -53,7 +56,7 @@ pub struct TcpProbe {
 pub struct GrpcProbe {
     /// Name of the service; empty for the server as a whole.
     pub service: Arc<str>,
-    /// `:authority` (and TLS server name); `None`: the member's name or address.
+    /// `:authority`; `None`: the member's name or address.
     pub host: Option<Arc<str>>,
     /// `Some` for grpcs.
     pub tls: Option<ProbeTls>,
@@ -73,8 +76,14 @@ pub struct HttpProbe {
     pub method: ProbeMethod,
     /// Origin-form target.
     pub path: Arc<str>,
-    /// Host field (and TLS server name); `None`: the member's name or address.
+    /// Host field; `None`: the member's name or address.
     pub host: Option<Arc<str>>,
+    /// Further fields, in place of those of the same name that a probe has anyway.
+    pub fields: Vec<(Arc<str>, Secret)>,
+    /// Basic authentication.
+    pub credentials: Option<Credentials>,
+    /// What follows the head; possibly empty.
+    pub body: Arc<[u8]>,
     /// `Some` for https.
     pub tls: Option<ProbeTls>,
     /// Inclusive ranges, at least one.
@@ -95,6 +104,14 @@ pub enum ProbeMethod {
     Head,
     /// What the server can do.
     Options,
+    /// Something is to be processed.
+    Post,
+    /// Something is to be stored.
+    Put,
+    /// Something is to be changed.
+    Patch,
+    /// Something is to be removed.
+    Delete,
 }
 
 impl ProbeMethod {
@@ -104,13 +121,33 @@ impl ProbeMethod {
             Self::Get => "GET",
             Self::Head => "HEAD",
             Self::Options => "OPTIONS",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
+    }
+
+    /// Whether a body may follow the head.
+    pub fn takes_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch | Self::Delete)
     }
 }
 
+/// The user as which a probe logs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Its name; empty where a password is enough.
+    pub user: Arc<str>,
+    /// Its password.
+    pub password: Secret,
+}
+
 /// TLS of a monitor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeTls {
-    /// Whether the certificate must be valid for the host.
+    /// Whether the certificate must be valid for the name.
     pub verify: bool,
+    /// The server's name; `None`: the member's name or address.
+    pub name: Option<Arc<str>>,
 }

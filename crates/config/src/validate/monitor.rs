@@ -1,16 +1,18 @@
 //! Monitors: what a probe of each type asks, expects and needs.
 
+use std::path::Path;
+
 use weir_core::monitor::Schedule;
 
 use super::monitor_answer::{body_match, drain_answer};
 use super::monitor_datagrams::{dns, udp};
+use super::monitor_http::http;
+use super::monitor_keys::{has_tls_by_key, refuse_foreign_keys};
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, Section as _, Spanned};
-use crate::raw::monitor::{self as raw, Expect, MonitorType};
+use crate::decode::{Context, Spanned};
+use crate::raw::monitor::{self as raw, MonitorType};
 use crate::scalar::{Duration, SECOND, show_duration};
-use crate::snapshot::{
-    GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls, ScriptProbe, TcpProbe,
-};
+use crate::snapshot::{GrpcProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe, TcpProbe};
 use crate::tree::Span;
 
 /// A probe's timeout when the file gives none and the interval is not shorter.
@@ -20,11 +22,12 @@ const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
 pub(super) fn monitors(
     raw: &[Spanned<raw::Monitor>],
     to_unix: bool,
+    directory: &Path,
     context: &mut Context,
 ) -> Option<Vec<Monitor>> {
     // All of them are looked at before one that is wrong ends it.
     let monitors: Vec<Option<Monitor>> =
-        raw.iter().map(|raw| monitor(raw, to_unix, context)).collect();
+        raw.iter().map(|raw| monitor(raw, to_unix, directory, context)).collect();
     monitors.into_iter().collect()
 }
 
@@ -60,7 +63,12 @@ pub(super) fn monitors_min(
     Some(given.value.0)
 }
 
-fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) -> Option<Monitor> {
+fn monitor(
+    raw: &Spanned<raw::Monitor>,
+    to_unix: bool,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Monitor> {
     let span = raw.span;
     let raw = &raw.value;
     if let Some(port) = raw.port.as_ref().filter(|_| to_unix) {
@@ -84,13 +92,13 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
         return None;
     }
     refuse_foreign_keys(raw, kind.value, context);
-    let tls = Some(ProbeTls { verify: raw.verify.value });
+    let tls = tls(raw, kind.value, context);
     let kind = match kind.value {
-        MonitorType::Tcp => MonitorKind::Tcp(tcp(raw, context)?),
-        MonitorType::Http => MonitorKind::Http(http(raw, None, context)?),
-        MonitorType::Https => MonitorKind::Http(http(raw, tls, context)?),
-        MonitorType::Grpc => MonitorKind::Grpc(grpc(raw, None)),
-        MonitorType::Grpcs => MonitorKind::Grpc(grpc(raw, tls)),
+        MonitorType::Tcp => MonitorKind::Tcp(tcp(raw, tls, context)?),
+        MonitorType::Http | MonitorType::Https => {
+            MonitorKind::Http(http(raw, tls, directory, context)?)
+        }
+        MonitorType::Grpc | MonitorType::Grpcs => MonitorKind::Grpc(grpc(raw, tls)),
         MonitorType::Script => MonitorKind::Script(script(raw, span, context)?),
         MonitorType::Udp => MonitorKind::Udp(udp(raw, span, context)?),
         MonitorType::Dns => MonitorKind::Dns(dns(raw, span, context)?),
@@ -99,50 +107,25 @@ fn monitor(raw: &Spanned<raw::Monitor>, to_unix: bool, context: &mut Context) ->
     Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0), is_reverse })
 }
 
-impl MonitorType {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::Tcp => "tcp",
-            Self::Grpc => "grpc",
-            Self::Grpcs => "grpcs",
-            Self::Script => "script",
-            Self::Udp => "udp",
-            Self::Dns => "dns",
+/// The TLS that a monitor speaks, if it does.
+fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<ProbeTls> {
+    let is_by_type = matches!(kind, MonitorType::Https | MonitorType::Grpcs);
+    if is_by_type || raw.tls.value {
+        let name = raw.host.as_ref().map(|host| host.value.0.as_str().into());
+        return Some(ProbeTls { verify: raw.verify.value, name });
+    }
+    // What does not fit the type at all was reported.
+    if has_tls_by_key(kind) {
+        let host = raw.host.as_ref().map(|host| host.span);
+        let verify = raw.verify.given.then_some(raw.verify.span);
+        for (key, span) in [("verify", verify), ("host", host)] {
+            if let Some(span) = span {
+                let message = format!("`{key}` has no effect: the monitor speaks no TLS");
+                context.error_help(span, message, "add `tls: true`, or remove it");
+            }
         }
     }
-}
-
-/// A key that the monitor's type would ignore is a mistake.
-fn refuse_foreign_keys(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) {
-    use MonitorType::{Dns, Grpc, Grpcs, Http, Https, Script, Tcp, Udp};
-    let keys: [(&str, Option<Span>, &[MonitorType]); 15] = [
-        ("path", raw.path.given.then_some(raw.path.span), &[Http, Https]),
-        ("method", raw.method.given.then_some(raw.method.span), &[Http, Https]),
-        ("host", raw.host.as_ref().map(|key| key.span), &[Http, Https, Grpc, Grpcs]),
-        ("expect", raw.expect.as_ref().map(|key| key.span), &[Http, Https]),
-        ("verify", raw.verify.given.then_some(raw.verify.span), &[Https, Grpcs]),
-        ("send", raw.send.as_ref().map(|key| key.span), &[Tcp, Udp]),
-        ("receive", raw.receive.as_ref().map(|key| key.span), &[Tcp, Udp]),
-        ("service", raw.service.as_ref().map(|key| key.span), &[Grpc, Grpcs]),
-        ("command", raw.command.as_ref().map(|key| key.span), &[Script]),
-        ("drain_on", raw.drain_on.as_ref().map(|key| key.span), &[Http, Https, Tcp, Udp]),
-        ("answer", raw.answer.given.then_some(raw.answer.span), &[Udp]),
-        ("name", raw.name.as_ref().map(|key| key.span), &[Dns]),
-        ("record", raw.record.given.then_some(raw.record.span), &[Dns]),
-        ("rcode", raw.rcode.given.then_some(raw.rcode.span), &[Dns]),
-        ("value", raw.value.as_ref().map(|key| key.span), &[Dns]),
-    ];
-    for (key, span, fitting) in keys {
-        if let Some(span) = span.filter(|_| !fitting.contains(&kind)) {
-            context.error_help(
-                span,
-                format!("`{key}` does not apply to a monitor of type {}", kind.word()),
-                format!("remove it, or use `type: {}`", fitting[0].word()),
-            );
-        }
-    }
+    None
 }
 
 fn schedule(raw: &raw::Monitor, context: &mut Context) -> Schedule {
@@ -175,37 +158,7 @@ fn schedule(raw: &raw::Monitor, context: &mut Context) -> Schedule {
     }
 }
 
-fn http(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Option<HttpProbe> {
-    let expect = raw.expect.as_ref().map_or_else(Expect::absent, |expect| expect.value.clone());
-    let expect_body = body_match(expect.body.as_ref(), context)?;
-    let drain_on = match &raw.drain_on {
-        None => None,
-        Some(drain_on) => Some(drain_answer(drain_on, context)?),
-    };
-    let method = match raw.method.value {
-        raw::ProbeMethod::Get => ProbeMethod::Get,
-        raw::ProbeMethod::Head => ProbeMethod::Head,
-        raw::ProbeMethod::Options => ProbeMethod::Options,
-    };
-    let has_body =
-        expect_body.is_some() || raw.drain_on.as_ref().is_some_and(|it| it.value.body.is_some());
-    if method == ProbeMethod::Head && has_body {
-        let message = "a response to HEAD has no body in which something could be found";
-        context.error_help(raw.method.span, message, "use `method: GET`, or expect a status alone");
-        return None;
-    }
-    Some(HttpProbe {
-        method,
-        path: raw.path.value.0.as_str().into(),
-        host: raw.host.as_ref().map(|host| host.value.0.as_str().into()),
-        tls,
-        expect_status: expect.status.value.0,
-        expect_body,
-        drain_on,
-    })
-}
-
-fn tcp(raw: &raw::Monitor, context: &mut Context) -> Option<TcpProbe> {
+fn tcp(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Option<TcpProbe> {
     let needs_receive = [
         ("send", raw.send.as_ref().map(|key| key.span)),
         ("drain_on", raw.drain_on.as_ref().map(|key| key.span)),
@@ -239,6 +192,7 @@ fn tcp(raw: &raw::Monitor, context: &mut Context) -> Option<TcpProbe> {
             None => None,
             Some(drain_on) => drain_answer(drain_on, context)?.body,
         },
+        tls,
     })
 }
 

@@ -50,7 +50,7 @@ pub(super) fn pool(
         members.iter().any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
     monitor::need_ports(monitors, &members, context);
-    let monitors = monitor::monitors(monitors, to_unix, context);
+    let monitors = monitor::monitors(monitors, to_unix, compiler.directory, context);
     let http2 = raw.http2.value;
     if http2 && raw.proxy_protocol.value != raw::ProxyProtocol::Off {
         context.error_help(

@@ -1,6 +1,7 @@
 //! What is said about faulty configurations: where, what, and how to mend it.
 
 mod keys_and_values;
+mod monitors;
 mod names;
 mod no_effect;
 mod pools;

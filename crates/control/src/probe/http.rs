@@ -1,10 +1,12 @@
 //! The HTTP part of a probe: one request on a connection of its own.
 
-use http_body_util::{BodyExt, Empty};
+use data_encoding::BASE64;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderName, USER_AGENT};
 use hyper_util::rt::TokioIo;
-use weir_config::snapshot::{DrainAnswer, HttpProbe};
+use weir_config::snapshot::{Credentials, DrainAnswer, HttpProbe};
 use weir_core::monitor::Outcome;
 
 use super::answer::has;
@@ -20,15 +22,7 @@ pub(super) async fn ask(
     host: &str,
     deadline: Deadline,
 ) -> Result<Outcome, Failure> {
-    let request = hyper::Request::builder()
-        .method(probe.method.as_str())
-        .uri(&*probe.path)
-        .header(HOST, host)
-        .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)"))
-        .header(ACCEPT, "*/*")
-        .header(CONNECTION, "close")
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| Failure::Malformed(format!("cannot be asked for: {error}")))?;
+    let request = request(probe, host)?;
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(HEAD_SIZE_MAX)
         .handshake(TokioIo::new(stream))
@@ -67,6 +61,34 @@ pub(super) async fn ask(
         result = &mut exchange => result,
         _ = &mut connection => exchange.await,
     }
+}
+
+/// The request: its own fields, and those of every probe that it does not set itself.
+fn request(probe: &HttpProbe, host: &str) -> Result<Request<Full<Bytes>>, Failure> {
+    /// What a server needs to be asked.
+    const OWN: [(HeaderName, &str); 2] =
+        [(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)")), (ACCEPT, "*/*")];
+    let mut request = Request::builder()
+        .method(probe.method.as_str())
+        .uri(&*probe.path)
+        .header(HOST, host)
+        .header(CONNECTION, "close");
+    for (name, value) in &probe.fields {
+        request = request.header(&**name, value.expose());
+    }
+    for (name, value) in OWN {
+        if !probe.fields.iter().any(|(given, _)| given.eq_ignore_ascii_case(name.as_str())) {
+            request = request.header(name, value);
+        }
+    }
+    if let Some(Credentials { user, password }) = &probe.credentials {
+        let pair = format!("{user}:{}", password.expose());
+        request =
+            request.header(AUTHORIZATION, format!("Basic {}", BASE64.encode(pair.as_bytes())));
+    }
+    let body = Full::new(Bytes::copy_from_slice(&probe.body));
+    // The error names no value.
+    request.body(body).map_err(|error| Failure::Malformed(format!("cannot be asked for: {error}")))
 }
 
 /// The body, or its first [`BODY_SIZE_MAX`] bytes.

@@ -2,6 +2,7 @@
 
 mod dns;
 mod grpc;
+mod http;
 mod script;
 mod tcp;
 mod udp;
@@ -42,6 +43,9 @@ fn http() -> HttpProbe {
         method: ProbeMethod::Get,
         path: "/healthz".into(),
         host: None,
+        fields: Vec::new(),
+        credentials: None,
+        body: Arc::default(),
         tls: None,
         expect_status: vec![(200, 299)],
         expect_body: None,
@@ -255,7 +259,7 @@ fn the_host_field() {
             None,
             &monitor,
         );
-        assert_eq!(probe.host_field(settings.host.as_deref(), None), expected);
+        assert_eq!(probe.host_field(settings.host.as_deref(), false), expected);
     };
     check("127.0.0.1:80", None, None, "127.0.0.1");
     check("127.0.0.1:8080", None, None, "127.0.0.1:8080");
@@ -349,7 +353,7 @@ async fn certificates_are_verified_or_not() {
     let check = async |address: &Address, tls: &TlsClients, host: &str, verify: bool| {
         let probe = HttpProbe {
             host: Some(host.into()),
-            tls: Some(ProbeTls { verify }),
+            tls: Some(ProbeTls { verify, name: Some(host.into()) }),
             expect_body: substring("ok"),
             ..http()
         };
@@ -394,4 +398,33 @@ async fn certificates_are_verified_or_not() {
     });
     let result = check(&plain, &tls, "app.example", true).await;
     assert!(result.starts_with("TLS: "), "{result}");
+}
+
+/// The same settings as those of https; the server speaks first or is spoken to.
+#[tokio::test]
+async fn plain_conversations_over_tls() {
+    let check = async |address: &Address, tls: &TlsClients, settings: ProbeTls| {
+        let probe = TcpProbe {
+            send: Some(b"state\n"[..].into()),
+            receive: substring("200 OK"),
+            drain_on: None,
+            tls: Some(settings),
+        };
+        let probe = monitor(MonitorKind::Tcp(probe), 5_000);
+        told(Probe::new(address, None, &Source::System, subject(), None, &probe).run(tls).await)
+    };
+    let (address, roots) = tls_server(&["app.example"], false).await;
+    let tls = TlsClients::with_roots(roots);
+    let named = |name: &str, verify| ProbeTls { verify, name: Some(name.into()) };
+    assert_eq!(check(&address, &tls, named("app.example", true)).await, "passed");
+    let other = "TLS: the certificate is not for this name";
+    assert_eq!(check(&address, &tls, named("other.example", true)).await, other);
+    // The member's own address.
+    assert_eq!(check(&address, &tls, ProbeTls { verify: true, name: None }).await, other);
+    assert_eq!(check(&address, &tls, ProbeTls { verify: false, name: None }).await, "passed");
+    // The connection alone is not enough.
+    let plain = server("", 1_000).await;
+    let accepted = TcpProbe { tls: Some(named("app.example", true)), ..TcpProbe::default() };
+    let failed = "no answer in 300ms (TLS handshake)";
+    assert_eq!(result(&plain, MonitorKind::Tcp(accepted)).await, failed);
 }

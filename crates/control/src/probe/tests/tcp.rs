@@ -30,6 +30,7 @@ fn probe(send: Option<&str>, receive: &str) -> TcpProbe {
         send: send.map(|text| text.as_bytes().into()),
         receive: substring(receive),
         drain_on: None,
+        tls: None,
     }
 }
 

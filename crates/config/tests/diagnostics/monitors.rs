@@ -1,0 +1,115 @@
+//! What is said about monitors that log in, speak TLS, or send requests of their own.
+
+use weir_config::{Colour, render_json, render_text};
+
+use super::*;
+
+#[test]
+fn requests_of_their_own() {
+    check_monitor(
+        "body: hello",
+        &["error 10:15 a GET request of a monitor has no body -> use `method: POST`, or remove it"],
+    );
+    check_monitor(
+        "headers: { Content-Length: 5, host: a }",
+        &[
+            "error 10:20 a monitor cannot set this field: it says how the request is sent -> remove it",
+            "error 10:39 a monitor's `Host` is not set by `headers` -> use `host`",
+        ],
+    );
+    check_monitor(
+        "headers: { X-A: \"a\\r\\nX-B: b\" }",
+        &["error 10:25 the value of a field has no control characters -> -"],
+    );
+    check_pool(
+        "monitors: [ { type: tcp, headers: { A: b }, user: a, password: b } ]",
+        &[
+            "error 8:39 `headers` does not apply to a monitor of type tcp -> remove it, or use `type: http`",
+            "error 8:55 `user` does not apply to a monitor of type tcp -> remove it, or use `type: http`",
+            "error 8:68 `password` does not apply to a monitor of type tcp -> remove it, or use `type: http`",
+        ],
+    );
+}
+
+#[test]
+fn tls_of_types_that_have_a_key_for_it() {
+    check_pool(
+        "monitors: [ { type: tcp, host: a.example, verify: false } ]",
+        &[
+            "error 8:36 `host` has no effect: the monitor speaks no TLS -> add `tls: true`, or remove it",
+            "error 8:55 `verify` has no effect: the monitor speaks no TLS -> add `tls: true`, or remove it",
+        ],
+    );
+    check_pool(
+        "monitors: [ { type: http, tls: true } ]",
+        &[
+            "error 8:36 `tls` does not apply to a monitor of type http -> remove it, or use `type: tcp`",
+        ],
+    );
+}
+
+#[test]
+fn users_and_passwords() {
+    check_monitor(
+        "user: a",
+        &["error 10:15 `user` needs a password -> add `password` or `password_file`"],
+    );
+    check_monitor("password: a", &["error 10:19 a password needs a user -> add `user`"]);
+    check_pool(
+        "monitors: [ { type: http, user: a, password: b, password_file: /c } ]",
+        &["error 8:68 `password` and `password_file` are both given -> remove one of them"],
+    );
+    check_pool(
+        "monitors: [ { type: http, user: \"a:b\", password: c } ]",
+        &["error 8:37 a name for Basic authentication has no colon in it -> -"],
+    );
+    check_pool(
+        "monitors: [ { type: http, user: a, password: b, headers: { authorization: c } } ]",
+        &["error 8:64 `Authorization` beside `user`, which sets it -> remove one of them"],
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let check_file = |bytes: &[u8], expected: &str| {
+        let path = folder.path().join("password");
+        std::fs::write(&path, bytes).expect("a file");
+        let shown = path.display().to_string();
+        let line = format!("monitors: [ {{ type: http, user: a, password_file: {shown} }} ]");
+        let expected = match expected {
+            "" => Vec::new(),
+            expected => vec![format!("error 8:55 {shown} {expected} -> -")],
+        };
+        assert_eq!(findings(&sound("", &format!("    {line}\n"))), expected);
+    };
+    check_file(b"hunter2\n", "");
+    check_file(b"\r\n", "has no password in it");
+    check_file(b"\xff", "is not UTF-8");
+    check_file(&[b'a'; 4_097], "is larger than 4 KiB");
+}
+
+/// Wherever the mistake is, no form of a diagnostic has the password in it.
+#[test]
+fn passwords_are_not_shown() {
+    for line in [
+        "{ type: http, user: a, password: hunter2, pth: / }",
+        "{ type: http, user: a, pasword: hunter2 }",
+        "{ type: http, user: a, Password: hunter2 }",
+        "{ type: http, user: a, password: [ hunter2 ] }",
+        "{ type: http, user: a, password: { hunter2: a } }",
+        "{ type: http, password: hunter2 }",
+        "{ type: tcp, password: \"hunter2\" }",
+        "{ type: http, user: a, password: \"\\qhunter2\" }",
+        "{ type: http, user: a, password: hunter2, password: hunter2 }",
+        "{ type: http, user: a, password: hunter2, password_file: a }",
+        "{ type: http, headers: { Authorization: Bearer hunter2, Host: a } }",
+        "{ type: http, headers: { Authorization: \"hunter2\\x01\" } }",
+        "{ type: http, headers: { Authorization: [ hunter2 ] } }",
+        "\n          type: http\n          password:\n            [ hunter2 ]\n",
+        "{ type: http, user: a, password: hunter2",
+    ] {
+        let text = sound("", &format!("    monitors:\n      - {line}\n"));
+        let diagnostics = parse("weir.yaml", &text).diagnostics;
+        assert_ne!(diagnostics, [], "{line}");
+        let shown = render_text(&diagnostics, Colour::Never);
+        let shown = format!("{shown}{}", render_json(&diagnostics));
+        assert!(!shown.contains("hunter2"), "{line}\n{shown}");
+    }
+}

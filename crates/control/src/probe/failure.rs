@@ -1,0 +1,129 @@
+//! Why a probe did not pass, and the time that it has.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use weir_dataplane::error_text::io_error_text;
+
+/// Why a probe did not pass.
+#[derive(Debug)]
+pub enum Failure {
+    /// No connection.
+    Connect(io::Error),
+    /// The time was over in this step.
+    Timeout(Step, Duration),
+    /// TLS could not be set up.
+    Tls(String),
+    /// The member closed or reset the connection before the answer was complete.
+    Closed(Step),
+    /// The answer is not what the protocol allows.
+    Malformed(String),
+    /// A status that is not expected.
+    Status(u16),
+    /// The body does not have what is expected.
+    Body,
+    /// What came does not have what is expected.
+    Answer,
+    /// The health service says something else than SERVING.
+    Serving(&'static str),
+    /// The RPC failed: its status and message.
+    Rpc(String),
+    /// The script ended otherwise than with 0, or could not be started.
+    Script(String),
+    /// The answer of a DNS server is not the expected one.
+    Dns(String),
+    /// This host could not even ask: says nothing about the member.
+    Local(io::Error),
+}
+
+/// What a probe is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Opening the connection.
+    Connecting,
+    /// The TLS handshake.
+    Handshaking,
+    /// Waiting for the response head.
+    Waiting,
+    /// Reading the response body.
+    Reading,
+    /// Waiting for what is expected on a plain connection.
+    Listening,
+    /// Waiting for the end of a script.
+    Running,
+}
+
+/// The end of a probe's time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    at: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    pub(super) fn after(limit: Duration) -> Self {
+        Self { at: Instant::now() + limit, limit }
+    }
+
+    /// What the step results in, if that comes in time.
+    pub(super) async fn within<F: Future>(
+        &self,
+        step: Step,
+        work: F,
+    ) -> Result<F::Output, Failure> {
+        tokio::time::timeout_at(self.at, work).await.map_err(|_| Failure::Timeout(step, self.limit))
+    }
+}
+
+impl Failure {
+    /// Whether it says something about the member; a lack of descriptors or ports here does not.
+    pub fn is_conclusive(&self) -> bool {
+        !matches!(self, Self::Local(_))
+    }
+
+    pub(super) fn connecting(error: io::Error) -> Self {
+        use rustix::io::Errno;
+        let local = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
+        match error.raw_os_error() {
+            Some(code) if local.iter().any(|errno| errno.raw_os_error() == code) => {
+                Self::Local(error)
+            }
+            _ => Self::Connect(error),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => formatter.write_str(&io_error_text(error)),
+            Self::Timeout(step, limit) => write!(formatter, "no answer in {limit:?} ({step})"),
+            Self::Tls(reason) => write!(formatter, "TLS: {reason}"),
+            Self::Closed(step) => write!(formatter, "connection closed ({step})"),
+            Self::Malformed(reason) => write!(formatter, "malformed response: {reason}"),
+            Self::Status(status) => write!(formatter, "status {status}"),
+            Self::Body => formatter.write_str("the body is not as expected"),
+            Self::Answer => formatter.write_str("the answer is not as expected"),
+            Self::Serving(status) => write!(formatter, "the health service says {status}"),
+            Self::Rpc(reason) => write!(formatter, "the health service failed: {reason}"),
+            Self::Dns(reason) => write!(formatter, "DNS: {reason}"),
+            Self::Script(reason) => formatter.write_str(reason),
+            Self::Local(error) => write!(formatter, "cannot probe: {}", io_error_text(error)),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Connecting => "connecting",
+            Self::Handshaking => "TLS handshake",
+            Self::Waiting => "waiting for the response",
+            Self::Reading => "reading the body",
+            Self::Listening => "waiting for the expected answer",
+            Self::Running => "running the script",
+        })
+    }
+}
