@@ -612,3 +612,101 @@ fn a_pool_may_be_filled_later() {
     proxy.reload_and_wait(&Setup::new(&[member.address()]));
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "one");
 }
+
+/// A proxy that shares requests out among the pools of these members, named as they are.
+fn split(members: &[(&str, &Member)], weights: &str, more: &str) -> Setup {
+    let mut setup = Setup::new(&[members[0].1.address()])
+        .virtual_server("policies: [ canary ]")
+        .virtual_server(more)
+        .top(&format!(
+            "policies: {{ canary: {{ rules: [ {{ then: [ {{ pool: {{ {weights} }} }} ] }} ] }} }}"
+        ));
+    for (name, member) in members {
+        setup = setup.also_pool(&format!("{name}: {{ members: [ {} ] }}", member.address()));
+    }
+    setup
+}
+
+#[test]
+fn a_rule_shares_requests_out_among_pools() {
+    let [blue, green] = ["blue", "green"].map(Member::named);
+    let members = [("blue", &blue), ("green", &green)];
+    let proxy = Proxy::start(&split(&members, "blue: 3, green: 1", "server_timing: false"));
+    let shared = shares(&proxy, "/", 400);
+    assert_eq!(shared.values().sum::<usize>(), 400);
+    // Seven standard deviations.
+    assert!((40..=160).contains(&shared["green"]), "{shared:?}");
+    proxy.reload_and_wait(&split(&members, "blue: 1, green: 0", "server_timing: false"));
+    assert_eq!(shares(&proxy, "/", 40), BTreeMap::from([("blue".to_owned(), 40)]));
+}
+
+#[test]
+fn a_client_stays_in_the_pool_that_it_was_given() {
+    let [blue, green] = ["blue", "green"].map(Member::named);
+    let members = [("blue", &blue), ("green", &green)];
+    let cookie = "persistence: { type: cookie, name: V }";
+    let start = |weights: &str| split(&members, weights, cookie);
+    let proxy = Proxy::start(&start("blue: 1, green: 1"));
+    let ask = |cookie: &str| {
+        let mut client = proxy.client();
+        client.send(format!("GET / HTTP/1.1\r\nHost: test\r\n{cookie}\r\n"));
+        let response = client.response();
+        let set = response.head.field("set-cookie").and_then(|set| set.split(';').next());
+        (response.assert_status(200).text(), set.map(|set| format!("Cookie: {set}\r\n")))
+    };
+    // Until there is a client of each.
+    let mut cookies = BTreeMap::new();
+    for _ in 0..200 {
+        let (pool, cookie) = ask("");
+        cookies.insert(pool, cookie.expect("a new client gets a cookie"));
+        if cookies.len() == 2 {
+            break;
+        }
+    }
+    let check_all = || {
+        for (pool, cookie) in &cookies {
+            for _ in 0..20 {
+                assert_eq!(ask(cookie), (pool.clone(), None), "{cookie}");
+            }
+        }
+    };
+    assert_eq!(cookies.len(), 2);
+    check_all();
+    // Another share, none at all: nobody moves.
+    proxy.reload_and_wait(&start("blue: 99, green: 1"));
+    check_all();
+    proxy.reload_and_wait(&start("blue: 1, green: 0"));
+    check_all();
+    assert_eq!(ask("").0, "blue");
+}
+
+#[test]
+fn a_key_gives_a_client_the_same_pool_on_every_weir() {
+    let [blue, green] = ["blue", "green"].map(Member::named);
+    let members = [("blue", &blue), ("green", &green)];
+    let user = "persistence: { type: hash, of: \"${request.headers['x-user']}\" }";
+    let setup = split(&members, "blue: 1, green: 1", user);
+    let (one, other) = (Proxy::start(&setup), Proxy::start(&setup));
+    let ask = |proxy: &Proxy, user: usize| {
+        let mut client = proxy.client();
+        client.send(format!("GET / HTTP/1.1\r\nHost: test\r\nX-User: {user}\r\n\r\n"));
+        client.response().assert_status(200).text()
+    };
+    let mut counts = BTreeMap::<String, usize>::new();
+    for user in 0..60 {
+        let pool = ask(&one, user);
+        assert_eq!(ask(&one, user), pool);
+        assert_eq!(ask(&other, user), pool);
+        *counts.entry(pool).or_default() += 1;
+    }
+    assert_eq!(counts.len(), 2, "{counts:?}");
+}
+
+#[test]
+fn a_pool_that_is_down_has_no_share() {
+    let blue = Member::named("blue");
+    let setup = split(&[("blue", &blue)], "blue: 1, red: 1000", "server_timing: false");
+    let red = "red: { members: [ { address: 127.0.0.1:9, state: disabled } ] }";
+    let proxy = Proxy::start(&setup.also_pool(red));
+    assert_eq!(shares(&proxy, "/", 60), BTreeMap::from([("blue".to_owned(), 60)]));
+}

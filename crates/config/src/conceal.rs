@@ -4,6 +4,9 @@
 //! goes by the text: what follows a key that names a secret is not shown.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::tree::Lines;
 
 /// What stands in place of each character.
 const MASK: char = '*';
@@ -15,8 +18,27 @@ const SECRET_PARTS: [&str; 6] =
 /// A mistyped `password` has at most so many mistakes.
 const MISTAKES_MAX: usize = 2;
 
+/// The lines of a file without secrets. A line is looked at once, however much is to be said of it.
+pub(crate) struct Concealed<'a> {
+    lines: &'a Lines<'a>,
+    known: HashMap<usize, Cow<'a, str>>,
+}
+
+impl<'a> Concealed<'a> {
+    pub fn new(lines: &'a Lines<'a>) -> Self {
+        Self { lines, known: HashMap::new() }
+    }
+
+    /// The line of this number, the first being 1.
+    pub fn get(&mut self, number: usize) -> Option<&str> {
+        let line = self.lines.get(number)?;
+        let before = number.checked_sub(1).and_then(|before| self.lines.get(before));
+        Some(self.known.entry(number).or_insert_with(|| conceal(line, before)))
+    }
+}
+
 /// The line without secrets, as long as it was. `before` is the line above: a value may stand below its key.
-pub(crate) fn conceal<'a>(line: &'a str, before: Option<&str>) -> Cow<'a, str> {
+fn conceal<'a>(line: &'a str, before: Option<&str>) -> Cow<'a, str> {
     if before.is_some_and(ends_in_secret_key) {
         let mask = |it: char| if it.is_whitespace() { it } else { MASK };
         return line.chars().map(mask).collect::<String>().into();
@@ -69,7 +91,14 @@ fn is_secret(key: &str) -> bool {
     !key.ends_with("_file")
         && (SECRET_PARTS.iter().any(is_meant)
             || matches!(&*key, "pass" | "pwd" | "cookie" | "api_key" | "x_api_key")
-            || strsim::damerau_levenshtein(&key, "password") <= MISTAKES_MAX)
+            || is_mistyped(&key))
+}
+
+/// Whether a key is `password` with some mistakes.
+fn is_mistyped(key: &str) -> bool {
+    let meant = "password";
+    key.len().abs_diff(meant.len()) <= MISTAKES_MAX
+        && strsim::damerau_levenshtein(key, meant) <= MISTAKES_MAX
 }
 
 fn skip_spaces(characters: &[char], from: usize) -> usize {

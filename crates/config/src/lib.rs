@@ -46,6 +46,7 @@ pub use hints::nearest;
 pub use schema::{json_schema, reference_markdown};
 pub use tree::{NODE_DEPTH_MAX, NODES_MAX};
 
+use conceal::Concealed;
 use decode::{Context, Decode as _};
 use file::{Accepted, READ_TIME_MAX, ReadError};
 use parts::Parts;
@@ -108,9 +109,10 @@ pub fn parse(name: &str, text: &str) -> Loaded {
         );
     }
     let (findings, dropped) = context.finish();
+    let mut lines = Concealed::new(&lines);
     let mut diagnostics: Vec<Diagnostic> = findings
         .into_iter()
-        .map(|(severity, finding)| diagnostic(name, &lines, severity, finding))
+        .map(|(severity, finding)| diagnostic(name, &mut lines, severity, finding))
         .collect();
     if dropped > 0 {
         diagnostics.push(Diagnostic {
@@ -129,8 +131,9 @@ impl Loaded {
     /// A file that cannot be decoded at all.
     fn refused(name: &str, source: &str, span: Option<Span>, message: String) -> Self {
         let lines = Lines::new(source);
+        let mut lines = Concealed::new(&lines);
         let finding = Finding { span: span.unwrap_or(Span::at(1, 1)), message, suggestion: None };
-        let mut diagnostic = diagnostic(name, &lines, Severity::Error, finding);
+        let mut diagnostic = diagnostic(name, &mut lines, Severity::Error, finding);
         if span.is_none() {
             diagnostic.position = None;
             diagnostic.excerpt = None;
@@ -139,17 +142,19 @@ impl Loaded {
     }
 }
 
-fn diagnostic(name: &str, lines: &Lines<'_>, severity: Severity, finding: Finding) -> Diagnostic {
+fn diagnostic(
+    name: &str,
+    lines: &mut Concealed<'_>,
+    severity: Severity,
+    finding: Finding,
+) -> Diagnostic {
     let Span { line, column, length } = finding.span;
     Diagnostic {
         severity,
         message: finding.message,
         file: name.to_owned(),
         position: Some(finding.span.position()),
-        excerpt: lines.get(line).map(|text| {
-            let before = line.checked_sub(1).and_then(|before| lines.get(before));
-            Excerpt::cut(&conceal::conceal(text, before), column, length)
-        }),
+        excerpt: lines.get(line).map(|text| Excerpt::cut(text, column, length)),
         suggestion: finding.suggestion,
     }
 }

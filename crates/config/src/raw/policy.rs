@@ -5,7 +5,7 @@ use crate::decode::{OneOrMany, Spanned};
 use crate::raw::limit::RateLimit;
 use crate::scalar::{Duration, Name, Off, Text, WordOr};
 use crate::shapes::{
-    AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, Rewrite, StatusCode,
+    AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, PoolChoice, Rewrite, StatusCode,
 };
 
 section! {
@@ -46,8 +46,8 @@ section! {
 one_of! {
     /// What a rule does. `TEXT` below is a template: `${…}` in it is replaced by the value of an expression, `$$` stands for a dollar.
     Action at "policies.NAME.rules[].then[]" {
-        /// The pool that gets the request. The last one counts.
-        Pool as "pool": Name;
+        /// The pool that gets the request: its name, or names with weights, by which requests are shared out: `{ blue: 95, green: 5 }`. A client that persistence or a hash keeps at members stays in its pool. The last one counts.
+        Pool as "pool": PoolChoice;
         /// The member that gets the request, whatever the balancing says: an address of the pool. When it is down, another is picked.
         Member as "member": Endpoint;
         /// Answers with a redirection. Ends the policies.

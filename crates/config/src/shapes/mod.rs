@@ -4,6 +4,7 @@ mod checks;
 mod files;
 mod http;
 mod payload;
+mod pools;
 mod secret;
 mod tls;
 mod variables;
@@ -28,6 +29,7 @@ pub(crate) use http::{
     Rewrite, StatusCode, StatusMatch,
 };
 pub(crate) use payload::{HexBytes, Payload};
+pub(crate) use pools::PoolChoice;
 pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
 pub(crate) use variables::TxTexts;

@@ -25,6 +25,7 @@ mod pool;
 mod relay;
 mod server;
 mod source;
+mod split;
 mod tls;
 mod udp;
 mod unreachable;

@@ -12,6 +12,7 @@ use weir_http::cookies::{SameSite, SetCookie};
 use super::compiler::Compiler;
 use super::files::{Source, content_type_of, field_value, source};
 use super::path_texts::PathCondition;
+use super::split;
 use super::unreachable::{self, Outline};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::raw::policy as raw;
@@ -145,7 +146,7 @@ impl Compiler<'_> {
         let name = format!("{}[{first}]", self.rule);
         let mut push = |action| actions.push((action, span));
         match &raw.value {
-            raw::Action::Pool(name) => push(Action::Pool(self.pool(name, context)? as u32)),
+            raw::Action::Pool(choice) => push(split::action(self, &choice.value, context)?),
             raw::Action::Member(member) => push(Action::Member(self.member(member, context)?)),
             raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
             raw::Action::Compression(_) => push(Action::LeaveUncompressed),

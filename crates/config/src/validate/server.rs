@@ -357,10 +357,7 @@ impl<'a> Servers<'a> {
         policies: &[Arc<Policy>],
     ) -> Vec<usize> {
         let rules = policies.iter().flat_map(|policy| policy.request.all());
-        let chosen = rules.flat_map(|rule| &rule.actions).filter_map(|action| match action {
-            Action::Pool(pool) => Some(*pool as usize),
-            _ => None,
-        });
+        let chosen = rules.flat_map(|rule| &rule.actions).flat_map(Action::pools);
         let mut reached: Vec<usize> = own.chain(chosen).collect();
         let mut looked_at = 0;
         while let Some(&pool) = reached.get(looked_at) {

@@ -13,6 +13,38 @@ fn check_actions(actions: &str, expected: &[&str]) {
 #[test]
 fn actions_that_cannot_be_meant() {
     check_actions("{ respond: { status: 204 } }", &[]);
+    check_actions("{ pool: { p: 1 } }", &[]);
+    check_actions(
+        "{ pool: { p: 0 } }",
+        &[
+            "error 12:25 `policies.q.rules[0].then[0].pool` gives every pool the weight 0 -> give one of them more",
+        ],
+    );
+    check_actions(
+        "{ pool: { p: 1, r: 2, s: 3 } }",
+        &[
+            "error 12:33 pool `r` is not defined -> defined: `p`",
+            "error 12:39 pool `s` is not defined -> defined: `p`",
+        ],
+    );
+    check_actions(
+        "{ pool: { p: many } }",
+        &[
+            "error 12:30 `policies.q.rules[0].then[0].pool.p` must be a whole number from 0 to 100000, found the text \"many\" -> -",
+        ],
+    );
+    check_actions(
+        "{ pool: {} }",
+        &[
+            "error 12:25 `policies.q.rules[0].then[0].pool` is empty; it needs at least one pool -> -",
+        ],
+    );
+    check_actions(
+        "{ pool: [ p ] }",
+        &[
+            "error 12:25 `policies.q.rules[0].then[0].pool` must be a pool's name, or a map from pools to weights, `{ blue: 95, green: 5 }`, found a list -> -",
+        ],
+    );
     check_actions(
         "{ respond: { status: 204, body: x } }",
         &[

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::split::Split;
 use crate::expression::{Replacement, Template};
 
 /// What a rule does.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// The pool that gets the request, by its index in the snapshot.
-    Pool(u32),
+    /// The pool that gets the request.
+    Pool(PoolChoice),
     /// The member that gets it, by its label.
     Member(Arc<str>),
     /// How the client is kept at a member, by the index of the persistence in the snapshot; `None`: not at all.
@@ -45,7 +46,26 @@ pub enum Action {
     Reset,
 }
 
+/// Where a request goes.
+#[derive(Debug, Clone)]
+pub enum PoolChoice {
+    /// To this pool, by its index in the snapshot.
+    One(u32),
+    /// To one of several.
+    Split(Arc<Split>),
+}
+
 impl Action {
+    /// The pools that it may choose, by their indexes.
+    pub fn pools(&self) -> impl Iterator<Item = usize> {
+        let (one, split) = match self {
+            Self::Pool(PoolChoice::One(pool)) => (Some(*pool as usize), None),
+            Self::Pool(PoolChoice::Split(split)) => (None, Some(split)),
+            _ => (None, None),
+        };
+        one.into_iter().chain(split.into_iter().flat_map(|split| split.pools()))
+    }
+
     /// Whether nothing more is done with the request after it.
     pub fn ends_request(&self) -> bool {
         matches!(self, Self::Answer(_) | Self::Close | Self::Reset)

@@ -9,7 +9,7 @@ use weir_http::is_authority;
 use weir_http::path::{PathForm, rewritten};
 
 use super::action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, PoolChoice, Rewrite, WafMode,
 };
 use super::rules::{Policy, Rules, Strategy};
 use crate::expression::{Evaluation, Facts, Replaced, Template};
@@ -18,8 +18,8 @@ use crate::persistence::cookie::OtherTokens;
 /// What the policies decided. It is reused from request to request.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// Another pool than the virtual server's, by its index in the snapshot.
-    pub pool: Option<u32>,
+    /// Another pool than the virtual server's.
+    pub pool: Option<PoolChoice>,
     /// The label of the member that shall get the request.
     pub member: Option<Arc<str>>,
     /// Another persistence than the virtual server's; the inner `None`: none at all.
@@ -274,7 +274,7 @@ impl Decision {
 
     fn act(&mut self, action: &Action, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
         match action {
-            Action::Pool(pool) => self.pool = Some(*pool),
+            Action::Pool(pool) => self.pool = Some(pool.clone()),
             Action::Member(label) => self.member = Some(Arc::clone(label)),
             Action::Persistence(persistence) => self.persistence = Some(*persistence),
             Action::RateLimit(limit) => self.rate_limits.push(*limit),

@@ -8,10 +8,13 @@ mod action;
 mod decision;
 mod index;
 mod rules;
+mod split;
 
 pub use action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Rewrite, Secure, WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, PoolChoice, Rewrite, Secure,
+    WafMode,
 };
 pub use decision::{AnswerBody, Decision, End, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};
+pub use split::{Split, place_of};

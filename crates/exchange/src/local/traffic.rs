@@ -15,7 +15,9 @@ use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
 use weir_core::limit::{Admission, retry_after_s};
 use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, Standing};
 use weir_core::persistence::{path_parameter, session_id};
-use weir_core::policy::{Decision, Policy, RewriteError};
+use weir_core::policy::{
+    Action, Decision, Policy, PoolChoice, RewriteError, Rule, Split, place_of,
+};
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
 
@@ -45,6 +47,8 @@ pub struct Traffic {
     rules: Vec<RuleCount>,
     /// Some policy has rules for responses.
     pub has_response_rules: bool,
+    /// One of its rules shares requests out among pools.
+    pub draws: bool,
     /// Some rule changes the head of whatever response there will be.
     pub edits_responses: bool,
 }
@@ -170,6 +174,8 @@ impl Traffic {
             .map(|(persistence, pool)| table.stickies.of(server, persistence, pool).cloned())
             .collect();
         let hidden = table.stickies.hidden(stickies.iter().flatten());
+        let is_split = |action: &Action| matches!(action, Action::Pool(PoolChoice::Split(_)));
+        let is_drawn = |rule: &Rule| rule.actions.iter().any(is_split);
         let answers_responses = |policy: &Arc<Policy>| !policy.response.is_empty();
         Some(Self {
             snapshot: Arc::clone(snapshot),
@@ -182,6 +188,7 @@ impl Traffic {
             key_hash: table.key_hash,
             rules: table.rules.clone(),
             has_response_rules: server.policies.iter().any(answers_responses),
+            draws: server.policies.iter().any(|policy| policy.request.all().iter().any(is_drawn)),
             edits_responses: server.policies.iter().any(|policy| policy.request.edits_response()),
         })
     }
@@ -222,7 +229,7 @@ impl Traffic {
         live: &Arc<LiveVirtualServer>,
         now: Clock,
         decision: &mut Decision,
-        (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
+        (scratch, held, draw): (&mut Vec<u8>, &mut Vec<LimitPlace>, u64),
     ) -> Verdict {
         let server = self.settings();
         let mut not_before_us = 0;
@@ -248,7 +255,14 @@ impl Traffic {
         if decision.end.is_some() {
             return Verdict::End { not_before_us };
         }
-        let chosen = decision.pool.map_or(server.pool, |pool| pool as usize);
+        let chosen = match &decision.pool {
+            None => server.pool,
+            Some(PoolChoice::One(pool)) => *pool as usize,
+            Some(PoolChoice::Split(split)) => {
+                let split = Arc::clone(split);
+                self.draw(&split, facts, evaluation, now, decision, (scratch, draw))
+            }
+        };
         self.hide_cookies(facts, decision, scratch);
         let usable = self.usable(chosen, now);
         if usable != chosen {
@@ -302,6 +316,33 @@ impl Traffic {
             }
         }
         None
+    }
+
+    /// The pool among several that a request goes to: where its client is kept, else by the key that keeps it, else by `draw`.
+    fn draw(
+        &self,
+        split: &Split,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        now: Clock,
+        decision: &mut Decision,
+        (scratch, draw): (&mut Vec<u8>, u64),
+    ) -> usize {
+        let mut place = None;
+        for pool in split.pools() {
+            let (preference, _) = self.preference(pool, facts, evaluation, now, decision, scratch);
+            match preference {
+                Preference::Member(member) => {
+                    let own = &self.pools[pool];
+                    if own.has_place(member, now) || !own.is_down(now) {
+                        return pool;
+                    }
+                }
+                Preference::Key(key) => place = place.or(Some(place_of(key))),
+                Preference::Any => {}
+            }
+        }
+        split.at(place.unwrap_or(draw), |pool| !self.pools[pool].is_down(now))
     }
 
     /// The pool, or what it falls back to while nobody in it is up.

@@ -231,7 +231,7 @@ impl World {
         let (mut decision, mut scratch, mut held) = (Decision::default(), Vec::new(), Vec::new());
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
-        let scratches = (&mut scratch, &mut held);
+        let scratches = (&mut scratch, &mut held, 0);
         let verdict =
             traffic.decide(&facts, &mut evaluation, &server.live, now, &mut decision, scratches);
         let Verdict::Forward(route) = verdict else { panic!("{verdict:?}") };

@@ -1,7 +1,7 @@
 //! What transactions use one after another: buffers, heads, encoders. Nothing in it says anything of the one before.
 
 use weir_compression::{Budget, Pool};
-use weir_core::policy::Decision;
+use weir_core::policy::{Decision, place_of};
 use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
@@ -32,6 +32,8 @@ pub struct Tools {
     pub held_room: HeldRoom,
     /// What requests are called in logs.
     pub request_ids: RequestIds,
+    /// What requests are shared out by.
+    draws: Option<u64>,
     /// Whether the access log tells which rules were followed.
     pub notes_rules: bool,
     /// What compresses.
@@ -56,6 +58,7 @@ impl Tools {
             limit_places: Vec::new(),
             held_room: HeldRoom::default(),
             request_ids: RequestIds::default(),
+            draws: None,
             notes_rules: false,
             spare_remembered: Vec::new(),
             encoders: Pool::default(),
@@ -63,6 +66,19 @@ impl Tools {
             time_us,
             fill_randomly,
         }
+    }
+
+    /// A number that is unlike the one before, evenly spread.
+    pub fn draw(&mut self) -> u64 {
+        let seed = self.draws.unwrap_or_else(|| {
+            let mut seed = [0; 8];
+            (self.fill_randomly)(&mut seed);
+            u64::from_le_bytes(seed)
+        });
+        // The steps of SplitMix64.
+        let next = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.draws = Some(next);
+        place_of(next)
     }
 
     /// Room to remember something of a request.

@@ -112,7 +112,8 @@ impl Tools {
         };
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
-        let scratches = (&mut self.scratch, &mut self.places);
+        // It has no policies, and nothing to draw.
+        let scratches = (&mut self.scratch, &mut self.places, 0);
         let decision = &mut self.decision;
         let verdict =
             traffic.decide(&facts, &mut evaluation, &server.live, now, decision, scratches);

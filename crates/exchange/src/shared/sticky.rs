@@ -240,12 +240,9 @@ impl Reach {
         server.pools().for_each(|pool| add(&mut reach.pools, pool));
         let rules = server.policies.iter().flat_map(|policy| policy.request.all());
         for action in rules.flat_map(|rule| &rule.actions) {
-            match action {
-                Action::Pool(pool) => add(&mut reach.pools, *pool as usize),
-                Action::Persistence(Some(persistence)) => {
-                    add(&mut reach.persistence, *persistence as usize);
-                }
-                _ => {}
+            action.pools().for_each(|pool| add(&mut reach.pools, pool));
+            if let Action::Persistence(Some(persistence)) = action {
+                add(&mut reach.persistence, *persistence as usize);
             }
         }
         follow(&mut reach.pools, |pool| snapshot.pools[pool].fallback);

@@ -35,7 +35,8 @@ pub fn consider(
     let mut evaluation = fields.begin(facts);
     let turn = at.turn();
     let mut held = std::mem::take(&mut at.tools().limit_places);
-    let scratches = (&mut *scratch, &mut held);
+    let draw = if traffic.draws { at.tools().draw() } else { 0 };
+    let scratches = (&mut *scratch, &mut held, draw);
     let verdict = match arrival.is_misdirected {
         true => traffic.refuse_misdirected(&facts, &mut evaluation, decision),
         false => {

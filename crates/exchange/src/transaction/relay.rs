@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use weir_core::policy::Decision;
+use weir_core::policy::{Decision, PoolChoice};
 
 use crate::edge::{Edge, Release};
 use crate::local::pool::Preference;
@@ -54,7 +54,7 @@ impl Relay {
             None => (Rc::clone(&server.pool), Preference::Any, None),
             Some(traffic) => {
                 let mut decision: Box<Decision> = at.tools().decision.take().unwrap_or_default();
-                decision.pool = Some(pool as u32);
+                decision.pool = Some(PoolChoice::One(pool as u32));
                 let found = consider(at, arrival, traffic, &mut decision);
                 decision.clear();
                 at.tools().decision = Some(decision);
