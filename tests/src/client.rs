@@ -66,15 +66,17 @@ impl Client {
     /// Connects from this address of loopback.
     #[track_caller]
     pub fn connect_from(address: SocketAddr, source: IpAddr) -> Self {
+        Self::try_connect_from(address, source).expect("a connection")
+    }
+
+    /// The same, where a refusal is one of the expected outcomes.
+    pub fn try_connect_from(address: SocketAddr, source: IpAddr) -> io::Result<Self> {
         use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let connected = socket(family, SocketType::STREAM, None).and_then(|socket| {
-            bind(&socket, &SocketAddr::new(source, 0))?;
-            connect(&socket, &address)?;
-            Ok(socket)
-        });
-        let stream = TcpStream::from(connected.expect("a connection"));
-        Self::over(stream).expect("a client")
+        let socket = socket(family, SocketType::STREAM, None)?;
+        bind(&socket, &SocketAddr::new(source, 0))?;
+        connect(&socket, &address)?;
+        Self::over(TcpStream::from(socket))
     }
 
     /// Connects to a unix socket, whose kernel buffers are small and do not grow.

@@ -207,6 +207,16 @@ macro_rules! one_of {
             $($(#[doc = $word_doc])+ $word_variant,)*
         }
 
+        impl $name {
+            /// The key, or the word, that it is written with.
+            pub(crate) fn key(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $key,)+
+                    $(Self::$word_variant => $word,)*
+                }
+            }
+        }
+
         impl crate::decode::Decode for $name {
             fn expected() -> String {
                 let words: &[&str] = &[$($word),*];

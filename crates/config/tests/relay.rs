@@ -128,7 +128,6 @@ fn what_is_about_requests_is_refused() {
         ("http: { idle_timeout: 1s }", "http"),
         ("hsts: {}", "hsts"),
         ("https_redirect: false", "https_redirect"),
-        ("policies: [ x ]", "policies"),
         ("error_pages: { 5xx: { body: no } }", "error_pages"),
         ("server_timing: true", "server_timing"),
         ("client_address: { x_forwarded_for: append }", "x_forwarded_for"),

@@ -24,6 +24,8 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("`tcp.hello_timeout`", &["who_is_slow_with_the_hello_is_closed"]),
     ("`by_server_name`", &["names_lead_to_pools_and_nothing_is_changed"]),
     ("`pool` beside it", &["what_is_no_client_hello_goes_to_the_pool_for_the_rest"]),
+    ("a rule with `close` or `reset`", &["addresses_are_let_in_or_not"]),
+    ("a rule with `pool`", &["names_and_addresses_lead_to_pools"]),
     (
         "`limits.connections`, `connections_max`",
         &["limits_on_connections", "connections_wait_for_a_member_that_is_full"],

@@ -44,9 +44,9 @@ section! {
         optional requests_per_second: Rate;
         /// Requests under way at a time.
         optional requests: Connections;
-        /// New client connections per second, or in another time (`30/m`; without `key`, and not in a rule). One more is closed.
+        /// New client connections per second, or in another time (`30/m`). One more is closed. In `limits` without `key`; in a rule of `type: tcp`.
         optional connections_per_second: Rate;
-        /// Client connections at a time (without `key`, and not in a rule). One more is closed.
+        /// Client connections at a time. One more is closed. In `limits` without `key`; in a rule of `type: tcp`.
         optional connections: Connections;
         /// Requests that may come at once after a pause. Default: those of a tenth of a second, at least 1; of a rate in a longer time all.
         optional burst: Burst;

@@ -107,7 +107,7 @@ impl File {
     pub fn with_nobody(mut self) -> Self {
         let servers = self.virtual_servers.iter().flat_map(|servers| &servers.value.0);
         let leads_nowhere = |server: &VirtualServer| {
-            server.kind.value == VirtualServerType::Http
+            matches!(server.kind.value, VirtualServerType::Http | VirtualServerType::Tcp)
                 && server.pool.is_none()
                 && server.by_server_name.is_none()
                 && server.forward.is_none()
@@ -202,7 +202,7 @@ section! {
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
         /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `udp`: datagrams, which are relayed as they are. `fast_l4`: packets, which the kernel forwards by a program of weir's; where that cannot be, connections of TCP are relayed as with `tcp`.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused. A virtual server that only redirects (`https_redirect`) or answers by rules (`policies`) needs none: what no rule answers or gives to a pool gets 503.
+        /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused. A virtual server that only redirects (`https_redirect`) or answers, refuses or chooses by rules (`policies`) needs none: what no rule answers or gives to a pool gets 503, and of `type: tcp` is reset.
         either pool: Name = "by_server_name|forward|policies|https_redirect";
         /// Of `type: fast_l4`, in place of a pool: `route`: packets go where the routing table of this host says.
         optional forward: Forward;
@@ -230,7 +230,7 @@ section! {
         default https_redirect: HttpsRedirect = HttpsRedirect::Plainly(false);
         /// How much is served.
         optional limits: limit::Limits;
-        /// Policies, by name, in the order in which they are followed.
+        /// Policies, by name, in the order in which they are followed. Of `type: tcp`, once for each connection, when its pool is chosen: they read `client`, `server` and `tls`, without `tls` here `tls.sni` alone.
         optional policies: Vec<crate::decode::Spanned<Name>>;
         /// How clients are kept at members: the name of a persistence, or the settings inline.
         optional persistence: ProfileOr<persistence::Persistence>;

@@ -31,7 +31,7 @@ choice! {
 }
 
 section! {
-    /// One rule: a condition and what to do when it holds.
+    /// One rule: a condition and what to do when it holds. With `type: tcp` it sees connections: of the actions it can have `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` and `reset`.
     Rule at "policies.NAME.rules[]" {
         /// What it is called in metrics and messages. Default: its number.
         optional name: Name;
@@ -46,9 +46,9 @@ section! {
 one_of! {
     /// What a rule does. `TEXT` below is a template: `${…}` in it is replaced by the value of an expression, `$$` stands for a dollar.
     Action at "policies.NAME.rules[].then[]" {
-        /// The pool that gets the request: its name, or names with weights, by which requests are shared out: `{ blue: 95, green: 5 }`. A client that persistence or a hash keeps at members stays in its pool. The last one counts.
+        /// The pool that gets the request, or with `type: tcp` the connection: its name, or names with weights, by which they are shared out: `{ blue: 95, green: 5 }`. A client that persistence or a hash keeps at members stays in its pool. The last one counts.
         Pool as "pool": PoolChoice;
-        /// The member that gets the request, whatever the balancing says: an address of the pool. When it is down, another is picked.
+        /// The member that gets the request, or the connection, whatever the balancing says: an address of the pool. When it is down, another is picked.
         Member as "member": Endpoint;
         /// Answers with a redirection. Ends the policies.
         Redirect as "redirect": Redirect;
@@ -88,7 +88,7 @@ one_of! {
         Compression as "compression": NoCompression;
         /// What the web application firewall does with the request, whatever `mode` of the virtual server's `waf` says; the last one counts. Without `waf` there it does nothing.
         Waf as "waf": WafMode;
-        /// A limit on requests. One beyond it is answered with 429.
+        /// A limit on requests, or of `type: tcp` on connections. A request beyond it is answered with 429, a connection is closed.
         RateLimit as "rate_limit": RateLimit;
         /// A line of TEXT in the event log.
         Log as "log": Text;

@@ -9,6 +9,7 @@ use weir_core::expression::{
     Slots, Template,
 };
 
+use super::demands::Demands;
 use super::names::{find, undefined};
 use super::path_texts::PathCondition;
 use crate::address::Endpoint;
@@ -38,8 +39,17 @@ pub(super) struct Compiler<'a> {
     pub rule_names: Vec<RuleName>,
     /// The rule that is being compiled, for names of what is in it.
     pub rule: String,
-    /// Conditions of rules that look for texts in the path.
+    /// What is looked at again where policies are followed.
+    pub notes: Notes,
+}
+
+/// What is noted of rules, for the virtual servers that follow them.
+#[derive(Default)]
+pub(super) struct Notes {
+    /// Conditions that look for texts in the path.
     pub path_conditions: Vec<PathCondition>,
+    /// What the rules of each policy ask of the place where they are followed.
+    pub demands: BTreeMap<String, Vec<Demands>>,
 }
 
 impl Compiler<'_> {

@@ -10,7 +10,7 @@ use crate::decode::{Context, Spanned, or_absent};
 use crate::rate;
 use crate::raw::limit as raw;
 use crate::scalar::Duration;
-use crate::snapshot::{Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
+use crate::snapshot::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 use crate::tree::Span;
 
 /// A burst that the file does not give is what comes in within this part of a second.
@@ -45,6 +45,7 @@ impl Compiler<'_> {
         for (index, limit) in raw.per_key.iter().flat_map(|limits| limits.iter()).enumerate() {
             let name = format!("virtual_servers.{owner}.limits[{index}]");
             let key = self.limit_key(limit, context)?;
+            refuse_connections_beside_key(limit, context);
             per_key.extend(self.request_limits(&name, &key, limit, context)?);
             per_key_connections.extend(self.connection_limits(&name, &key, limit, context)?);
         }
@@ -65,16 +66,33 @@ impl Compiler<'_> {
         raw: &Spanned<raw::RateLimit>,
         context: &mut Context,
     ) -> Option<Vec<usize>> {
-        for (key, span) in connection_keys(raw) {
+        let key = self.limit_key(raw, context)?;
+        if counts_requests(raw) {
+            for (key, span) in connection_keys(raw) {
+                if let Some(span) = span {
+                    let message =
+                        format!("`{key}` beside a limit on requests: a rule sees one or the other");
+                    let help = "give it to a policy that connections follow, or to `limits.per_key` of the virtual server";
+                    context.error_help(span, message, help);
+                    return None;
+                }
+            }
+            return self.request_limits(name, &key, raw, context);
+        }
+        let of_requests = [
+            ("burst", raw.burst.as_ref().map(|burst| burst.span)),
+            ("exceed", raw.exceed.given.then_some(raw.exceed.span)),
+            ("delay_max", raw.delay_max.given.then_some(raw.delay_max.span)),
+        ];
+        for (key, span) in of_requests {
             if let Some(span) = span {
-                let message = format!("`{key}` does not apply to a rule: it sees requests");
-                let help = "give it to `limits.per_key` of the virtual server";
-                context.error_help(span, message, help);
+                let message =
+                    format!("`{key}` is about requests: a connection beyond a limit is closed");
+                context.error_help(span, message, "remove it");
                 return None;
             }
         }
-        let key = self.limit_key(raw, context)?;
-        self.request_limits(name, &key, raw, context)
+        self.connection_limits(name, &key, raw, context)
     }
 
     /// What it counts by. Where it counts nothing, that is an error, too.
@@ -83,8 +101,7 @@ impl Compiler<'_> {
         raw: &Spanned<raw::RateLimit>,
         context: &mut Context,
     ) -> Option<LimitKey> {
-        let counts_requests = raw.requests_per_second.is_some() || raw.requests.is_some();
-        if !counts_requests && connection_keys(raw).iter().all(|(_, span)| span.is_none()) {
+        if !counts_requests(raw) && connection_keys(raw).iter().all(|(_, span)| span.is_none()) {
             context.error_help(
                 raw.span,
                 "this limits nothing",
@@ -98,18 +115,11 @@ impl Compiler<'_> {
                 v6: raw.prefix_v6.0,
             }));
         };
-        let [connection_rate, connections] = connection_keys(raw);
-        for (key, span) in [
+        let prefixes = [
             ("prefix_v4", raw.prefix_v4.given.then_some(raw.prefix_v4.span)),
             ("prefix_v6", raw.prefix_v6.given.then_some(raw.prefix_v6.span)),
-            connection_rate,
-            connections,
-        ] {
-            if let Some(span) = span {
-                let message = format!("`{key}` does not apply beside `key`");
-                context.error_help(span, message, "remove one of them");
-            }
-        }
+        ];
+        refuse_beside_key(&prefixes, context);
         self.key("key", text, context).map(LimitKey::Text)
     }
 
@@ -151,7 +161,8 @@ impl Compiler<'_> {
                     }
                 };
             }
-            limits.push(self.push_limit(name, key, KeyMeasure::Rate(rate), exceed, raw));
+            let what = (Counted::Requests, KeyMeasure::Rate(rate), exceed);
+            limits.push(self.push_limit(name, key, what, raw));
         } else if delay_max_ms.is_some() {
             let message = "only a rate can be waited for";
             let help = "add `requests_per_second`, or use `exceed: reject`";
@@ -159,8 +170,8 @@ impl Compiler<'_> {
         }
         if let Some(max) = &raw.requests {
             let name = format!("{name}.requests");
-            let measure = KeyMeasure::AtATime(max.value.0);
-            limits.push(self.push_limit(&name, key, measure, exceed, raw));
+            let what = (Counted::Requests, KeyMeasure::AtATime(max.value.0), exceed);
+            limits.push(self.push_limit(&name, key, what, raw));
         }
         Some(limits)
     }
@@ -176,13 +187,13 @@ impl Compiler<'_> {
         if let Some(per_second) = &raw.connections_per_second {
             let rate = rate(per_second.value, None, per_second.span, context)?;
             let name = format!("{name}.connections_per_second");
-            let measure = KeyMeasure::Rate(rate);
-            limits.push(self.push_limit(&name, key, measure, Exceed::Close, raw));
+            let what = (Counted::Connections, KeyMeasure::Rate(rate), Exceed::Close);
+            limits.push(self.push_limit(&name, key, what, raw));
         }
         if let Some(max) = &raw.connections {
             let name = format!("{name}.connections");
-            let measure = KeyMeasure::AtATime(max.value.0);
-            limits.push(self.push_limit(&name, key, measure, Exceed::Close, raw));
+            let what = (Counted::Connections, KeyMeasure::AtATime(max.value.0), Exceed::Close);
+            limits.push(self.push_limit(&name, key, what, raw));
         }
         Some(limits)
     }
@@ -191,14 +202,33 @@ impl Compiler<'_> {
         &mut self,
         name: &str,
         key: &LimitKey,
-        measure: KeyMeasure,
-        exceed: Exceed,
+        (counted, measure, exceed): (Counted, KeyMeasure, Exceed),
         raw: &raw::RateLimit,
     ) -> usize {
         let (name, key) = (name.into(), key.clone());
         let entries_max = raw.entries_max.value.0;
-        self.limits.push(Arc::new(KeyLimit { name, key, measure, exceed, entries_max }));
+        self.limits.push(Arc::new(KeyLimit { name, key, counted, measure, exceed, entries_max }));
         self.limits.len() - 1
+    }
+}
+
+fn counts_requests(raw: &raw::RateLimit) -> bool {
+    raw.requests_per_second.is_some() || raw.requests.is_some()
+}
+
+/// A connection that has just come is known by its address alone.
+fn refuse_connections_beside_key(raw: &raw::RateLimit, context: &mut Context) {
+    if raw.key.is_some() {
+        refuse_beside_key(&connection_keys(raw), context);
+    }
+}
+
+fn refuse_beside_key(keys: &[(&str, Option<Span>)], context: &mut Context) {
+    for (key, span) in keys {
+        if let Some(span) = span {
+            let message = format!("`{key}` does not apply beside `key`");
+            context.error_help(*span, message, "remove one of them");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod compiler;
 mod compression;
 mod data_sets;
 mod datagrams;
+mod demands;
 mod files;
 mod limit;
 mod listening;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 
 use weir_core::expression::Slots;
 
-use compiler::Compiler;
+use compiler::{Compiler, Notes};
 use names::by_name;
 use policies::Policies;
 
@@ -79,7 +80,7 @@ pub(crate) fn validate(
         directory,
         rule_names: Vec::new(),
         rule: String::new(),
-        path_conditions: Vec::new(),
+        notes: Notes::default(),
     };
     let profiles = Profiles::of(file);
     let mut tls = tls::TlsProfiles::new(profiles.tls, directory);
@@ -122,7 +123,7 @@ pub(crate) fn validate(
     profiles.warn_of_unused(&used, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
-    for condition in &compiler.path_conditions {
+    for condition in &compiler.notes.path_conditions {
         let forms = path_forms.get(&condition.policy).map_or(&[][..], Vec::as_slice);
         path_texts::warn(condition, forms, context);
     }

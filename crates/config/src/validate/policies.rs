@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use weir_core::expression::Reads;
 use weir_core::policy::Policy;
 use weir_http::path::PathForm;
 
 use super::compiler::Compiler;
+use super::demands::Place;
 use super::names::undefined;
 use super::policy::redirects;
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
@@ -58,8 +60,10 @@ impl Policies<'_, '_> {
             let action = format!("redirect: {{ to: \"{to}\", status: {status} }}");
             found.push(self.built_in(server, "https_redirect", &action, context));
         }
+        let place =
+            Place { kind: raw.kind.value, has_tls: raw.tls.is_some(), is_before_requests: false };
         let names = raw.policies.iter().flat_map(|policies| policies.iter());
-        found.extend(names.map(|name| self.policy(name, path_form, context)));
+        found.extend(names.map(|name| self.policy(name, (place, path_form), context)));
         if let Some(hsts) = &raw.hsts {
             if raw.tls.is_none() {
                 // RFC 6797 section 7.2
@@ -94,7 +98,7 @@ impl Policies<'_, '_> {
     fn policy(
         &mut self,
         name: &Spanned<Name>,
-        path_form: PathForm,
+        (place, path_form): (Place, PathForm),
         context: &mut Context,
     ) -> Option<Arc<Policy>> {
         let wanted = name.value.0.as_str();
@@ -108,7 +112,17 @@ impl Policies<'_, '_> {
         if !forms.contains(&path_form) {
             forms.push(path_form);
         }
+        let demands = self.compiler.notes.demands.get(wanted).map_or(&[][..], Vec::as_slice);
+        if !place.accepts(name, demands, context) {
+            return None;
+        }
         self.policies[index].clone()
+    }
+
+    /// What the rules of these policies read.
+    pub fn reads(&self, names: &[Spanned<Name>]) -> Reads {
+        let named = names.iter().filter_map(|name| self.compiler.notes.demands.get(&name.value.0));
+        named.flatten().map(|demands| demands.reads).collect()
     }
 
     /// The persistence of a virtual server: the outer `None` when it is unsound.

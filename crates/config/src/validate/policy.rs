@@ -10,6 +10,7 @@ use weir_core::policy::{
 use weir_http::cookies::{SameSite, SetCookie};
 
 use super::compiler::Compiler;
+use super::demands::Demands;
 use super::files::{Source, content_type_of, field_value, source};
 use super::path_texts::PathCondition;
 use super::split;
@@ -93,7 +94,7 @@ impl Compiler<'_> {
             && !condition.path_texts().is_empty()
         {
             let (policy, when, condition) = (policy.to_owned(), when.clone(), condition.clone());
-            self.path_conditions.push(PathCondition { policy, when, condition });
+            self.notes.path_conditions.push(PathCondition { policy, when, condition });
         }
         let waits = condition.as_ref().is_some_and(Condition::reads_response);
         let mut actions = Vec::new();
@@ -120,6 +121,8 @@ impl Compiler<'_> {
         }
         let actions = actions.into_iter().map(|(action, _)| action);
         let actions: Vec<Action> = actions.collect();
+        let demands = Demands::of(raw, &name, condition.as_ref(), (&actions, &self.limits));
+        self.notes.demands.entry(policy.to_owned()).or_default().push(demands);
         let outline =
             Outline::new(raw.span, &name, raw.name.is_some(), condition.as_ref(), &actions);
         if waits {

@@ -58,6 +58,7 @@ impl<'a> TcpProfiles<'a> {
             idle_timeout_ms: profile.idle_timeout.0,
             hello_timeout_ms: profile.hello_timeout.0,
             names,
+            policies_read_name: false,
         })
     }
 }
@@ -106,6 +107,7 @@ pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool 
         VirtualServerType::Udp => {
             let mut keys = keys_of_requests(raw);
             keys.extend(keys_of_connections(raw));
+            keys.push(("policies", there(&raw.policies)));
             keys.push(("tls", there(&raw.tls)));
             keys.push(("client_address", there(&raw.client_address)));
             vec![(keys, "remove it: datagrams are relayed as they are")]
@@ -202,7 +204,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         hsts,
         https_redirect,
         limits,
-        policies,
+        policies: _,
         persistence: _,
         client_address,
         request_id,
@@ -215,7 +217,6 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         ("waf", there(waf)),
         ("hsts", there(hsts)),
         ("https_redirect", given(https_redirect)),
-        ("policies", there(policies)),
         ("request_id", there(request_id)),
         ("error_pages", there(error_pages)),
         ("server_timing", given(server_timing)),
@@ -372,14 +373,13 @@ pub(super) fn refuse_balance_of_requests(
     }
 }
 
-/// A client cannot be told by a value of a request where there is none.
+/// A client cannot be told by a value of a request where there is none. `span` is where the persistence is chosen.
 pub(super) fn refuse_persistence_of_requests(
-    persistence: usize,
+    (persistence, span): (usize, Span),
     raw: &raw::VirtualServer,
     policies: &Policies<'_, '_>,
     context: &mut Context,
 ) {
-    let Some(span) = there(&raw.persistence) else { return };
     let mut next = Some(persistence);
     // As many steps as there are persistences: a circle, which is reported elsewhere, ends.
     for _ in 0..policies.persistence.len() {

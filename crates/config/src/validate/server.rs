@@ -219,7 +219,7 @@ impl<'a> Servers<'a> {
         if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
             path::warn_of_persistence(persistence, http.target.path, raw, policies, context);
         }
-        let service = self.service(raw, &named, context);
+        let service = self.service(raw, &named, policies, context);
         let client_address = client_address(raw, context);
         let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
         let error_pages = error_pages(raw, policies.compiler.directory, context);
@@ -277,12 +277,16 @@ impl<'a> Servers<'a> {
         &mut self,
         raw: &raw::VirtualServer,
         named: &[(&Spanned<raw::tcp::ServerNamePool>, usize)],
+        policies: &Policies<'_, '_>,
         context: &mut Context,
     ) -> Option<Service> {
         Some(match raw.kind.value {
             VirtualServerType::Http => Service::Http,
             VirtualServerType::Tcp | VirtualServerType::FastL4 => {
-                Service::Tcp(Arc::new(self.tcp.relay(raw, named, context)?))
+                let names = raw.policies.as_ref().map_or(&[][..], |names| &names.value);
+                let mut relay = self.tcp.relay(raw, named, context)?;
+                relay.policies_read_name = policies.reads(names).server_name;
+                Service::Tcp(Arc::new(relay))
             }
             VirtualServerType::Udp => Service::Udp(Arc::new(self.udp.sessions(raw, context)?)),
         })
@@ -415,8 +419,23 @@ fn refuse_persistence(
     context: &mut Context,
 ) {
     datagrams::refuse_persistence(own, followed, raw, policies, context);
-    if let (Some(own), true) = (own, raw.kind.value != VirtualServerType::Http) {
-        relay::refuse_persistence_of_requests(own, raw, policies, context);
+    if raw.kind.value == VirtualServerType::Http {
+        return;
+    }
+    if let (Some(own), Some(choice)) = (own, &raw.persistence) {
+        relay::refuse_persistence_of_requests((own, choice.span), raw, policies, context);
+    }
+    for given in raw.policies.iter().flat_map(|policies| policies.iter()) {
+        let policy = followed.iter().find(|policy| *policy.name == *given.value.0);
+        let rules = policy.into_iter().flat_map(|policy| policy.request.all());
+        let chosen = rules.flat_map(|rule| &rule.actions).filter_map(|action| match action {
+            Action::Persistence(chosen) => *chosen,
+            _ => None,
+        });
+        for chosen in chosen {
+            let chosen = (chosen as usize, given.span);
+            relay::refuse_persistence_of_requests(chosen, raw, policies, context);
+        }
     }
 }
 

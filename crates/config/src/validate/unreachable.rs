@@ -40,7 +40,7 @@ impl Outline {
         condition: Option<&Condition>,
         actions: &[Action],
     ) -> Self {
-        let name = if has_name { format!("rule `{}`", clip(name)) } else { format!("rule {name}") };
+        let name = in_words(name, has_name);
         let when = match condition {
             None => When::Always,
             Some(condition) if condition.reads_response() => When::OfResponse,
@@ -72,6 +72,11 @@ impl Outline {
             (_, Strategy::AllMatch) => self.ends_request && !later.changes_response,
         }
     }
+}
+
+/// A rule by its name, or by its number.
+pub(super) fn in_words(name: &str, has_name: bool) -> String {
+    if has_name { format!("rule `{}`", clip(name)) } else { format!("rule {name}") }
 }
 
 /// Warns of the rules of a policy that are never followed.

@@ -283,8 +283,11 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("kind", "headers", server.totals.http2_floods_headers);
         };
     "weir_virtual_server_connections_limited_total" Counter
-        "Client connections closed because a limit on new ones, in all or per client, was reached."
+        "Client connections closed because a limit on new ones, in all, per client or of a rule, was reached."
         |server, to| to.value(server.totals.connections_limited);
+    "weir_virtual_server_connections_ended_by_policy_total" Counter
+        "Client connections that policies closed or reset."
+        |server, to| to.value(server.totals.connections_ended_by_policy);
     "weir_virtual_server_requests_limited_total" Counter
         "Requests refused by a limit on their rate."
         |server, to| to.value(server.totals.requests_limited);

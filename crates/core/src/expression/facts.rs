@@ -73,6 +73,13 @@ pub(super) enum TextFact {
     TlsSubject,
 }
 
+impl TextFact {
+    /// Whether a handshake settles it: it is not known before.
+    pub fn is_of_handshake(self) -> bool {
+        matches!(self, Self::TlsVersion | Self::TlsCipher | Self::TlsSubject)
+    }
+}
+
 /// Integers that stand ready in the facts; 0 where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberFact {

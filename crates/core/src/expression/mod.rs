@@ -66,6 +66,7 @@ mod parser;
 mod path_texts;
 mod pattern;
 mod plan;
+mod reads;
 mod replacement;
 mod requirements;
 mod slots;
@@ -84,6 +85,7 @@ pub use evaluate::Evaluation;
 pub use facts::{DatagramFacts, Facts, ResponseFacts, TlsFacts};
 pub use fields::Fields;
 pub use path_texts::{PathPlace, PathText};
+pub use reads::Reads;
 pub use replacement::{Replaced, Replacement, ReplacementError};
 pub use requirements::{KEYS_PER_CONDITION_MAX, Key, PathKey};
 pub use slots::Slots;
@@ -144,7 +146,7 @@ pub enum Phase {
 #[derive(Debug, Clone)]
 pub struct Condition {
     test: Test,
-    reads_response: bool,
+    reads: Reads,
 }
 
 impl Condition {
@@ -156,12 +158,17 @@ impl Condition {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);
         let test = checker.boolean(&node)?;
-        Ok(Self { test, reads_response: checker.reads_response })
+        Ok(Self { test, reads: checker.reads })
     }
 
     /// Whether it reads `response.*`, and so means something only when there is a response.
     pub fn reads_response(&self) -> bool {
-        self.reads_response
+        self.reads.response
+    }
+
+    /// What it reads.
+    pub fn reads(&self) -> Reads {
+        self.reads
     }
 
     /// What it always is, if it depends on nothing.
@@ -177,7 +184,7 @@ impl Condition {
 #[derive(Debug, Clone)]
 pub struct Value {
     text: Text,
-    reads_response: bool,
+    reads: Reads,
 }
 
 impl Value {
@@ -189,11 +196,11 @@ impl Value {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);
         let text = checker.printable(&node)?;
-        Ok(Self { text, reads_response: checker.reads_response })
+        Ok(Self { text, reads: checker.reads })
     }
 
     /// Whether it reads `response.*`, and so means something only when there is a response.
     pub fn reads_response(&self) -> bool {
-        self.reads_response
+        self.reads.response
     }
 }

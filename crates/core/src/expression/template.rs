@@ -6,16 +6,14 @@ use super::check::Checker;
 use super::evaluate::Evaluation;
 use super::parser::{check_length, parse_braced};
 use super::plan::Text;
-use super::{ExpressionError, Scope};
+use super::{ExpressionError, Reads, Scope};
 
 /// Text with `${expression}` in it, where `$$` is a dollar.
 #[derive(Debug, Clone)]
 pub struct Template {
     parts: Box<[Text]>,
     purpose: Purpose,
-    reads_request: bool,
-    reads_response: bool,
-    reads_datagram: bool,
+    reads: Reads,
 }
 
 /// What the text of a template becomes, which says what may stand in it.
@@ -67,24 +65,28 @@ impl Template {
             }
         }
         parts.literal(text, at..text.len())?;
-        let Checker { reads_request, reads_response, reads_datagram, .. } = checker;
-        let parts = parts.finish();
-        Ok(Self { parts, purpose, reads_request, reads_response, reads_datagram })
+        let reads = checker.reads;
+        Ok(Self { parts: parts.finish(), purpose, reads })
+    }
+
+    /// What it reads.
+    pub fn reads(&self) -> Reads {
+        self.reads
     }
 
     /// Whether it reads `request.*`: a connection that is relayed has none.
     pub fn reads_request(&self) -> bool {
-        self.reads_request
+        self.reads.request
     }
 
     /// Whether it reads `response.*`, and so can only be rendered when there is a response.
     pub fn reads_response(&self) -> bool {
-        self.reads_response
+        self.reads.response
     }
 
     /// Whether it is read of a datagram: requests and connections have none.
     pub fn reads_datagram(&self) -> bool {
-        self.reads_datagram
+        self.reads.datagram
     }
 
     /// The text that it always makes, if there is no expression in it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::split::Split;
-use crate::expression::{Replacement, Template};
+use crate::expression::{Reads, Replacement, Template};
 
 /// What a rule does.
 #[derive(Debug, Clone)]
@@ -76,22 +76,25 @@ impl Action {
         matches!(self, Self::ResponseField(_) | Self::SetCookie(_))
     }
 
-    /// Whether one of its texts reads the response.
-    pub fn reads_response(&self) -> bool {
+    /// What its texts read.
+    pub fn reads(&self) -> Reads {
         match self {
             Self::RewritePath(how) | Self::RewriteQuery(how) | Self::RewriteHost(how) => {
-                how.reads_response()
+                how.reads()
             }
             Self::RequestField(field) | Self::ResponseField(field) => match &field.change {
-                FieldChange::Set(text) | FieldChange::Add(text) => text.reads_response(),
-                FieldChange::Rewrite(how) => how.reads_response(),
-                FieldChange::Remove => false,
+                FieldChange::Set(text) | FieldChange::Add(text) => text.reads(),
+                FieldChange::Rewrite(how) => how.reads(),
+                FieldChange::Remove => Reads::default(),
             },
-            Self::SetCookie(cookie) => cookie.value.reads_response(),
-            Self::Log(text) | Self::Trace(text) => text.reads_response(),
+            Self::SetCookie(cookie) => cookie.value.reads(),
+            Self::Log(text) | Self::Trace(text) => text.reads(),
             Self::Answer(answer) => {
-                let in_fields = answer.fields.iter().any(|(_, text)| text.reads_response());
-                in_fields || matches!(&answer.body, Body::Text(text) if text.reads_response())
+                let in_fields: Reads = answer.fields.iter().map(|(_, text)| text.reads()).collect();
+                match &answer.body {
+                    Body::Text(text) => in_fields | text.reads(),
+                    Body::None | Body::Bytes(_) => in_fields,
+                }
             }
             Self::Pool(_)
             | Self::Member(_)
@@ -101,8 +104,13 @@ impl Action {
             | Self::LeaveUncompressed
             | Self::Inspection(_)
             | Self::Close
-            | Self::Reset => false,
+            | Self::Reset => Reads::default(),
         }
+    }
+
+    /// Whether one of its texts reads the response.
+    pub fn reads_response(&self) -> bool {
+        self.reads().response
     }
 
     /// Whether it changes fields that came in a response, and so has to wait for one.
@@ -178,8 +186,11 @@ pub enum Rewrite {
 }
 
 impl Rewrite {
-    fn reads_response(&self) -> bool {
-        matches!(self, Self::Text(text) if text.reads_response())
+    fn reads(&self) -> Reads {
+        match self {
+            Self::Text(text) => text.reads(),
+            Self::Pattern(_) => Reads::default(),
+        }
     }
 }
 

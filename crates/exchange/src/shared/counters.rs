@@ -165,8 +165,10 @@ counters! {
         handshakes_failed,
         /// Client connections closed at `tls.handshakes_max`.
         handshakes_limited,
-        /// Client connections closed at `limits.connections_per_second`.
+        /// Client connections closed at a limit on new ones, of `limits` or of a rule.
         connections_limited,
+        /// Client connections that policies closed or reset.
+        connections_ended_by_policy,
         /// Requests refused by a limit on their rate.
         requests_limited,
         /// Requests held back by a limit on their rate.

@@ -92,7 +92,7 @@ impl Transaction {
     pub fn go_on(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.go_on(at),
-            Self::Relay(relay) => relay.find_member(at),
+            Self::Relay(relay) => relay.go_on(at),
             Self::Tunnel(_) => debug_assert!(false, "a tunnel waits for nobody"),
         }
     }

@@ -96,7 +96,11 @@ fn carry_out(
         }
         Verdict::End { not_before_us } => {
             considered.not_before_us = not_before_us;
-            counters.requests_ended_by_policy.add(1);
+            let ended = match server.is_tcp {
+                true => &counters.connections_ended_by_policy,
+                false => &counters.requests_ended_by_policy,
+            };
+            ended.add(1);
             considered.ending = Some(Ending::Policy);
         }
         Verdict::Limited { retry_after_s } => {
@@ -105,7 +109,11 @@ fn carry_out(
         }
         Verdict::Misdirected => considered.ending = Some(Ending::Misdirected),
         Verdict::LimitClosed => {
-            counters.requests_limited.add(1);
+            let limited = match server.is_tcp {
+                true => &counters.connections_limited,
+                false => &counters.requests_limited,
+            };
+            limited.add(1);
             considered.ending = Some(Ending::Closed);
         }
         Verdict::Failed(error) => {

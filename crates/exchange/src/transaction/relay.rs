@@ -6,13 +6,14 @@
 
 use std::rc::Rc;
 
-use weir_core::policy::{Decision, PoolChoice};
+use weir_core::policy::{Decision, End, PoolChoice};
 
 use crate::edge::{Edge, Release};
 use crate::local::pool::Preference;
 use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Registration};
 use crate::parts::attempt::Attempt;
+use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Ends};
 use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::parked::Parked;
@@ -39,37 +40,60 @@ const NEED: Need = Need {
 pub struct Relay {
     /// The two connections.
     pub ends: Ends,
+    /// Policies or limits of theirs end it.
+    cut: Option<Cut>,
+}
+
+/// How a connection ends that gets no member.
+#[derive(Clone, Copy)]
+struct Cut {
+    why: Termination,
+    must_reset: bool,
+}
+
+impl Cut {
+    fn of(ending: Ending, decision: &Decision) -> Self {
+        match ending {
+            Ending::Policy => {
+                let must_reset = matches!(decision.end, Some(End::Reset));
+                Self { why: Termination::Policy, must_reset }
+            }
+            Ending::Closed | Ending::Limited { .. } => {
+                Self { why: Termination::RateLimit, must_reset: false }
+            }
+            Ending::Failed | Ending::Blocked | Ending::Misdirected => {
+                debug_assert!(false, "there is no request of which this could be said");
+                Self { why: Termination::PolicyFailed, must_reset: true }
+            }
+        }
+    }
 }
 
 impl Relay {
-    /// Takes a connection up that goes to the pool at this index, or where policies send it. `None`: they end it.
+    /// Takes a connection up that goes to the pool at this index, or where policies send it.
     pub fn begin(
         at: &mut impl Edge,
         arrival: &Arrival<'_>,
         registration: Registration,
         pool: usize,
-    ) -> Option<Self> {
+    ) -> Self {
         let server = arrival.server;
-        let (pool, preference, remembered) = match &server.traffic {
-            None => (Rc::clone(&server.pool), Preference::Any, None),
+        let (pool, preference, remembered, cut) = match &server.traffic {
+            None => (Rc::clone(&server.pool), Preference::Any, None, None),
             Some(traffic) => {
                 let mut decision: Box<Decision> = at.tools().decision.take().unwrap_or_default();
                 decision.pool = Some(PoolChoice::One(pool as u32));
                 let found = consider(at, arrival, traffic, &mut decision);
+                let cut = found.ending.map(|ending| Cut::of(ending, &decision));
                 decision.clear();
                 at.tools().decision = Some(decision);
-                debug_assert_eq!(
-                    found.ending, None,
-                    "nothing is decided of a connection but its member"
-                );
-                if found.ending.is_some() {
-                    return None;
-                }
-                (Rc::clone(traffic.pool(found.pool)), found.preference, found.remembered)
+                (Rc::clone(traffic.pool(found.pool)), found.preference, found.remembered, cut)
             }
         };
         let turn = at.turn();
-        pool.note_request(turn.now_ms());
+        if cut.is_none() {
+            pool.note_request(turn.now_ms());
+        }
         let Registration { key, client, stream, log_format, log_request } = registration;
         let ends = Ends {
             key,
@@ -84,11 +108,21 @@ impl Relay {
             remembered,
             account: Account::begin(turn.now_us(), log_format, log_request),
         };
-        Some(Self { ends })
+        Self { ends, cut }
+    }
+
+    /// Goes to a member, unless it has been ended.
+    pub fn go_on(&mut self, at: &mut impl Edge) {
+        match self.cut.take() {
+            None => self.find_member(at),
+            Some(Cut { why, must_reset }) => {
+                self.end(at, why, After::Cut { termination: why, must_reset });
+            }
+        }
     }
 
     /// Finds a member, and opens a connection to it.
-    pub fn find_member(&mut self, at: &mut impl Edge) {
+    fn find_member(&mut self, at: &mut impl Edge) {
         match self.ends.find_member(at, NEED) {
             Found::Member | Found::Waits => {}
             Found::Nobody { .. } => {

@@ -144,7 +144,7 @@ impl Router {
         let arrival = arrival(&nothing, b"", server, self.world.is_draining);
         let pool = server.settings().pool;
         let relay = Relay::begin(&mut self.world, &arrival, registration, pool);
-        self.it = Some(Transaction::Relay(relay.expect("nothing refuses it")));
+        self.it = Some(Transaction::Relay(relay));
         self.with(|it, at| it.go_on(at));
     }
 

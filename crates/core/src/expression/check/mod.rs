@@ -12,12 +12,13 @@ use std::sync::Arc;
 use super::addresses::{AddressSet, Network};
 use super::ast::{Kind, Node, Word};
 use super::data::{self, Texts};
+use super::facts::TextFact;
 use super::foreign;
 use super::names::{self, Group, Keyed, Member};
 use super::plan::{Address, Number, Test, Text};
 use super::slots::{HOST, Source};
 use super::text_set::TextMap;
-use super::{ExpressionError, Phase, Scope};
+use super::{ExpressionError, Phase, Reads, Scope};
 
 /// What a part of an expression is.
 enum Typed<'n> {
@@ -62,17 +63,13 @@ type Checked<T> = Result<T, ExpressionError>;
 /// Checks one expression and compiles it.
 pub(super) struct Checker<'c, 's> {
     scope: &'c mut Scope<'s>,
-    /// A part that was checked reads `request.*`.
-    pub reads_request: bool,
-    /// A part that was checked reads `response.*`.
-    pub reads_response: bool,
-    /// A part that was checked is read of a datagram.
-    pub reads_datagram: bool,
+    /// What the parts read that were checked.
+    pub reads: Reads,
 }
 
 impl<'c, 's> Checker<'c, 's> {
     pub fn new(scope: &'c mut Scope<'s>) -> Self {
-        Self { scope, reads_request: false, reads_response: false, reads_datagram: false }
+        Self { scope, reads: Reads::default() }
     }
 
     /// A condition.
@@ -178,17 +175,17 @@ impl<'c, 's> Checker<'c, 's> {
                 let message = "the response is not there yet where this is evaluated";
                 return Err(ExpressionError::new(range.clone(), message));
             }
-            self.reads_response = true;
+            self.reads.response = true;
         }
         if group == Group::Server {
             self.scope.slots.note_server();
         }
-        self.reads_request |= group == Group::Request;
+        self.reads.request |= group == Group::Request;
         if group.is_of_datagrams() {
             if !self.scope.has_datagrams {
                 return Err(datagram::no_datagram(group, range));
             }
-            self.reads_datagram = true;
+            self.reads.datagram = true;
         }
         Ok(Typed::Group(group))
     }
@@ -238,6 +235,10 @@ impl<'c, 's> Checker<'c, 's> {
     }
 
     fn member(&mut self, member: Member, range: &Range<usize>) -> Checked<Typed<'static>> {
+        if let Member::Text(fact) = member {
+            self.reads.server_name |= fact == TextFact::TlsSni;
+            self.reads.handshake |= fact.is_of_handshake();
+        }
         Ok(match member {
             Member::Text(fact) => Typed::Text(Text::Fact(fact)),
             Member::Number(fact) => Typed::Integer(Number::Fact(fact)),

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::expression::testing::Sample;
-use crate::expression::{Condition, Fields, Phase, Scope, TlsFacts, Value};
+use crate::expression::{
+    Condition, Fields, Phase, Purpose, Reads, Scope, Template, TlsFacts, Value,
+};
 
 const REQUEST: &str = "GET /a/%7Ejoe/../b.png?q=a%20b+c&q=2&Empty=&flag&%61=dec&bad=%zz HTTP/1.1\r\n\
     Host: Shop.Example.:8080\r\n\
@@ -206,6 +208,33 @@ fn a_condition_tells_whether_it_needs_the_response() {
     let mut scope = Scope { phase: Phase::Request, has_datagrams: false, data, slots };
     let error = Condition::compile("response.status == 200", &mut scope).unwrap_err();
     assert_eq!(error.range, 0..8);
+}
+
+#[test]
+fn expressions_tell_what_they_read() {
+    let mut sample = Sample::new(REQUEST);
+    let none = Reads::default();
+    for (text, expected) in [
+        ("'a'", none),
+        ("string(client.ip)", none),
+        ("request.path", Reads { request: true, ..none }),
+        ("tls.sni", Reads { server_name: true, ..none }),
+        ("tls.version", Reads { handshake: true, ..none }),
+        ("tls.cipher", Reads { handshake: true, ..none }),
+        ("tls.client_certificate.subject", Reads { handshake: true, ..none }),
+        ("response.headers['a']", Reads { response: true, ..none }),
+        (
+            "tls.sni == request.host ? tls.version : 'a'",
+            Reads { request: true, server_name: true, handshake: true, ..none },
+        ),
+    ] {
+        let template = format!("a${{{text}}}");
+        let template = Template::compile(&template, Purpose::Plain, &mut sample.scope()).unwrap();
+        assert_eq!(template.reads(), expected, "{text}");
+        let condition = format!("({text}) == 'a'");
+        let condition = Condition::compile(&condition, &mut sample.scope()).unwrap();
+        assert_eq!(condition.reads(), expected, "{text}");
+    }
 }
 
 /// One set of fields serves many requests: nothing of an earlier one is seen, and the buffers stop

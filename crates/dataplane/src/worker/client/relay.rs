@@ -42,9 +42,14 @@ impl Worker {
             return false;
         };
         let default = server.settings().pool;
-        let Some(names) = &relay.names else {
+        if relay.names.is_none() && !relay.policies_read_name {
             self.begin_relay(io, key, default, "");
             return true;
+        }
+        // Policies decide about whoever no name leads anywhere.
+        let pool_of = |name: &str| match &relay.names {
+            Some(names) => names.pool(name, default),
+            None => Some(default),
         };
         if input.len() < client.hello_bytes.max(1) {
             return false;
@@ -57,7 +62,7 @@ impl Worker {
             Peek::Hello(hello) => {
                 let name = hello.server_name;
                 client.tls = Some(Rc::new(ClientTls::asked(&name)));
-                match names.pool(&name, default) {
+                match pool_of(&name) {
                     Some(pool) => self.begin_relay(io, key, pool, &name),
                     None => {
                         let alert = Some(Alert::UnrecognizedName);
@@ -72,7 +77,7 @@ impl Worker {
                 true
             }
             Peek::Malformed(_, alert) => {
-                match names.pool("", default) {
+                match pool_of("") {
                     Some(pool) => self.begin_relay(io, key, pool, ""),
                     None => {
                         let alert = begins_a_handshake(input).then_some(alert);
@@ -131,14 +136,12 @@ impl Worker {
         let registration =
             Registration { key: relay, client: key, stream: None, log_format, log_request };
         let arrival = self.world.arrival_of_relay(key, &server, &nothing);
-        let state = arrival.and_then(|arrival| {
+        let state = arrival.map(|arrival| {
             let mut desk = Desk { io: &mut *io, world: &mut self.world };
             Relay::begin(&mut desk, &arrival, registration, pool)
         });
         self.inbox.request_head = Some(nothing);
-        let Some(state) = state else {
-            return self.desk(io).refuse_unrelayed(key, None, name, Termination::Policy);
-        };
+        let Some(state) = state else { return };
         self.exchanges.insert(Transaction::Relay(state));
         if let Some(client) = self.world.clients.get_mut(key) {
             client.stage = Stage::Exchange(relay);

@@ -1,0 +1,156 @@
+//! What rules ask of the place where they are followed. A request has everything; a connection has no request, and before its
+//! handshake less.
+
+use std::sync::Arc;
+
+use weir_core::expression::{Condition, Reads};
+use weir_core::policy::Action;
+
+use super::unreachable::in_words;
+use crate::decode::{Context, Spanned};
+use crate::quote::clip;
+use crate::raw::VirtualServerType;
+use crate::raw::policy as raw;
+use crate::scalar::Name;
+use crate::snapshot::{Counted, KeyLimit};
+
+/// What rules do where connections are seen, and no requests.
+const OF_CONNECTIONS: [&str; 8] =
+    ["pool", "member", "persistence", "rate_limit", "log", "trace", "close", "reset"];
+
+/// What a rule asks of the place where its policy is followed.
+pub(super) struct Demands {
+    /// In words, with its line.
+    pub rule: String,
+    /// What its condition and its texts read.
+    pub reads: Reads,
+    /// The keys of its actions.
+    pub actions: Vec<&'static str>,
+    /// What its limits count.
+    pub counts: Vec<Counted>,
+}
+
+impl Demands {
+    /// Those of a rule that is called so.
+    pub fn of(
+        raw: &Spanned<raw::Rule>,
+        name: &str,
+        condition: Option<&Condition>,
+        (actions, limits): (&[Action], &[Arc<KeyLimit>]),
+    ) -> Self {
+        let rule = format!("{} in line {}", in_words(name, raw.name.is_some()), raw.span.line);
+        let limits = actions.iter().filter_map(|action| match action {
+            Action::RateLimit(limit) => Some(&limits[*limit as usize]),
+            _ => None,
+        });
+        let keys = limits.clone().map(|limit| limit.key.reads());
+        let texts = actions.iter().map(Action::reads).chain(keys);
+        let reads = texts.chain(condition.map(Condition::reads)).collect();
+        let counts = limits.map(|limit| limit.counted).collect();
+        let actions = raw.then.iter().flat_map(|then| then.iter());
+        Self { rule, reads, actions: actions.map(|action| action.value.key()).collect(), counts }
+    }
+}
+
+/// Where policies are followed.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// The type of the virtual server.
+    pub kind: VirtualServerType,
+    /// It has `tls`.
+    pub has_tls: bool,
+    /// The key that names the policies is `connection_policies`.
+    pub is_before_requests: bool,
+}
+
+impl Place {
+    fn sees_requests(self) -> bool {
+        self.kind == VirtualServerType::Http && !self.is_before_requests
+    }
+
+    /// Whether a policy can be followed here; if not, why not is reported where it is named.
+    pub fn accepts(self, name: &Spanned<Name>, rules: &[Demands], context: &mut Context) -> bool {
+        let Some((what, rule, help)) =
+            rules.iter().find_map(|rule| self.refusal(rule).map(|(what, help)| (what, rule, help)))
+        else {
+            return true;
+        };
+        let here = match (self.is_before_requests, self.kind) {
+            (true, _) => "`connection_policies` are followed when a connection is accepted".into(),
+            (false, kind) => format!("this is a virtual server of type {}", kind.word()),
+        };
+        let policy = clip(&name.value.0);
+        let message = format!("the policy `{policy}` {what} ({}), and {here}", rule.rule);
+        context.error_help(name.span, message, help);
+        false
+    }
+
+    /// What a rule does that cannot be done here, and how to mend it.
+    fn refusal(self, rule: &Demands) -> Option<(String, &'static str)> {
+        let counts = |counted| rule.counts.contains(&counted);
+        if self.sees_requests() {
+            return counts(Counted::Connections).then(|| {
+                let help = "limit `requests_per_second` or `requests`, or name it in `connection_policies`";
+                ("limits connections".to_owned(), help)
+            });
+        }
+        if let Some(foreign) = rule.actions.iter().find(|key| !self.has(key)) {
+            let help = match (self.is_before_requests, self.kind) {
+                (true, VirtualServerType::Http) => {
+                    "use `rate_limit`, `log`, `close` or `reset`, or name it in `policies`"
+                }
+                (true, _) if OF_CONNECTIONS.contains(foreign) => "name it in `policies`",
+                (true, _) => "use `rate_limit`, `log`, `close` or `reset`",
+                (false, _) => {
+                    "use `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` or `reset`"
+                }
+            };
+            return Some((format!("has the action `{foreign}`"), help));
+        }
+        if counts(Counted::Requests) {
+            let help = "limit `connections_per_second` or `connections`";
+            return Some(("limits requests".into(), help));
+        }
+        let (what, help) = self.unreadable(rule.reads)?;
+        Some((format!("reads {what}"), help))
+    }
+
+    /// Whether an action can be done here.
+    fn has(self, key: &str) -> bool {
+        let of_route = ["pool", "member", "persistence", "trace"];
+        OF_CONNECTIONS.contains(&key) && !(self.is_before_requests && of_route.contains(&key))
+    }
+
+    /// What cannot be read here, of what a rule reads.
+    fn unreadable(self, reads: Reads) -> Option<(&'static str, &'static str)> {
+        let before = self.is_before_requests;
+        if reads.request || reads.response {
+            let help = match self.kind {
+                VirtualServerType::Http => {
+                    "read `client`, `server` or `tls.sni` alone, or name it in `policies`"
+                }
+                _ if before => "read `client`, `server` or `tls.sni` alone",
+                _ => "read `client`, `server` or `tls` alone",
+            };
+            return Some((if reads.request { "the request" } else { "the response" }, help));
+        }
+        if reads.handshake && (before || !self.has_tls) {
+            let help = match (before, self.has_tls) {
+                (true, true) => "of `tls` read `tls.sni` alone, or name it in `policies`",
+                (true, false) => "read `client` or `server` alone",
+                (false, _) => "of `tls` read `tls.sni` alone, or add `tls` to the virtual server",
+            };
+            return Some(("what the handshake of TLS settles", help));
+        }
+        if reads.server_name && before && !self.has_tls {
+            let help = match self.kind {
+                VirtualServerType::Tcp => {
+                    "name it in `policies`, or add `tls` to the virtual server"
+                }
+                _ => "add `tls` to the virtual server",
+            };
+            return Some(("`tls.sni`", help));
+        }
+        None
+    }
+}

@@ -1,0 +1,183 @@
+//! Policies where connections are seen: what rules may read and do there, and what is said of the others.
+
+use weir_config::snapshot::{Counted, KeyMeasure, Snapshot};
+use weir_config::{Resolutions, Severity, parse};
+
+/// A virtual server with these lines, which begin at line 4, two pools, and a policy `rules` of one rule.
+fn file(server: &str, rule: &str) -> String {
+    let server: String = server.lines().map(|line| format!("    {line}\n")).collect();
+    format!(
+        "virtual_servers:\n  a:\n    listen: 127.0.0.1:80\n{server}\
+         pools:\n  p: {{ members: [ 127.0.0.1:9001 ] }}\n  q: {{ members: [ 127.0.0.1:9002 ] }}\n\
+         persistence: {{ addresses: {{ type: source_address }}, cookies: {{ type: cookie }} }}\n\
+         policies:\n  rules:\n    rules:\n      - {rule}\n"
+    )
+}
+
+fn snapshot(text: &str) -> Snapshot {
+    let loaded = parse("weir.yaml", text);
+    let is_error = |severity| severity == Severity::Error;
+    assert!(
+        !loaded.diagnostics.iter().any(|it| is_error(it.severity)),
+        "{:?}\n{text}",
+        loaded.diagnostics
+    );
+    loaded.config.expect("a configuration").snapshot(&Resolutions::new())
+}
+
+/// These errors, as `LINE MESSAGE -> HELP`.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let loaded = parse("weir.yaml", text);
+    let errors = loaded.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+    let found: Vec<String> = errors
+        .map(|it| {
+            let line = it.position.map_or(0, |position| position.line);
+            format!("{line} {} -> {}", it.message, it.suggestion.as_deref().unwrap_or("-"))
+        })
+        .collect();
+    assert_eq!(found, expected, "\n{text}");
+}
+
+const RELAY: &str = "type: tcp\npool: p\npolicies: [ rules ]";
+const SECURED: &str = "type: tcp\npool: p\npolicies: [ rules ]\ntls: { certificates: [ { cert: ../../examples/tls/shop-ec.crt, key: ../../examples/tls/shop-ec.key } ] }";
+
+#[test]
+fn rules_of_connections_may_do_this() {
+    for rule in [
+        "{ when: 'cidr(\"10.0.0.0/8\").containsIP(client.ip)', then: [ reset ] }",
+        "{ when: 'server.port == 80', then: [ close ] }",
+        "{ when: 'tls.sni == \"shop.example\"', then: [ { pool: q } ] }",
+        "{ then: [ { member: \"127.0.0.1:9001\" }, { persistence: addresses }, { persistence: off } ] }",
+        "{ then: [ { log: \"${client.ip} ${tls.sni}\" }, { trace: \"${client.port}\" } ] }",
+        "{ then: [ { rate_limit: { connections: 1 } } ] }",
+        "{ then: [ { rate_limit: { connections_per_second: 1, key: \"${tls.sni}\" } } ] }",
+    ] {
+        check(&file(RELAY, rule), &[]);
+    }
+    check(&file("type: tcp\npolicies: [ rules ]", "{ then: [ reset ] }"), &[]);
+}
+
+#[test]
+fn rules_of_connections_have_no_requests() {
+    let of = |what: &str| {
+        format!(
+            "6 the policy `rules` {what} (rule 1 in line 14), and this is a virtual server of type tcp"
+        )
+    };
+    let actions =
+        "use `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` or `reset`";
+    let tls = "read `client`, `server` or `tls` alone";
+    let limits = "limit `connections_per_second` or `connections`";
+    let handshake = "of `tls` read `tls.sni` alone, or add `tls` to the virtual server";
+    for (rule, what, help) in [
+        ("{ when: 'request.path == \"/\"', then: [ reset ] }", "reads the request", tls),
+        ("{ when: 'response.status == 200', then: [ { log: a } ] }", "reads the response", tls),
+        ("{ then: [ { log: \"${request.host}\" } ] }", "reads the request", tls),
+        (
+            "{ then: [ { rate_limit: { connections: 1, key: \"${request.host}\" } } ] }",
+            "reads the request",
+            tls,
+        ),
+        ("{ then: [ { rate_limit: { requests: 1 } } ] }", "limits requests", limits),
+        ("{ then: [ { rate_limit: { requests_per_second: 1 } } ] }", "limits requests", limits),
+        ("{ then: [ { redirect: { to: / } } ] }", "has the action `redirect`", actions),
+        ("{ then: [ { respond: { status: 403 } } ] }", "has the action `respond`", actions),
+        ("{ then: [ { set_header: { A: b } } ] }", "has the action `set_header`", actions),
+        (
+            "{ then: [ { set_response_header: { A: b } } ] }",
+            "has the action `set_response_header`",
+            actions,
+        ),
+        ("{ then: [ { rewrite_path: / } ] }", "has the action `rewrite_path`", actions),
+        ("{ then: [ { waf: off } ] }", "has the action `waf`", actions),
+        ("{ then: [ { compression: off } ] }", "has the action `compression`", actions),
+        (
+            "{ when: 'tls.version == \"1.3\"', then: [ reset ] }",
+            "reads what the handshake of TLS settles",
+            handshake,
+        ),
+        (
+            "{ when: 'tls.client_certificate.subject == \"\"', then: [ reset ] }",
+            "reads what the handshake of TLS settles",
+            handshake,
+        ),
+    ] {
+        check(&file(RELAY, rule), &[&format!("{} -> {help}", of(what))]);
+    }
+    let named = "{ name: doors, then: [ { waf: off } ] }";
+    let expected = of("has the action `waf`").replace("rule 1", "rule `doors`");
+    check(&file(RELAY, named), &[&format!("{expected} -> {actions}")]);
+    check(&file(SECURED, "{ when: 'tls.version == \"1.3\"', then: [ reset ] }"), &[]);
+}
+
+#[test]
+fn clients_of_connections_are_kept_by_what_there_is() {
+    let help = "use `type: source_address`, or `hash` of `client` or `tls`";
+    check(
+        &file(RELAY, "{ then: [ { persistence: cookies } ] }"),
+        &[&format!(
+            "6 a cookie cannot keep the connections of a virtual server of type tcp -> {help}"
+        )],
+    );
+}
+
+#[test]
+fn rules_of_requests_limit_requests() {
+    let server = "pool: p\npolicies: [ rules ]";
+    let help = "limit `requests_per_second` or `requests`, or name it in `connection_policies`";
+    for limit in ["connections: 1", "connections_per_second: 1"] {
+        check(
+            &file(server, &format!("{{ then: [ {{ rate_limit: {{ {limit} }} }} ] }}")),
+            &[&format!(
+                "5 the policy `rules` limits connections (rule 1 in line 13), and this is a virtual server of \
+                 type http -> {help}"
+            )],
+        );
+    }
+    for (limit, expected) in [
+        (
+            "requests: 1, connections: 1",
+            "13 `connections` beside a limit on requests: a rule sees one or the other -> give it to a policy \
+             that connections follow, or to `limits.per_key` of the virtual server",
+        ),
+        (
+            "connections: 1, exceed: delay",
+            "13 `exceed` is about requests: a connection beyond a limit is closed -> remove it",
+        ),
+        (
+            "connections: 1, burst: 2",
+            "13 `burst` is about requests: a connection beyond a limit is closed -> remove it",
+        ),
+    ] {
+        let rule = format!("{{ then: [ {{ rate_limit: {{ {limit} }} }} ] }}");
+        check(&file(server, &rule), &[expected]);
+    }
+}
+
+#[test]
+fn the_name_is_awaited_where_rules_read_it() {
+    for (server, rule, expected) in [
+        (RELAY, "{ when: 'client.port == 1', then: [ reset ] }", false),
+        (RELAY, "{ when: 'tls.sni == \"a\"', then: [ reset ] }", true),
+        (RELAY, "{ then: [ { trace: \"${tls.sni}\" } ] }", true),
+        (RELAY, "{ then: [ { rate_limit: { connections: 1, key: \"${tls.sni}\" } } ] }", true),
+    ] {
+        let found = snapshot(&file(server, rule));
+        let relay = found.virtual_servers[0].service.relay().expect("a relay");
+        assert_eq!(relay.policies_read_name, expected, "{rule}");
+    }
+}
+
+#[test]
+fn limits_of_rules_count_connections() {
+    let rule = "{ then: [ { rate_limit: { connections: 7, connections_per_second: 3 } } ] }";
+    let found = snapshot(&file(RELAY, rule));
+    let [rate, at_a_time] = &*found.key_limits else { panic!("{:?}", found.key_limits) };
+    assert!(matches!(rate.measure, KeyMeasure::Rate(_)) && rate.counted == Counted::Connections);
+    assert_eq!(
+        (at_a_time.measure, at_a_time.counted),
+        (KeyMeasure::AtATime(7), Counted::Connections)
+    );
+    assert_eq!(&*rate.name, "policies.rules.1[0].connections_per_second");
+}

@@ -1,0 +1,38 @@
+//! What an expression reads, and so what has to be there where it is evaluated.
+
+use std::ops::BitOr;
+
+/// What an expression, or several, read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reads {
+    /// `request.*`
+    pub request: bool,
+    /// `response.*`
+    pub response: bool,
+    /// What is read of a datagram.
+    pub datagram: bool,
+    /// `tls.sni`, which a client says in its first message.
+    pub server_name: bool,
+    /// What else there is of `tls`, which a handshake settles.
+    pub handshake: bool,
+}
+
+impl BitOr for Reads {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self {
+            request: self.request | other.request,
+            response: self.response | other.response,
+            datagram: self.datagram | other.datagram,
+            server_name: self.server_name | other.server_name,
+            handshake: self.handshake | other.handshake,
+        }
+    }
+}
+
+impl FromIterator<Self> for Reads {
+    fn from_iter<T: IntoIterator<Item = Self>>(all: T) -> Self {
+        all.into_iter().fold(Self::default(), |all, one| all | one)
+    }
+}
