@@ -8,8 +8,10 @@ mod listening;
 pub mod packet;
 mod probe;
 mod probe_answer;
+mod probe_login;
 mod request_id;
 mod service;
+mod service_probe;
 mod source;
 mod waf;
 
@@ -38,13 +40,14 @@ pub use crate::secret::Secret;
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{Listening, ranges};
-pub use probe::{
-    Credentials, GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ProbeTls, ScriptProbe,
-    TcpProbe,
-};
+pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};
+pub use probe_login::{Credentials, ProbeTls};
 pub use request_id::RequestIdSettings;
 pub use service::{ConnectionIdSettings, Relay, ServerIdPlace, ServerNames, Service, Sessions};
+pub use service_probe::{
+    LdapProbe, RadiusProbe, RadiusReply, RedisProbe, RedisRole, SmtpProbe, SqlProbe, SqlQuery,
+};
 pub use source::{Source, SourceAddresses};
 pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
 

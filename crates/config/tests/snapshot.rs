@@ -7,9 +7,10 @@ use std::sync::Arc;
 use weir_config::snapshot::{
     AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, Credentials, DataPlaneSettings,
     DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe,
-    HttpSettings, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind, PassiveMarking,
-    Pool, ProbeMethod, ProbeTls, RequestTrailers, ReuseSettings, ScriptProbe, Secret, Snapshot,
-    Source, TcpProbe, UdpProbe,
+    HttpSettings, LdapProbe, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
+    PassiveMarking, Pool, ProbeMethod, ProbeTls, RadiusProbe, RadiusReply, RedisProbe, RedisRole,
+    RequestTrailers, ReuseSettings, ScriptProbe, Secret, SmtpProbe, Snapshot, Source, SqlProbe,
+    SqlQuery, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -248,7 +249,7 @@ fn monitors() {
     let (schedule, probe) = (SCHEDULE, http_probe());
     let monitor = |kind| Monitor { kind, schedule, port: None, is_reverse: false };
     let substring = |text: &str| BodyMatch::Substring(text.as_bytes().into());
-    let verified = Some(ProbeTls { verify: true, name: None });
+    let verified = Some(ProbeTls { verify: true, name: None, is_upgrade: false });
     let regex = regex::bytes::Regex::new("^up").expect("a valid expression");
     let expected = [
         Monitor {
@@ -273,7 +274,11 @@ fn monitors() {
                 fields: Vec::new(),
                 credentials: None,
                 body: Arc::default(),
-                tls: Some(ProbeTls { verify: false, name: Some("shop.example".into()) }),
+                tls: Some(ProbeTls {
+                    verify: false,
+                    name: Some("shop.example".into()),
+                    is_upgrade: false,
+                }),
                 expect_status: vec![(200, 200), (301, 302)],
                 expect_body: Some(BodyMatch::Regex(regex)),
                 drain_on: None,
@@ -303,7 +308,11 @@ fn monitors() {
             ..monitor(MonitorKind::Grpc(GrpcProbe {
                 service: "".into(),
                 host: Some("shop.example".into()),
-                tls: Some(ProbeTls { verify: false, name: Some("shop.example".into()) }),
+                tls: Some(ProbeTls {
+                    verify: false,
+                    name: Some("shop.example".into()),
+                    is_upgrade: false,
+                }),
             }))
         },
         monitor(MonitorKind::Script(ScriptProbe {
@@ -323,7 +332,10 @@ fn monitors_with_requests_of_their_own() {
       - { type: tcp, tls: true }
       - { type: tcp, tls: true, host: shop.example, verify: false }
 "#;
-    let tls = |verify, name: Option<&str>| Some(ProbeTls { verify, name: name.map(Into::into) });
+    let tls = |verify, name: Option<&str>| {
+        let name = name.map(Into::into);
+        Some(ProbeTls { verify, name, is_upgrade: false })
+    };
     let field = |name: &str, value| (Arc::from(name), Secret::new(value));
     let expected = [
         MonitorKind::Http(HttpProbe {
@@ -340,6 +352,67 @@ fn monitors_with_requests_of_their_own() {
         }),
         MonitorKind::Tcp(TcpProbe { tls: tls(true, None), ..TcpProbe::default() }),
         MonitorKind::Tcp(TcpProbe { tls: tls(false, Some("shop.example")), ..TcpProbe::default() }),
+    ];
+    let found: Vec<MonitorKind> =
+        pool(settings).monitors.into_iter().map(|monitor| monitor.kind).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn monitors_of_services() {
+    let settings = r#"
+    members: [ 127.0.0.1:9001 ]
+    monitors:
+      - { type: icmp }
+      - { type: redis }
+      - { type: redis, password: a, role: replica, tls: true }
+      - { type: smtp, name: weir.example, starttls: true, host: mail.example }
+      - { type: ldap }
+      - { type: ldap, user: cn=a, password: b, base: dc=c, attribute: cn }
+      - { type: mysql }
+      - { type: postgresql, user: a, database: b, query: SELECT 1, value: "1" }
+      - { type: radius, user: a, password: b, secret: c, reply: any }
+"#;
+    let user = |user: &str, password: &str| {
+        Some(Credentials { user: user.into(), password: Secret::new(password) })
+    };
+    let tls = ProbeTls { verify: true, name: None, is_upgrade: false };
+    let mail = ProbeTls { name: Some("mail.example".into()), is_upgrade: true, ..tls.clone() };
+    let nobody = SqlProbe { user: None, database: None, query: None, tls: None };
+    let root = LdapProbe {
+        credentials: None,
+        base: "".into(),
+        attribute: "objectClass".into(),
+        tls: None,
+    };
+    let expected = [
+        MonitorKind::Icmp,
+        MonitorKind::Redis(RedisProbe { credentials: None, role: None, tls: None }),
+        MonitorKind::Redis(RedisProbe {
+            credentials: user("", "a"),
+            role: Some(RedisRole::Replica),
+            tls: Some(tls),
+        }),
+        MonitorKind::Smtp(SmtpProbe { name: "weir.example".into(), tls: Some(mail) }),
+        MonitorKind::Ldap(root.clone()),
+        MonitorKind::Ldap(LdapProbe {
+            credentials: user("cn=a", "b"),
+            base: "dc=c".into(),
+            attribute: "cn".into(),
+            ..root
+        }),
+        MonitorKind::Mysql(nobody.clone()),
+        MonitorKind::Postgresql(SqlProbe {
+            user: user("a", ""),
+            database: Some("b".into()),
+            query: Some(SqlQuery { text: "SELECT 1".into(), value: Some("1".into()) }),
+            ..nobody
+        }),
+        MonitorKind::Radius(RadiusProbe {
+            credentials: user("a", "b").expect("a user"),
+            secret: Secret::new("c"),
+            reply: RadiusReply::Any,
+        }),
     ];
     let found: Vec<MonitorKind> =
         pool(settings).monitors.into_iter().map(|monitor| monitor.kind).collect();

@@ -39,7 +39,6 @@ const TEST_FUNCTIONS: Bound = Bound {
     unit: "lines",
     max: 100,
     beyond: &[
-        ("crates/config/tests/diagnostics/pools.rs monitors", 104),
         ("crates/http/tests/cases/flaws.rs bodies", 117),
         ("crates/http/tests/cases/h2.rs header_cases", 150),
         ("crates/http/tests/cases/h2_messages.rs malformed_pseudo", 120),

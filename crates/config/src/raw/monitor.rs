@@ -5,7 +5,8 @@ use crate::decode::Spanned;
 use crate::raw::{Port, TIMEOUT_MS_MAX, Timeout};
 use crate::scalar::{Duration, Percent, SECOND, Text, Whole};
 use crate::shapes::{
-    BodyExpectation, FieldTexts, FilePath, Payload, ProbePath, SecretText, StatusExpectation,
+    AnyText, BodyExpectation, FieldTexts, FilePath, Payload, ProbePath, SecretText,
+    StatusExpectation,
 };
 
 /// Shortest interval of a monitor.
@@ -21,7 +22,7 @@ pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
-        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a request gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered as `receive` and `answer` say. `dns`: a question is answered with `rcode`.
+        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a request gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered as `receive` and `answer` say. `dns`: a question is answered with `rcode`. `icmp`: the host answers an echo. `redis`: PING is answered, by a server of `role`. `smtp`: EHLO is answered with 250. `ldap`: a bind is accepted, and the entry `base` is there. `mysql`: the server greets, and with `user`, lets it log in and answers `query`. `postgresql`: the server asks who is there, and with `user` the same. `radius`: an Access-Request is answered as `reply` says.
         required kind as "type": MonitorType;
         /// What is asked for (http and https), with a query if need be.
         default path: ProbePath = ProbePath("/".into());
@@ -31,17 +32,19 @@ section! {
         optional headers: FieldTexts;
         /// What the request carries (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`.
         optional body: Payload;
-        /// The user as which the probe logs in (http and https: by Basic authentication).
+        /// The user as which the probe logs in (http and https: by Basic authentication; redis: without one, as the default user; ldap: the name to bind with, such as `cn=probe,dc=example`; mysql, postgresql, radius). Without it, ldap binds anonymously, and mysql and postgresql do not log in.
         optional user: Text;
         /// Its password. It appears in no log or message; whoever may read the configuration can read it.
         optional password: SecretText;
         /// A file with the password instead, read with the configuration; a line end at its end does not count.
         optional password_file: FilePath;
-        /// Whether the connection is encrypted from its start (tcp).
+        /// Whether the connection is encrypted (tcp, redis, smtp, ldap, mysql and postgresql): from its start, and of mysql and postgresql as soon as their protocols let it.
         default tls: bool = false;
+        /// Whether the connection is encrypted later, by STARTTLS (smtp and ldap); then `tls` is not set.
+        default starttls: bool = false;
         /// The `Host` field of the request (http, https, grpc and grpcs) and, over TLS, the name that is asked for and that the certificate must have. Default: the member's name or address.
         optional host: HostName;
-        /// Another port than the member's.
+        /// Another port than the member's. Not for icmp.
         optional port: Port;
         /// Whether the member's certificate must be valid, over TLS.
         default verify: bool = true;
@@ -53,14 +56,30 @@ section! {
         optional receive: BodyExpectation;
         /// Whether silence is a failure (udp).
         default answer: UdpAnswer = UdpAnswer::Required;
-        /// The name that is asked for (dns).
+        /// The name that is asked for (dns); what the monitor calls itself in EHLO (smtp; default `localhost`).
         optional name: Text;
         /// The type of the records that are asked for (dns).
         default record: DnsRecord = DnsRecord::A;
         /// The code that the answer must have (dns).
         default rcode: DnsRcode = DnsRcode::Noerror;
-        /// What one of the records in the answer must be (dns), as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes too.
+        /// What one of the records in the answer must be (dns), as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes too. Of mysql and postgresql: the first value in the answer to `query`, as a text. Default: any answer passes.
         optional value: Text;
+        /// The role that the server must have (redis). Default: any.
+        optional role: RedisRole;
+        /// The name of the entry that must be there (ldap). Default: the server's own, `""`.
+        optional base: AnyText;
+        /// The attribute that this entry must have (ldap).
+        default attribute: Text = Text("objectClass".into());
+        /// The database that the user logs in to (mysql and postgresql). Default: none (mysql), the one with the user's name (postgresql).
+        optional database: Text;
+        /// What is asked once the user has logged in (mysql and postgresql): one statement. Default: the login is enough.
+        optional query: Text;
+        /// The secret that is shared with the server (radius).
+        optional secret: SecretText;
+        /// A file with it instead, read with the configuration.
+        optional secret_file: FilePath;
+        /// The answer that passes (radius).
+        default reply: RadiusReply = RadiusReply::Accept;
         /// The service whose health is asked for (grpc and grpcs). Default: the server as a whole.
         optional service: Text;
         /// The program and its arguments (script). It gets `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT` in its environment; by `timeout` it is killed with all that it started.
@@ -125,8 +144,46 @@ choice! {
         Udp = "udp",
         /// A question over UDP.
         Dns = "dns",
+        /// An echo of the host.
+        Icmp = "icmp",
+        /// Redis and what speaks its protocol.
+        Redis = "redis",
+        /// A mail server.
+        Smtp = "smtp",
+        /// A directory.
+        Ldap = "ldap",
+        /// MySQL or MariaDB.
+        Mysql = "mysql",
+        /// PostgreSQL.
+        Postgresql = "postgresql",
+        /// A RADIUS server.
+        Radius = "radius",
     }
-    later ["icmp"] maps []
+    later [] maps []
+}
+
+choice! {
+    /// Roles of Redis servers.
+    RedisRole {
+        /// It takes writes.
+        Master = "master",
+        /// It follows a master.
+        Replica = "replica",
+    }
+    later [] maps []
+}
+
+choice! {
+    /// Answers of a RADIUS server that pass.
+    RadiusReply {
+        /// Access-Accept.
+        Accept = "accept",
+        /// Access-Reject: the server decides, and the user does not exist.
+        Reject = "reject",
+        /// Either of them, or Access-Challenge.
+        Any = "any",
+    }
+    later [] maps []
 }
 
 choice! {

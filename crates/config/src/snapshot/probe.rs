@@ -6,6 +6,8 @@ use weir_core::monitor::Schedule;
 
 use super::datagram_probe::{DnsProbe, UdpProbe};
 use super::probe_answer::{BodyMatch, DrainAnswer};
+use super::probe_login::{Credentials, ProbeTls};
+use super::service_probe::{LdapProbe, RadiusProbe, RedisProbe, SmtpProbe, SqlProbe};
 use crate::secret::Secret;
 
 /// One active health check.
@@ -36,6 +38,20 @@ pub enum MonitorKind {
     Udp(UdpProbe),
     /// A question of DNS is answered.
     Dns(DnsProbe),
+    /// The host answers an echo.
+    Icmp,
+    /// A Redis server serves.
+    Redis(RedisProbe),
+    /// A mail server greets.
+    Smtp(SmtpProbe),
+    /// A directory has an entry.
+    Ldap(LdapProbe),
+    /// MySQL or MariaDB serves.
+    Mysql(SqlProbe),
+    /// PostgreSQL serves.
+    Postgresql(SqlProbe),
+    /// A RADIUS server decides.
+    Radius(RadiusProbe),
 }
 
 /// What a tcp monitor says and expects.
@@ -132,22 +148,4 @@ impl ProbeMethod {
     pub fn takes_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch | Self::Delete)
     }
-}
-
-/// The user as which a probe logs in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// Its name; empty where a password is enough.
-    pub user: Arc<str>,
-    /// Its password.
-    pub password: Secret,
-}
-
-/// TLS of a monitor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeTls {
-    /// Whether the certificate must be valid for the name.
-    pub verify: bool,
-    /// The server's name; `None`: the member's name or address.
-    pub name: Option<Arc<str>>,
 }

@@ -15,6 +15,7 @@ mod monitor_datagrams;
 mod monitor_http;
 mod monitor_keys;
 mod monitor_secrets;
+mod monitor_services;
 mod names;
 mod packet;
 mod path;

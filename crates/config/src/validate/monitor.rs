@@ -8,6 +8,7 @@ use super::monitor_answer::{body_match, drain_answer};
 use super::monitor_datagrams::{dns, udp};
 use super::monitor_http::http;
 use super::monitor_keys::{has_tls_by_key, refuse_foreign_keys};
+use super::monitor_services as services;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Spanned};
 use crate::raw::monitor::{self as raw, MonitorType};
@@ -39,7 +40,11 @@ pub(super) fn need_ports(
 ) {
     let without_port = |member: &&ConfiguredMember| member.endpoint.is_without_port();
     let Some(member) = members.iter().find(without_port) else { return };
-    for monitor in monitors.iter().filter(|monitor| monitor.value.port.is_none()) {
+    let needs_port = |monitor: &&Spanned<raw::Monitor>| {
+        let kind = monitor.value.kind.as_ref().map(|kind| kind.value);
+        monitor.value.port.is_none() && kind != Some(MonitorType::Icmp)
+    };
+    for monitor in monitors.iter().filter(needs_port) {
         let message =
             format!("this monitor has no port to probe: the member `{}` has none", member.endpoint);
         context.error_help(monitor.span, message, "add `port` to the monitor");
@@ -80,7 +85,11 @@ fn monitor(
     }
     let schedule = schedule(raw, context);
     let kind = raw.kind.as_ref()?;
-    if to_unix && matches!(kind.value, MonitorType::Udp | MonitorType::Dns) {
+    let is_of_hosts = matches!(
+        kind.value,
+        MonitorType::Udp | MonitorType::Dns | MonitorType::Icmp | MonitorType::Radius
+    );
+    if to_unix && is_of_hosts {
         context.error_help(
             kind.span,
             format!(
@@ -102,6 +111,17 @@ fn monitor(
         MonitorType::Script => MonitorKind::Script(script(raw, span, context)?),
         MonitorType::Udp => MonitorKind::Udp(udp(raw, span, context)?),
         MonitorType::Dns => MonitorKind::Dns(dns(raw, span, context)?),
+        MonitorType::Icmp => MonitorKind::Icmp,
+        MonitorType::Redis => MonitorKind::Redis(services::redis(raw, tls, directory, context)?),
+        MonitorType::Smtp => MonitorKind::Smtp(services::smtp(raw, tls, context)?),
+        MonitorType::Ldap => MonitorKind::Ldap(services::ldap(raw, tls, directory, context)?),
+        MonitorType::Mysql => MonitorKind::Mysql(services::sql(raw, tls, directory, context)?),
+        MonitorType::Postgresql => {
+            MonitorKind::Postgresql(services::sql(raw, tls, directory, context)?)
+        }
+        MonitorType::Radius => {
+            MonitorKind::Radius(services::radius(raw, span, directory, context)?)
+        }
     };
     let is_reverse = raw.reverse.value;
     Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0), is_reverse })
@@ -110,9 +130,14 @@ fn monitor(
 /// The TLS that a monitor speaks, if it does.
 fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<ProbeTls> {
     let is_by_type = matches!(kind, MonitorType::Https | MonitorType::Grpcs);
-    if is_by_type || raw.tls.value {
+    if raw.tls.value && raw.starttls.value {
+        let message = "`tls` and `starttls`: a connection is encrypted from its start, or later";
+        context.error_help(raw.starttls.span, message, "remove one of them");
+    }
+    if is_by_type || raw.tls.value || raw.starttls.value {
         let name = raw.host.as_ref().map(|host| host.value.0.as_str().into());
-        return Some(ProbeTls { verify: raw.verify.value, name });
+        let (verify, is_upgrade) = (raw.verify.value, raw.starttls.value);
+        return Some(ProbeTls { verify, name, is_upgrade });
     }
     // What does not fit the type at all was reported.
     if has_tls_by_key(kind) {

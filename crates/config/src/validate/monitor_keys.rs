@@ -13,7 +13,14 @@ impl MonitorType {
 }
 
 /// Types that speak TLS where a key says so.
-const TLS_BY_KEY: &[MonitorType] = &[MonitorType::Tcp];
+const TLS_BY_KEY: &[MonitorType] = &[
+    MonitorType::Tcp,
+    MonitorType::Redis,
+    MonitorType::Smtp,
+    MonitorType::Ldap,
+    MonitorType::Mysql,
+    MonitorType::Postgresql,
+];
 
 /// Whether a monitor of this type speaks TLS where a key says so.
 pub(super) fn has_tls_by_key(kind: MonitorType) -> bool {
@@ -24,7 +31,8 @@ pub(super) fn has_tls_by_key(kind: MonitorType) -> bool {
 pub(super) fn refuse_foreign_keys(raw: &Monitor, kind: MonitorType, context: &mut Context) {
     for (key, span, fitting) in keys(raw) {
         let is_tls = matches!(key, "verify" | "host");
-        if fitting.contains(&kind) || is_tls && has_tls_by_key(kind) {
+        let is_without_port = key == "port" && kind != MonitorType::Icmp;
+        if fitting.contains(&kind) || is_without_port || is_tls && has_tls_by_key(kind) {
             continue;
         }
         if let Some(span) = span {
@@ -38,10 +46,14 @@ pub(super) fn refuse_foreign_keys(raw: &Monitor, kind: MonitorType, context: &mu
 }
 
 /// The keys that some types have, where they stand if they do, and those types. `verify` and `host` belong to TLS, too.
-fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]); 21] {
-    use MonitorType::{Dns, Grpc, Grpcs, Http, Https, Script, Tcp, Udp};
+fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]); 31] {
+    use MonitorType::{
+        Dns, Grpc, Grpcs, Http, Https, Ldap, Mysql, Postgresql, Radius, Redis, Script, Smtp, Tcp,
+        Udp,
+    };
     const HTTP: &[MonitorType] = &[Http, Https];
-    const USER: &[MonitorType] = HTTP;
+    const USER: &[MonitorType] = &[Http, Https, Redis, Ldap, Mysql, Postgresql, Radius];
+    const SQL: &[MonitorType] = &[Mysql, Postgresql];
     [
         ("path", given(&raw.path), HTTP),
         ("method", given(&raw.method), HTTP),
@@ -51,8 +63,11 @@ fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]);
         ("user", there(raw.user.as_ref()), USER),
         ("password", there(raw.password.as_ref()), USER),
         ("password_file", there(raw.password_file.as_ref()), USER),
+        // Of all but icmp.
+        ("port", there(raw.port.as_ref()), &[Tcp]),
         ("host", there(raw.host.as_ref()), &[Http, Https, Grpc, Grpcs]),
         ("tls", given(&raw.tls), TLS_BY_KEY),
+        ("starttls", given(&raw.starttls), &[Smtp, Ldap]),
         ("verify", given(&raw.verify), &[Https, Grpcs]),
         ("send", there(raw.send.as_ref()), &[Tcp, Udp]),
         ("receive", there(raw.receive.as_ref()), &[Tcp, Udp]),
@@ -60,10 +75,18 @@ fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]);
         ("service", there(raw.service.as_ref()), &[Grpc, Grpcs]),
         ("command", there(raw.command.as_ref()), &[Script]),
         ("answer", given(&raw.answer), &[Udp]),
-        ("name", there(raw.name.as_ref()), &[Dns]),
+        ("name", there(raw.name.as_ref()), &[Dns, Smtp]),
         ("record", given(&raw.record), &[Dns]),
         ("rcode", given(&raw.rcode), &[Dns]),
-        ("value", there(raw.value.as_ref()), &[Dns]),
+        ("value", there(raw.value.as_ref()), &[Dns, Mysql, Postgresql]),
+        ("role", there(raw.role.as_ref()), &[Redis]),
+        ("base", there(raw.base.as_ref()), &[Ldap]),
+        ("attribute", given(&raw.attribute), &[Ldap]),
+        ("database", there(raw.database.as_ref()), SQL),
+        ("query", there(raw.query.as_ref()), SQL),
+        ("secret", there(raw.secret.as_ref()), &[Radius]),
+        ("secret_file", there(raw.secret_file.as_ref()), &[Radius]),
+        ("reply", given(&raw.reply), &[Radius]),
     ]
 }
 

@@ -17,8 +17,7 @@ pub(super) fn credentials(
     directory: &Path,
     context: &mut Context,
 ) -> Option<Option<Credentials>> {
-    let given = (raw.password.as_ref(), raw.password_file.as_ref());
-    let password = secret(given, "password", directory, context)?;
+    let password = password(raw, directory, context)?;
     match (&raw.user, password) {
         (None, None) => Some(None),
         (Some(user), Some(password)) => {
@@ -36,6 +35,16 @@ pub(super) fn credentials(
             None
         }
     }
+}
+
+/// The password, if it is given. The outer `None` comes after an error.
+pub(super) fn password(
+    raw: &raw::Monitor,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Option<Secret>> {
+    let given = (raw.password.as_ref(), raw.password_file.as_ref());
+    secret(given, "password", directory, context)
 }
 
 /// A secret that is called `name`: it stands there, or in a file. The outer `None` comes after an error.

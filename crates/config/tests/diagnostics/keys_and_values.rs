@@ -43,17 +43,6 @@ fn unknown_keys() {
 }
 
 #[test]
-fn keys_and_values_of_later_issues() {
-    let not_yet = |place: &str, what: &str| {
-        format!(
-            "error {place} `{what}` is not supported yet -> \
-             remove `{what}`: this version of weir cannot do it"
-        )
-    };
-    check(&sound("", "    monitors: [ { type: icmp } ]\n"), &[&not_yet("8:25", "icmp")]);
-}
-
-#[test]
 fn wrong_types_and_ranges() {
     check_pool(
         "retries: many",

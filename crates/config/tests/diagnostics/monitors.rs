@@ -41,6 +41,18 @@ fn tls_of_types_that_have_a_key_for_it() {
         ],
     );
     check_pool(
+        "monitors: [ { type: smtp, tls: true, starttls: true } ]",
+        &[
+            "error 8:52 `tls` and `starttls`: a connection is encrypted from its start, or later -> \
+           remove one of them",
+        ],
+    );
+    check_pool(
+        "monitors: [ { type: redis, starttls: true } ]",
+        &["error 8:42 `starttls` does not apply to a monitor of type redis -> \
+           remove it, or use `type: smtp`"],
+    );
+    check_pool(
         "monitors: [ { type: http, tls: true } ]",
         &[
             "error 8:36 `tls` does not apply to a monitor of type http -> remove it, or use `type: tcp`",
@@ -85,6 +97,79 @@ fn users_and_passwords() {
     check_file(&[b'a'; 4_097], "is larger than 4 KiB");
 }
 
+#[test]
+fn services() {
+    check_pool(
+        "monitors: [ {} ]",
+        &["error 8:17 `pools.p.monitors[0]` lacks `type` -> \
+           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs`, `script`, `udp`, `dns`, `icmp`, `redis`, `smtp`, \
+           `ldap`, `mysql`, `postgresql` or `radius`"],
+    );
+    check_pool(
+        "monitors: [ { type: icmp, port: 1 } ]",
+        &["error 8:37 `port` does not apply to a monitor of type icmp -> \
+           remove it, or use `type: tcp`"],
+    );
+    check_pool(
+        "monitors: [ { type: redis, user: a } ]",
+        &["error 8:38 `user` needs a password -> add `password` or `password_file`"],
+    );
+    check_pool(
+        "monitors: [ { type: smtp, name: \"a b\" } ]",
+        &["error 8:37 not a name for EHLO: it has 1 to 255 letters, digits and signs of ASCII -> \
+           write a host name, or an address as `[192.0.2.1]`"],
+    );
+    check_pool(
+        "monitors: [ { type: ldap, attribute: \"a)(b\" } ]",
+        &["error 8:42 not the name of an attribute: letters, digits, `-`, `.` and `;` -> -"],
+    );
+    for (keys, column, key) in [
+        ("password: a", 47, "password"),
+        ("database: a", 47, "database"),
+        ("query: a", 44, "query"),
+        ("value: a", 44, "value"),
+    ] {
+        let message = format!(
+            "error 8:{column} `{key}` has no effect without a user: the monitor does not log in -> \
+             add `user`, or remove it"
+        );
+        check_pool(&format!("monitors: [ {{ type: postgresql, {keys} }} ]"), &[&message]);
+    }
+    check_pool(
+        "monitors: [ { type: mysql, user: a, value: b } ]",
+        &["error 8:48 `value` is what the answer to `query` must be, and there is none -> \
+           add `query`, or remove it"],
+    );
+    check_pool(
+        "monitors: [ { type: mysql, user: \"a\\0b\" } ]",
+        &["error 8:38 `user` cannot have a NUL in it -> -"],
+    );
+    check_pool(
+        "monitors: [ { type: radius, user: a, password: b } ]",
+        &[
+            "error 8:17 a monitor of type radius needs `user` with a password, and the `secret` of the server -> \
+           add `user`, `password` and `secret`, or the files of the secrets",
+        ],
+    );
+    let long = "a".repeat(254);
+    check_pool(
+        &format!("monitors: [ {{ type: radius, user: {long}, password: b, secret: c }} ]"),
+        &["error 8:39 `user` has 254 bytes, and RADIUS takes at most 253 -> -"],
+    );
+    for kind in ["icmp", "radius, user: a, password: b, secret: c"] {
+        let text = sound("", "").replace(
+            "[ 127.0.0.1:9001 ]",
+            &format!("[ unix:/run/a ]\n    monitors: [ {{ type: {kind} }} ]"),
+        );
+        let kind = kind.split(',').next().unwrap_or_default();
+        let message = format!(
+            "error 8:25 `type: {kind}` does not fit a pool with a member on a unix socket -> \
+             use another type, or give the member an IP address"
+        );
+        check(&text, &[&message]);
+    }
+}
+
 /// Wherever the mistake is, no form of a diagnostic has the password in it.
 #[test]
 fn passwords_are_not_shown() {
@@ -104,6 +189,9 @@ fn passwords_are_not_shown() {
         "{ type: http, headers: { Authorization: [ hunter2 ] } }",
         "\n          type: http\n          password:\n            [ hunter2 ]\n",
         "{ type: http, user: a, password: hunter2",
+        "{ type: radius, user: a, password: b, secret: hunter2, scret: c }",
+        "{ type: radius, user: a, password: b, shared_secret: hunter2 }",
+        "{ type: mysql, password: hunter2 }",
     ] {
         let text = sound("", &format!("    monitors:\n      - {line}\n"));
         let diagnostics = parse("weir.yaml", &text).diagnostics;

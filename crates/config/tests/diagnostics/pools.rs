@@ -128,11 +128,6 @@ fn monitors() {
         &["error 10:25 `pools.p.monitors[0].expect.body`: the text is empty -> -"],
     );
     check_pool(
-        "monitors: [ {} ]",
-        &["error 8:17 `pools.p.monitors[0]` lacks `type` -> \
-           add `type:` with `http`, `https`, `tcp`, `grpc`, `grpcs`, `script`, `udp` or `dns`"],
-    );
-    check_pool(
         "monitors: [ { type: tcp, path: /, verify: no } ]",
         &[
             "error 8:36 `path` does not apply to a monitor of type tcp -> \

@@ -34,6 +34,8 @@ pub enum Failure {
     Script(String),
     /// The answer of a DNS server is not the expected one.
     Dns(String),
+    /// A service does not serve as it should: which protocol it speaks, and what it says.
+    Service(&'static str, String),
     /// This host could not even ask: says nothing about the member.
     Local(io::Error),
 }
@@ -53,6 +55,8 @@ pub enum Step {
     Listening,
     /// Waiting for the end of a script.
     Running,
+    /// Saying who asks.
+    LoggingIn,
 }
 
 /// The end of a probe's time.
@@ -109,6 +113,7 @@ impl fmt::Display for Failure {
             Self::Serving(status) => write!(formatter, "the health service says {status}"),
             Self::Rpc(reason) => write!(formatter, "the health service failed: {reason}"),
             Self::Dns(reason) => write!(formatter, "DNS: {reason}"),
+            Self::Service(protocol, reason) => write!(formatter, "{protocol}: {reason}"),
             Self::Script(reason) => formatter.write_str(reason),
             Self::Local(error) => write!(formatter, "cannot probe: {}", io_error_text(error)),
         }
@@ -124,6 +129,7 @@ impl fmt::Display for Step {
             Self::Reading => "reading the body",
             Self::Listening => "waiting for the expected answer",
             Self::Running => "running the script",
+            Self::LoggingIn => "logging in",
         })
     }
 }

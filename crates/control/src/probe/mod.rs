@@ -1,15 +1,26 @@
 //! One probe: connect to a member, ask, judge the answer. No state; [`crate::monitors`] keeps that.
 
 mod answer;
+mod ber;
 mod dns;
 mod failure;
 mod grpc;
 mod http;
+mod icmp;
+mod ldap;
+mod mysql;
+mod postgresql;
+mod radius;
+mod redis;
+mod scram;
 mod script;
+mod smtp;
+mod sql;
 mod talk;
 mod tcp;
 mod tls;
 mod udp;
+mod wire;
 
 use std::io;
 use std::net::SocketAddr;
@@ -95,6 +106,13 @@ impl Probe {
             MonitorKind::Script(_) => "script",
             MonitorKind::Udp(_) => "udp",
             MonitorKind::Dns(_) => "dns",
+            MonitorKind::Icmp => "icmp",
+            MonitorKind::Redis(_) => "redis",
+            MonitorKind::Smtp(_) => "smtp",
+            MonitorKind::Ldap(_) => "ldap",
+            MonitorKind::Mysql(_) => "mysql",
+            MonitorKind::Postgresql(_) => "postgresql",
+            MonitorKind::Radius(_) => "radius",
         }
     }
 
@@ -110,6 +128,13 @@ impl Probe {
             }
             MonitorKind::Udp(udp) => udp::ask(&self.way()?, udp, deadline).await,
             MonitorKind::Dns(dns) => dns::ask(&self.way()?, dns, deadline).await,
+            MonitorKind::Icmp => icmp::ask(&self.way()?, deadline).await,
+            MonitorKind::Radius(radius) => radius::ask(&self.way()?, radius, deadline).await,
+            MonitorKind::Redis(redis) => redis::ask(&talk, redis).await,
+            MonitorKind::Smtp(smtp) => smtp::ask(&talk, smtp).await,
+            MonitorKind::Ldap(ldap) => ldap::ask(&talk, ldap).await,
+            MonitorKind::Mysql(mysql) => mysql::ask(&talk, mysql).await,
+            MonitorKind::Postgresql(postgresql) => postgresql::ask(&talk, postgresql).await,
             MonitorKind::Tcp(tcp) => {
                 tcp::ask(talk.connect(tcp.tls.as_ref(), &[]).await?, tcp, deadline).await
             }

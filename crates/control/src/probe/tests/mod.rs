@@ -3,7 +3,10 @@
 mod dns;
 mod grpc;
 mod http;
+mod icmp;
+mod radius;
 mod script;
+mod services;
 mod tcp;
 mod udp;
 
@@ -353,7 +356,7 @@ async fn certificates_are_verified_or_not() {
     let check = async |address: &Address, tls: &TlsClients, host: &str, verify: bool| {
         let probe = HttpProbe {
             host: Some(host.into()),
-            tls: Some(ProbeTls { verify, name: Some(host.into()) }),
+            tls: Some(ProbeTls { verify, name: Some(host.into()), is_upgrade: false }),
             expect_body: substring("ok"),
             ..http()
         };
@@ -415,13 +418,20 @@ async fn plain_conversations_over_tls() {
     };
     let (address, roots) = tls_server(&["app.example"], false).await;
     let tls = TlsClients::with_roots(roots);
-    let named = |name: &str, verify| ProbeTls { verify, name: Some(name.into()) };
+    let named =
+        |name: &str, verify| ProbeTls { verify, name: Some(name.into()), is_upgrade: false };
     assert_eq!(check(&address, &tls, named("app.example", true)).await, "passed");
     let other = "TLS: the certificate is not for this name";
     assert_eq!(check(&address, &tls, named("other.example", true)).await, other);
     // The member's own address.
-    assert_eq!(check(&address, &tls, ProbeTls { verify: true, name: None }).await, other);
-    assert_eq!(check(&address, &tls, ProbeTls { verify: false, name: None }).await, "passed");
+    assert_eq!(
+        check(&address, &tls, ProbeTls { verify: true, name: None, is_upgrade: false }).await,
+        other
+    );
+    assert_eq!(
+        check(&address, &tls, ProbeTls { verify: false, name: None, is_upgrade: false }).await,
+        "passed"
+    );
     // The connection alone is not enough.
     let plain = server("", 1_000).await;
     let accepted = TcpProbe { tls: Some(named("app.example", true)), ..TcpProbe::default() };

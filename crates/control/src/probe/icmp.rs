@@ -1,0 +1,115 @@
+//! ICMP Echo (RFC 792, RFC 4443), by the kernel's sockets for it, which need no privilege.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, ipproto, socket_with};
+use tokio::net::UdpSocket;
+use weir_core::monitor::Outcome;
+
+use super::failure::{Deadline, Failure, Step};
+use super::udp::Way;
+use crate::random::random;
+
+/// Type, code, checksum, identifier, sequence.
+const HEADER_BYTES: usize = 8;
+/// A random text, by which an answer is known.
+const TEXT_BYTES: usize = 16;
+/// More than an answer has: what is longer is none.
+const ANSWER_BYTES_MAX: usize = 64;
+
+const ECHO_V4: u8 = 8;
+const ECHO_REPLY_V4: u8 = 0;
+const ECHO_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
+
+/// How to allow it, in the words of an administrator.
+const NOT_ALLOWED: &str = "ICMP is not allowed for the group of this process: \
+                           `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"` allows it";
+
+/// Asks for an echo, and waits for it.
+pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failure> {
+    let socket = connect(way)?;
+    let mut text = [0; TEXT_BYTES];
+    for part in text.chunks_mut(8) {
+        part.copy_from_slice(&random().to_be_bytes());
+    }
+    let (kind, wanted) = match way.address {
+        SocketAddr::V4(_) => (ECHO_V4, ECHO_REPLY_V4),
+        SocketAddr::V6(_) => (ECHO_V6, ECHO_REPLY_V6),
+    };
+    // The kernel fills in checksum and identifier.
+    let request = [&[kind, 0, 0, 0, 0, 0, 0, 1][..], &text].concat();
+    let sent = deadline.within(Step::Listening, socket.send(&request)).await?;
+    sent.map_err(Failure::connecting)?;
+    let mut received = [0; ANSWER_BYTES_MAX];
+    loop {
+        let length = deadline.within(Step::Listening, socket.recv(&mut received)).await?;
+        let length = length.map_err(Failure::connecting)?;
+        if is_echo(&received[..length], wanted, &text) {
+            return Ok(Outcome::Passed);
+        }
+    }
+}
+
+/// Whether this is the echo of what was sent.
+fn is_echo(answer: &[u8], kind: u8, text: &[u8]) -> bool {
+    answer
+        .split_at_checked(HEADER_BYTES)
+        .is_some_and(|(head, echoed)| head[..2] == [kind, 0] && echoed == text)
+}
+
+/// A socket for ICMP with this address alone.
+fn connect(way: &Way) -> Result<UdpSocket, Failure> {
+    let (family, protocol): (AddressFamily, Protocol) = match way.address {
+        SocketAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP),
+        SocketAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6),
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::DGRAM, flags, Some(protocol)).map_err(not_made)?;
+    if let Some(source) = &way.source {
+        let own: IpAddr = source.address;
+        net::bind(&socket, &SocketAddr::new(own, 0))
+            .map_err(|error| Failure::connecting(error.into()))?;
+    }
+    // The port means nothing.
+    let member = SocketAddr::new(way.address.ip(), 0);
+    net::connect(&socket, &member).map_err(|error| Failure::connecting(error.into()))?;
+    UdpSocket::from_std(socket.into()).map_err(Failure::Local)
+}
+
+/// Without a socket nothing is known of the member.
+fn not_made(error: Errno) -> Failure {
+    Failure::Local(match error {
+        Errno::ACCESS | Errno::PERM => io::Error::other(NOT_ALLOWED),
+        error => error.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn echoes() {
+        let check = |answer: &[u8], expected| {
+            assert_eq!(is_echo(answer, 0, b"text"), expected, "{answer:?}")
+        };
+        check(b"\0\0\xab\xcd\x01\x02\x00\x01text", true);
+        check(b"\x08\0\xab\xcd\x01\x02\x00\x01text", false);
+        check(b"\0\x01\xab\xcd\x01\x02\x00\x01text", false);
+        check(b"\0\0\xab\xcd\x01\x02\x00\x01texts", false);
+        check(b"\0\0\xab\xcd\x01\x02\x00\x01tex", false);
+        check(b"\0\0\xab\xcd\x01\x02\x00", false);
+        check(b"", false);
+    }
+
+    #[test]
+    fn a_lack_of_permission_says_how_to_get_it() {
+        let failure = not_made(Errno::ACCESS);
+        assert!(!failure.is_conclusive());
+        assert!(failure.to_string().contains("net.ipv4.ping_group_range"), "{failure}");
+        assert!(!not_made(Errno::MFILE).is_conclusive());
+    }
+}

@@ -1,0 +1,94 @@
+//! Redis, and what speaks its protocol (RESP 2): AUTH, PING, ROLE.
+
+use weir_config::snapshot::{Credentials, RedisProbe, RedisRole};
+use weir_core::monitor::Outcome;
+
+use super::failure::{Failure, Step};
+use super::talk::Talk;
+use super::wire::{Wire, said};
+
+/// Longest code of an error that is told.
+const CODE_BYTES_MAX: usize = 20;
+
+/// Logs in if it has to, asks whether the server serves, and which role it has.
+pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, Failure> {
+    let mut wire = Wire::open(talk, probe.tls.as_ref()).await?;
+    if let Some(Credentials { user, password }) = &probe.credentials {
+        wire.step(Step::LoggingIn);
+        let user = (!user.is_empty()).then_some(&**user);
+        let words: Vec<&str> =
+            ["AUTH"].into_iter().chain(user).chain([password.expose()]).collect();
+        wire.send(&command(&words)).await?;
+        let answer = wire.line().await?;
+        if answer != b"+OK" {
+            // Servers that do not know the command repeat its words: only the error's code is told.
+            let code = answer.strip_prefix(b"-").map_or("no answer of Redis".into(), |error| {
+                let code = error.split(|byte| *byte == b' ').next().unwrap_or_default();
+                said(&code[..code.len().min(CODE_BYTES_MAX)], &[password])
+            });
+            return Err(refused(&format!("AUTH: {code}")));
+        }
+        wire.step(Step::Listening);
+    }
+    wire.send(&command(&["PING"])).await?;
+    let answer = wire.line().await?;
+    if answer != b"+PONG" {
+        return Err(unexpected("PING", &answer, probe));
+    }
+    let Some(wanted) = probe.role else { return Ok(Outcome::Passed) };
+    wire.send(&command(&["ROLE"])).await?;
+    let head = wire.line().await?;
+    if !head.starts_with(b"*") {
+        return Err(unexpected("ROLE", &head, probe));
+    }
+    // The first of several parts is a text: its length, and itself.
+    let length = wire.line().await?;
+    if !length.starts_with(b"$") {
+        return Err(unexpected("ROLE", &length, probe));
+    }
+    let role = wire.line().await?;
+    let wanted: &[u8] = match wanted {
+        RedisRole::Master => b"master",
+        RedisRole::Replica => b"slave",
+    };
+    if role == wanted {
+        Ok(Outcome::Passed)
+    } else {
+        Err(refused(&format!("its role is {}", told(&role, probe))))
+    }
+}
+
+/// A command as an array of texts.
+fn command(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+fn unexpected(command: &str, answer: &[u8], probe: &RedisProbe) -> Failure {
+    let error = answer.strip_prefix(b"-").unwrap_or(answer);
+    refused(&format!("{command}: {}", told(error, probe)))
+}
+
+fn told(answer: &[u8], probe: &RedisProbe) -> String {
+    let password = probe.credentials.as_ref().map(|credentials| &credentials.password);
+    said(answer, password.as_slice())
+}
+
+fn refused(reason: &str) -> Failure {
+    Failure::Service("Redis", reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn commands() {
+        assert_eq!(super::command(&["PING"]), b"*1\r\n$4\r\nPING\r\n");
+        let auth = super::command(&["AUTH", "ä b", "\r\nFLUSHALL\r\n"]);
+        assert_eq!(auth, "*3\r\n$4\r\nAUTH\r\n$4\r\nä b\r\n$12\r\n\r\nFLUSHALL\r\n\r\n".as_bytes());
+    }
+}
