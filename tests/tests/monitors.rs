@@ -8,8 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use weir_tests::member::{Member, Then};
-use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::namespaces::Namespaces;
+use weir_tests::process::Process;
+use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
+use weir_tests::{eventually, require};
 
 /// Longer than any monitor here needs to change its mind.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -53,6 +56,67 @@ fn a_script_decides() {
     assert!(report.contains("the script ended with 1: out of service"), "{report}");
     folder.write("in-service", "");
     wait(&proxy, member.address(), "up");
+}
+
+/// As under the unit of systemd: without capabilities, and with no way to any.
+#[test]
+fn a_script_works_without_privileges() {
+    require!("setpriv");
+    let member = Member::named("one");
+    let status = "grep -q \"^$1:.$2$\" /proc/self/status";
+    let line = format!(
+        "is() {{ {status} || {{ echo not $1 >&2; exit 1; }}; }}; is NoNewPrivs 1; is CapEff 0*; is CapBnd 0*"
+    );
+    let unprivileged = ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"];
+    let proxy = Proxy::start(
+        &Setup::new(&[member.address()])
+            .pool(&format!(
+                "monitors: [ {{ type: script, command: [ /bin/sh, -c, '{line}' ], {PACE} }} ]"
+            ))
+            .started_by("setpriv", &unprivileged),
+    );
+    wait(&proxy, member.address(), "up");
+    proxy.client().get("/").assert_status(200);
+}
+
+/// What `weir` in the namespace `adc` says of its members once `is_it` holds for it.
+fn watch(namespaces: &Namespaces, what: &str, is_it: impl Fn(&str) -> bool) {
+    eventually(what, CHANGE_TIMEOUT, || {
+        is_it(&namespaces.output("adc", "curl -s 127.0.0.1:9090/pools/p || true"))
+    });
+}
+
+/// A host that goes away is down; a kernel that allows no echoes takes nothing from its members.
+#[test]
+fn echoes_decide() {
+    require!("curl");
+    let Some(namespaces) = Namespaces::make() else { return };
+    let allow = |range: &str| {
+        namespaces.shell("adc", &format!("echo {range} > /proc/sys/net/ipv4/ping_group_range"));
+    };
+    allow("0 2147483647");
+    let folder = TempDir::new("icmp");
+    let text = format!(
+        "admin: {{ listen: 127.0.0.1:9090 }}\n\
+         virtual_servers: {{ v: {{ listen: \"10.77.1.1:8080\", pool: p }} }}\n\
+         pools: {{ p: {{ members: [ 10.77.2.2:80, \"[::1]:80\" ], monitors: [ {{ type: icmp, {PACE} }} ] }} }}\n"
+    );
+    let file = folder.write("weir.yaml", &text);
+    let ip = weir_tests::tools::find("ip").expect("ip");
+    let (weir, file) = (weir_binary().to_string_lossy(), file.to_string_lossy());
+    let words = ["netns", "exec", &namespaces.name("adc"), &weir, "run", &file];
+    let process = Process::start(&ip, &words, &folder.path().join("output.log"));
+    let up = |count| move |said: &str| said.matches("\"state\": \"up\"").count() == count;
+    // Of a member, and of its monitor.
+    watch(&namespaces, "both answer", up(4));
+    namespaces.shell("server", "ip link set dev link down");
+    watch(&namespaces, "one has gone", up(2));
+    namespaces.shell("server", "ip link set dev link up");
+    watch(&namespaces, "it is back", up(4));
+    allow("1 0");
+    let local = "keep their verdicts: cannot probe: ICMP is not allowed";
+    eventually("weir says so", CHANGE_TIMEOUT, || process.output().contains(local));
+    watch(&namespaces, "both are kept", up(4));
 }
 
 /// A server beside the member that answers `PING` with `+PONG` while it is well.

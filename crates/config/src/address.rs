@@ -210,6 +210,11 @@ fn is_for_many(address: &Address) -> bool {
 }
 
 impl Endpoint {
+    /// Whether it is a socket of this host.
+    pub fn is_unix(&self) -> bool {
+        matches!(self, Self::Literal(Address::Unix(_)))
+    }
+
     /// Whether connections go to the port that the client connected to.
     pub fn is_without_port(&self) -> bool {
         match self {

@@ -9,7 +9,7 @@ use weir_core::limit::Rate;
 
 use crate::address::Endpoint;
 use crate::parts::{Change, Parts};
-use crate::snapshot::{Address, Member, NOBODY, Snapshot, Source};
+use crate::snapshot::{Address, Member, Monitor, NOBODY, Snapshot, Source};
 
 /// The addresses of host names, as a resolver found them. A name without an entry has none.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
@@ -34,6 +34,8 @@ pub(crate) struct ConfiguredMember {
     pub rate: Option<Rate>,
     pub priority: u16,
     pub state: AdminState,
+    /// In place of the pool's.
+    pub monitors: Option<Arc<[Monitor]>>,
 }
 
 /// How much a configuration holds.
@@ -143,5 +145,6 @@ fn new_member(configured: &ConfiguredMember, address: Address, name: Option<Arc<
         rate: configured.rate,
         priority: configured.priority,
         state: configured.state,
+        monitors: configured.monitors.clone(),
     }
 }

@@ -447,7 +447,7 @@ pub struct Pool {
     pub balance: Balance,
     /// Possibly empty while a name does not resolve; no address appears twice.
     pub members: Vec<Member>,
-    /// Active health checks, each against every member; none: members are up.
+    /// Active health checks, each against every member that has none of its own; none: members are up.
     pub monitors: Vec<Monitor>,
     /// What traffic itself says.
     pub passive: Option<PassiveMarking>,
@@ -471,7 +471,7 @@ pub struct Pool {
     pub queue: Option<QueueSettings>,
     /// Index into [`Snapshot::pools`]: who serves while no member is up.
     pub fallback: Option<usize>,
-    /// Monitors that must pass for a member to be up.
+    /// Monitors that must pass for a member to be up; all, where it has fewer.
     pub monitors_min: u8,
     /// Retries in proportion to requests.
     pub retry_budget: Option<BudgetSettings>,
@@ -574,6 +574,15 @@ pub struct Member {
     pub priority: u16,
     /// What the file lets it have.
     pub state: AdminState,
+    /// In place of the pool's; none: it is up.
+    pub monitors: Option<Arc<[Monitor]>>,
+}
+
+impl Member {
+    /// The monitors that probe it, in a pool with these.
+    pub fn monitors<'a>(&'a self, of_pool: &'a [Monitor]) -> &'a [Monitor] {
+        self.monitors.as_deref().unwrap_or(of_pool)
+    }
 }
 
 impl Address {

@@ -102,6 +102,7 @@ fn defaults() {
         rate: None,
         priority: 0,
         state: AdminState::Enabled,
+        monitors: None,
     };
     assert_eq!((&*pool.name, &pool.members), ("p", &vec![member]));
     assert_eq!((&pool.monitors, pool.passive), (&vec![], None));
@@ -356,6 +357,23 @@ fn monitors_with_requests_of_their_own() {
     let found: Vec<MonitorKind> =
         pool(settings).monitors.into_iter().map(|monitor| monitor.kind).collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn monitors_of_members() {
+    let settings = r#"
+    members:
+      - 127.0.0.1:9001
+      - { address: 127.0.0.1:9002, monitors: [ { type: icmp, interval: 5s }, { type: tcp } ] }
+      - { address: 127.0.0.1:9003, monitors: [] }
+    monitors: [ { type: http } ]
+"#;
+    let pool = pool(settings);
+    let monitor = |kind| Monitor { kind, schedule: SCHEDULE, port: None, is_reverse: false };
+    let of = |index: usize| pool.members[index].monitors(&pool.monitors).to_vec();
+    assert_eq!(of(0), [monitor(MonitorKind::Http(http_probe()))]);
+    let own = [MonitorKind::Icmp, MonitorKind::Tcp(TcpProbe::default())].map(monitor);
+    assert_eq!((of(1), of(2)), (own.to_vec(), Vec::new()));
 }
 
 #[test]

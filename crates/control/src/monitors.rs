@@ -307,7 +307,7 @@ fn probes_of(pool: &Pool, member: &Member) -> Vec<Probe> {
         let (name, subject) = (member.name.as_ref(), subject_of(pool, member));
         Probe::new(&member.address, name, &pool.source, subject, pool.proxy_protocol, monitor)
     };
-    pool.monitors.iter().map(probe).collect()
+    member.monitors(&pool.monitors).iter().map(probe).collect()
 }
 
 impl Watched {

@@ -4,6 +4,7 @@ mod dependencies;
 mod links;
 mod names;
 mod shown;
+mod unit;
 
 /// What stands between backquotes on one line, with the number of the line.
 fn quoted(text: &str) -> impl Iterator<Item = (usize, &str)> {

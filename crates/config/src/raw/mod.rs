@@ -8,6 +8,7 @@ pub(crate) mod checks;
 pub(crate) mod compression;
 pub(crate) mod limit;
 mod log;
+pub(crate) mod member;
 pub(crate) mod monitor;
 pub(crate) mod packet;
 pub(crate) mod path;
@@ -31,7 +32,7 @@ use crate::scalar::WordOr;
 use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
-use crate::shapes::{ByStatus, FieldName, FilePath, HttpsRedirect, MemberEntry, Network};
+use crate::shapes::{ByStatus, FieldName, FilePath, HttpsRedirect, Network};
 use crate::snapshot;
 use crate::tree::Span;
 
@@ -354,7 +355,7 @@ section! {
         /// How the member of a request is picked. `round_robin`: in turn, by weight. `least_connections`: the one with the fewest requests under way in proportion to its weight.
         default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
         /// The servers. An empty list is a pool that is yet to be filled.
-        required members: crate::decode::List<crate::decode::Spanned<MemberEntry>>;
+        required members: crate::decode::List<crate::decode::Spanned<member::MemberEntry>>;
         /// Active health checks, each of them against every member. With monitors, a member gets traffic once its first probe has passed; without, it is always taken to be up.
         optional monitors: Vec<crate::decode::Spanned<monitor::Monitor>>;
         /// Takes a member out on the evidence of traffic. Default: off.

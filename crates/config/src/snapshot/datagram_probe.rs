@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::probe_answer::BodyMatch;
 
 /// What a udp monitor sends and expects.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpProbe {
     /// The datagram.
     pub send: Arc<[u8]>,

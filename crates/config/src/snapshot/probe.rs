@@ -11,7 +11,7 @@ use super::service_probe::{LdapProbe, RadiusProbe, RedisProbe, SmtpProbe, SqlPro
 use crate::secret::Secret;
 
 /// One active health check.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Monitor {
     /// What is asked and what is expected.
     pub kind: MonitorKind,
@@ -24,7 +24,7 @@ pub struct Monitor {
 }
 
 /// What a monitor does.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MonitorKind {
     /// The connection is accepted, and what comes is as expected.
     Tcp(TcpProbe),
@@ -55,7 +55,7 @@ pub enum MonitorKind {
 }
 
 /// What a tcp monitor says and expects.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TcpProbe {
     /// Sent when the connection stands.
     pub send: Option<Arc<[u8]>>,
@@ -86,7 +86,7 @@ pub struct ScriptProbe {
 }
 
 /// What an http or https monitor sends and expects.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpProbe {
     /// How it is asked for.
     pub method: ProbeMethod,

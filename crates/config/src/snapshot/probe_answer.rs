@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// An answer by which a member asks to be drained; all that is given must hold.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainAnswer {
     /// Inclusive ranges.
     pub status: Option<Vec<(u16, u16)>>,
@@ -29,3 +29,5 @@ impl PartialEq for BodyMatch {
         }
     }
 }
+
+impl Eq for BodyMatch {}

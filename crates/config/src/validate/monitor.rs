@@ -1,6 +1,7 @@
 //! Monitors: what a probe of each type asks, expects and needs.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use weir_core::monitor::Schedule;
 
@@ -9,6 +10,7 @@ use super::monitor_datagrams::{dns, udp};
 use super::monitor_http::http;
 use super::monitor_keys::{has_tls_by_key, refuse_foreign_keys};
 use super::monitor_services as services;
+use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Spanned};
 use crate::raw::monitor::{self as raw, MonitorType};
@@ -32,21 +34,40 @@ pub(super) fn monitors(
     monitors.into_iter().collect()
 }
 
+/// The monitors of a member that has its own. Those that are not sound are left out, which was reported.
+pub(super) fn of_member(
+    raw: &[Spanned<raw::Monitor>],
+    endpoint: &Endpoint,
+    directory: &Path,
+    context: &mut Context,
+) -> Arc<[Monitor]> {
+    need_port(raw, endpoint, context);
+    monitors(raw, endpoint.is_unix(), directory, context).unwrap_or_default().into()
+}
+
 /// A member that keeps the client's port has none for a probe.
-pub(super) fn need_ports(
+pub(super) fn need_ports<'m>(
     monitors: &[Spanned<raw::Monitor>],
-    members: &[ConfiguredMember],
+    members: impl Iterator<Item = &'m ConfiguredMember>,
     context: &mut Context,
 ) {
-    let without_port = |member: &&ConfiguredMember| member.endpoint.is_without_port();
-    let Some(member) = members.iter().find(without_port) else { return };
+    let mut endpoints = members.map(|member| &member.endpoint);
+    if let Some(endpoint) = endpoints.find(|endpoint| endpoint.is_without_port()) {
+        need_port(monitors, endpoint, context);
+    }
+}
+
+fn need_port(monitors: &[Spanned<raw::Monitor>], endpoint: &Endpoint, context: &mut Context) {
+    if !endpoint.is_without_port() {
+        return;
+    }
     let needs_port = |monitor: &&Spanned<raw::Monitor>| {
         let kind = monitor.value.kind.as_ref().map(|kind| kind.value);
         monitor.value.port.is_none() && kind != Some(MonitorType::Icmp)
     };
     for monitor in monitors.iter().filter(needs_port) {
         let message =
-            format!("this monitor has no port to probe: the member `{}` has none", member.endpoint);
+            format!("this monitor has no port to probe: the member `{endpoint}` has none");
         context.error_help(monitor.span, message, "add `port` to the monitor");
     }
 }
@@ -58,7 +79,8 @@ pub(super) fn monitors_min(
     context: &mut Context,
 ) -> Option<u8> {
     let Some(given) = raw else {
-        return Some(u8::try_from(monitors).unwrap_or(u8::MAX));
+        // All, however many a member has.
+        return Some(u8::MAX);
     };
     if usize::from(given.value.0) > monitors {
         let message = format!("`monitors_min` is {}, and the pool has {monitors}", given.value.0);

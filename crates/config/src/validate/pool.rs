@@ -1,6 +1,7 @@
 //! Pools, their members and monitors.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use weir_core::admin_state::AdminState;
@@ -17,8 +18,8 @@ use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
 use crate::quote::clip;
 use crate::rate::Rate;
+use crate::raw::member::{MemberEntry, MemberState};
 use crate::raw::{self, Balance, BalanceOr, Leniency};
-use crate::shapes::{MemberEntry, MemberState};
 use crate::snapshot::{
     self, Address, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion, QueueSettings,
     ReuseSettings, Source,
@@ -45,12 +46,17 @@ pub(super) fn pool(
         context.warning_help(members.span, message, "add members before it gets traffic");
     }
     let source = source::source(raw, context);
-    let members = members(&clip(&item.name), entries, &source, context);
-    let to_unix =
-        members.iter().any(|member| matches!(member.endpoint, Endpoint::Literal(Address::Unix(_))));
+    let directory = compiler.directory;
+    let members = members(&clip(&item.name), entries, (&source, directory), context);
+    let to_unix = members.iter().any(|member| member.endpoint.is_unix());
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
-    monitor::need_ports(monitors, &members, context);
-    let monitors = monitor::monitors(monitors, to_unix, compiler.directory, context);
+    // Those that have monitors of their own are probed by these alone.
+    let probed = || members.iter().filter(|member| member.monitors.is_none());
+    monitor::need_ports(monitors, probed(), context);
+    let is_probed_by_path = probed().any(|member| member.endpoint.is_unix());
+    let monitors = monitor::monitors(monitors, is_probed_by_path, directory, context);
+    let of_members = members.iter().filter_map(|member| member.monitors.as_ref());
+    let monitors_max = of_members.map(|monitors| monitors.len()).max();
     let http2 = raw.http2.value;
     if http2 && raw.proxy_protocol.value != raw::ProxyProtocol::Off {
         context.error_help(
@@ -64,7 +70,7 @@ pub(super) fn pool(
         None => Some(None),
         Some(raw) => tls.of_pool(raw, (to_unix, http2), context).map(|tls| Some(Arc::new(tls))),
     };
-    let model = model(item, raw, monitors, tls, compiler, context);
+    let model = model(item, raw, (monitors, monitors_max), tls, compiler, context);
     (model.map(|model| Pool { lenient, source, ..model }), members)
 }
 
@@ -91,7 +97,7 @@ fn lenient(raw: &raw::Pool, context: &mut Context) -> Flaws {
 fn model(
     item: &NamedItem<raw::Pool>,
     raw: &raw::Pool,
-    monitors: Option<Vec<Monitor>>,
+    (monitors, monitors_max): (Option<Vec<Monitor>>, Option<usize>),
     tls: Option<Option<Arc<PoolTls>>>,
     compiler: &mut Compiler<'_>,
     context: &mut Context,
@@ -107,7 +113,11 @@ fn model(
         Some(page) => Some(files::page(&page.value, page.span, compiler.directory, context)?),
     };
     let monitors = monitors?;
-    let monitors_min = monitor::monitors_min(raw.monitors_min.as_ref(), monitors.len(), context)?;
+    let monitors_min = monitor::monitors_min(
+        raw.monitors_min.as_ref(),
+        monitors.len().max(monitors_max.unwrap_or(0)),
+        context,
+    )?;
     Some(Pool {
         name: item.name.as_str().into(),
         balance: balance?,
@@ -193,7 +203,7 @@ fn passive(raw: &raw::Passive) -> PassiveMarking {
 fn members(
     pool: &str,
     entries: &[Spanned<MemberEntry>],
-    source: &Source,
+    (source, directory): (&Source, &Path),
     context: &mut Context,
 ) -> Vec<ConfiguredMember> {
     let mut seen: HashMap<&Endpoint, Span> = HashMap::new();
@@ -229,6 +239,9 @@ fn members(
                 "use one address family, IPv4 or IPv6, for both",
             );
         }
+        let monitors = raw.monitors.as_ref();
+        let monitors =
+            monitors.map(|own| monitor::of_member(&own.value.0, endpoint, directory, context));
         members.push(ConfiguredMember {
             endpoint: endpoint.clone(),
             weight: raw.weight.0,
@@ -243,6 +256,7 @@ fn members(
                 MemberState::Drain => AdminState::Drain,
                 MemberState::Disabled => AdminState::Disabled,
             },
+            monitors,
         });
     }
     members

@@ -170,6 +170,33 @@ fn services() {
     }
 }
 
+/// What fits the other members is no matter of a member with monitors of its own.
+#[test]
+fn monitors_of_members() {
+    let with = |members: &str, pool: &str| {
+        sound("", pool).replace("[ 127.0.0.1:9001 ]", &format!("[ {members} ]"))
+    };
+    let by_path = "{ address: unix:/run/a, monitors: [ { type: tcp } ] }, 127.0.0.1:9001";
+    check(&with(by_path, "    monitors: [ { type: udp, send: a, port: 53 } ]\n"), &[]);
+    check(&with("{ address: 127.0.0.1:9001, monitors: [] }", ""), &[]);
+    check(
+        &with("{ address: unix:/run/a, monitors: [ { type: icmp } ] }", ""),
+        &["error 7:60 `type: icmp` does not fit a pool with a member on a unix socket -> \
+             use another type, or give the member an IP address"],
+    );
+    check(
+        &with("{ address: 127.0.0.1:9001, monitors: [ { type: redis, path: / } ] }", ""),
+        &["error 7:76 `path` does not apply to a monitor of type redis -> \
+           remove it, or use `type: http`"],
+    );
+    let two = "{ address: 127.0.0.1:9001, monitors: [ { type: tcp }, { type: icmp } ] }";
+    check(&with(two, "    monitors_min: 2\n"), &[]);
+    check(
+        &with(two, "    monitors_min: 3\n"),
+        &["error 8:19 `monitors_min` is 3, and the pool has 2 -> lower it, or add monitors"],
+    );
+}
+
 /// Wherever the mistake is, no form of a diagnostic has the password in it.
 #[test]
 fn passwords_are_not_shown() {

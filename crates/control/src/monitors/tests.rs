@@ -166,6 +166,31 @@ async fn a_member_that_was_down_comes_up_after_a_delay() {
     assert_eq!((told.len(), delays.count()), (5, 1), "{told:?}");
 }
 
+/// In place of the pool's, all of which fail.
+#[tokio::test]
+async fn a_member_may_have_monitors_of_its_own() {
+    let (events, _captured) = Captured::new();
+    let members =
+        [Member::start(false).await, Member::start(false).await, Member::start(false).await];
+    let addresses: Vec<Address> = members.iter().map(|member| member.address.clone()).collect();
+    let mut pool = pool("web", &addresses, &[http(10)]);
+    pool.members[1].monitors = Some([tcp(10), tcp(20)].into());
+    pool.members[2].monitors = Some([].into());
+    let table = LiveTable::build(snapshot(vec![pool]), None, 1, &outside());
+    let live = |index: usize| Arc::clone(&table.pools[0].members[index]);
+    assert_eq!((live(1).health(), live(2).health()), (Health::Pending, Health::Up));
+    let mut monitors = Monitors::new(events);
+    apply(&mut monitors, &table);
+    assert_eq!(monitors.running(), 3);
+    eventually(|| live(0).health() == Health::Down && live(1).health() == Health::Up).await;
+    let kinds = |index: usize| -> Vec<&str> {
+        let reports = monitors.board().of(&live(index).pool.name, &live(index).label);
+        reports.iter().map(|report| report.kind).collect()
+    };
+    assert_eq!([kinds(0), kinds(1), kinds(2)], [vec!["http"], vec!["tcp", "tcp"], vec![]]);
+    assert_eq!(live(2).health(), Health::Up);
+}
+
 #[tokio::test]
 async fn a_reverse_monitor_is_up_while_the_probe_fails() {
     let (events, captured) = Captured::new();

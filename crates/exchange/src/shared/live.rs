@@ -425,9 +425,10 @@ impl LiveTable {
     /// The table is in force now: a member that nobody monitors any more is taken for up.
     pub fn enter_into_force(&self, now_ms: u64) {
         let pools = self.snapshot.pools.iter().zip(&self.pools);
-        for (_, live) in pools.filter(|(pool, _)| pool.monitors.is_empty()) {
-            for member in &live.members {
-                member.set_health(Health::Up, now_ms);
+        for (pool, live) in pools {
+            let members = pool.members.iter().zip(&live.members);
+            for (_, live) in members.filter(|(it, _)| it.monitors(&pool.monitors).is_empty()) {
+                live.set_health(Health::Up, now_ms);
             }
         }
     }
@@ -515,7 +516,6 @@ impl TablePool {
                 counters: PerWorker::new(workers),
             })
         });
-        let initial = if pool.monitors.is_empty() { Health::Up } else { Health::Pending };
         let members = pool
             .members
             .iter()
@@ -523,6 +523,8 @@ impl TablePool {
                 if let Some(former) = former.member(&live, &member.address) {
                     return former;
                 }
+                let is_monitored = !member.monitors(&pool.monitors).is_empty();
+                let initial = if is_monitored { Health::Pending } else { Health::Up };
                 Arc::new(LiveMember {
                     pool: Arc::clone(&live),
                     address: member.address.clone(),
