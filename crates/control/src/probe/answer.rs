@@ -2,6 +2,9 @@
 
 use weir_config::snapshot::BodyMatch;
 
+/// Bytes of an answer that a monitor looks at.
+pub const BODY_SIZE_MAX: usize = 64 * 1024;
+
 /// Whether the answer has what is expected.
 pub(super) fn has(answer: &[u8], expected: &BodyMatch) -> bool {
     match expected {

@@ -5,8 +5,9 @@ use hickory_resolver::proto::rr::{DNSClass, Name, RecordType};
 use weir_config::snapshot::{DnsProbe, DnsRcode, DnsRecord};
 use weir_core::monitor::Outcome;
 
+use super::answer::BODY_SIZE_MAX;
+use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
-use super::{BODY_SIZE_MAX, Deadline, Failure, Step};
 
 /// Asks, and waits for the answer. What is not the answer to this question is passed over: somebody who cannot see the
 /// question has to guess its id and port.

@@ -11,7 +11,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use weir_config::snapshot::GrpcProbe;
 use weir_core::monitor::Outcome;
 
-use super::{Connection, Deadline, Failure, Step};
+use super::connection::Connection;
+use super::failure::{Deadline, Failure, Step};
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
 /// A response has 7 bytes; other fields that a later version may add fit, too.

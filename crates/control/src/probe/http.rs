@@ -9,8 +9,9 @@ use hyper_util::rt::TokioIo;
 use weir_config::snapshot::{Credentials, DrainAnswer, HttpProbe};
 use weir_core::monitor::Outcome;
 
-use super::answer::has;
-use super::{BODY_SIZE_MAX, Connection, Deadline, Failure, Step};
+use super::answer::{BODY_SIZE_MAX, has};
+use super::connection::Connection;
+use super::failure::{Deadline, Failure, Step};
 
 /// Bytes of a response head.
 const HEAD_SIZE_MAX: usize = 32 * 1024;

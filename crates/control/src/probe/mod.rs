@@ -2,6 +2,7 @@
 
 mod answer;
 mod ber;
+mod connection;
 mod dns;
 mod failure;
 mod grpc;
@@ -16,6 +17,7 @@ mod scram;
 mod script;
 mod smtp;
 mod sql;
+mod subject;
 mod talk;
 mod tcp;
 mod tls;
@@ -31,13 +33,11 @@ use weir_config::snapshot::{Address, Monitor, MonitorKind, ProxyVersion, Source}
 use weir_core::monitor::Outcome;
 use weir_event_loop::sockets;
 
+use failure::Deadline;
 pub use failure::Failure;
-use failure::{Deadline, Step};
-use talk::{Connection, Talk};
+pub use subject::Subject;
+use talk::Talk;
 pub use tls::TlsClients;
-
-/// Bytes of an answer that a monitor looks at.
-pub const BODY_SIZE_MAX: usize = 64 * 1024;
 
 /// Where and what one monitor asks, worked out once.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,15 +54,6 @@ pub struct Probe {
     pub proxy_protocol: Option<ProxyVersion>,
     /// What is asked and when.
     pub monitor: Monitor,
-}
-
-/// Whose health is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
-    /// The pool.
-    pub pool: Arc<str>,
-    /// The member, as logs and metrics call it.
-    pub member: Arc<str>,
 }
 
 impl Probe {
@@ -121,7 +112,7 @@ impl Probe {
         /// What a server over TLS must agree to speak for gRPC.
         const HTTP_2: &[&[u8]] = &[b"h2"];
         let deadline = Deadline::after(Duration::from_millis(self.monitor.schedule.timeout_ms));
-        let talk = Talk { probe: self, tls, deadline };
+        let talk = self.talk(tls, deadline);
         match &self.monitor.kind {
             MonitorKind::Script(script) => {
                 script::run(script, &self.subject, &self.address, deadline).await
@@ -148,6 +139,18 @@ impl Probe {
                 let host = self.host_field(grpc.host.as_deref(), grpc.tls.is_some());
                 grpc::ask(stream, grpc, &host, deadline).await
             }
+        }
+    }
+
+    /// How it is connected to.
+    fn talk<'a>(&'a self, tls: &'a TlsClients, deadline: Deadline) -> Talk<'a> {
+        Talk {
+            address: &self.address,
+            source: self.source,
+            proxy_protocol: self.proxy_protocol,
+            name: &self.host,
+            tls,
+            deadline,
         }
     }
 

@@ -7,7 +7,7 @@ use std::io;
 use weir_config::snapshot::{RadiusProbe, RadiusReply};
 use weir_core::monitor::Outcome;
 
-use super::BODY_SIZE_MAX;
+use super::answer::BODY_SIZE_MAX;
 use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
 

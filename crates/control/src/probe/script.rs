@@ -11,7 +11,8 @@ use tokio::process::{Child, Command};
 use weir_config::snapshot::{Address, ScriptProbe};
 use weir_core::monitor::Outcome;
 
-use super::{Deadline, Failure, Step, Subject};
+use super::failure::{Deadline, Failure, Step};
+use super::subject::Subject;
 
 /// Bytes of what it writes on standard error that are kept for its reason.
 const SAID_BYTES_MAX: usize = 512;

@@ -3,27 +3,24 @@
 use std::io;
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use weir_config::snapshot::{Address, ProbeTls, ProxyVersion};
 use weir_event_loop::sockets;
 use weir_http::proxy_protocol::{ProxyHeader, write_v1, write_v2};
 
+use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
-use super::{Probe, TlsClients};
-
-/// What a probe talks over.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
-
-/// A connection to a member, with or without TLS.
-pub(super) type Connection = Box<dyn Stream>;
+use super::tls::TlsClients;
 
 /// One probe that is under way.
 pub(super) struct Talk<'a> {
-    /// What is asked, and of whom.
-    pub probe: &'a Probe,
+    pub address: &'a Address,
+    pub source: Option<sockets::Source>,
+    /// What the member expects before anything else.
+    pub proxy_protocol: Option<ProxyVersion>,
+    /// The member's, for TLS.
+    pub name: &'a str,
     pub tls: &'a TlsClients,
     pub deadline: Deadline,
 }
@@ -45,9 +42,9 @@ impl Talk<'_> {
 
     /// A connection in clear.
     async fn open(&self) -> Result<Connection, Failure> {
-        let connected: io::Result<Connection> = match &self.probe.address {
+        let connected: io::Result<Connection> = match self.address {
             Address::Socket(address) | Address::Udp(address) => {
-                let connect = connect_tcp(*address, self.probe.source);
+                let connect = connect_tcp(*address, self.source);
                 let stream = self.deadline.within(Step::Connecting, connect).await?;
                 stream.map(|stream| Box::new(stream) as Connection)
             }
@@ -58,7 +55,7 @@ impl Talk<'_> {
             }
         };
         let mut stream = connected.map_err(Failure::connecting)?;
-        if let Some(version) = self.probe.proxy_protocol {
+        if let Some(version) = self.proxy_protocol {
             let mut header = Vec::new();
             match version {
                 ProxyVersion::V1 => write_v1(&ProxyHeader::Unknown, &mut header),
@@ -78,7 +75,7 @@ impl Talk<'_> {
         settings: &ProbeTls,
         protocols: &[&[u8]],
     ) -> Result<Connection, Failure> {
-        let name = settings.name.as_ref().unwrap_or(&self.probe.host);
+        let name = settings.name.as_deref().unwrap_or(self.name);
         let handshake = self.tls.connect(stream, name, settings.verify, protocols);
         let stream = self.deadline.within(Step::Handshaking, handshake).await??;
         Ok(Box::new(stream))

@@ -4,8 +4,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use weir_config::snapshot::TcpProbe;
 use weir_core::monitor::Outcome;
 
-use super::answer::has;
-use super::{BODY_SIZE_MAX, Connection, Deadline, Failure, Step};
+use super::answer::{BODY_SIZE_MAX, has};
+use super::connection::Connection;
+use super::failure::{Deadline, Failure, Step};
 
 /// Says what is to be said, and listens until what is expected has come.
 pub(super) async fn ask(

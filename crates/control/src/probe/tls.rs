@@ -11,8 +11,8 @@ use tokio_rustls::rustls::{ClientConfig, Error as TlsError, RootCertStore};
 use weir_tls::client::AnyCertificate;
 use weir_tls::explain;
 
-use super::Connection;
-use super::Failure;
+use super::connection::Connection;
+use super::failure::Failure;
 
 /// TLS clients that verify and that do not, made when first needed.
 #[derive(Debug, Default)]

@@ -11,8 +11,8 @@ use weir_core::monitor::Outcome;
 use weir_event_loop::sockets::{Source, bind_source, of_datagrams};
 use weir_http::proxy_protocol::{ProxyHeader, write_v2};
 
-use super::answer::has;
-use super::{BODY_SIZE_MAX, Deadline, Failure, Step};
+use super::answer::{BODY_SIZE_MAX, has};
+use super::failure::{Deadline, Failure, Step};
 
 /// How a probe's datagram gets to its member.
 pub(super) struct Way {

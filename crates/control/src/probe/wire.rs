@@ -3,9 +3,10 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use weir_config::snapshot::{ProbeTls, Secret};
 
-use super::BODY_SIZE_MAX;
+use super::answer::BODY_SIZE_MAX;
+use super::connection::Connection;
 use super::failure::{Failure, Step};
-use super::talk::{Connection, Talk};
+use super::talk::Talk;
 
 /// Characters of a service's own words that are told.
 const SAID_CHARS_MAX: usize = 120;
@@ -34,7 +35,7 @@ impl<'a> Wire<'a> {
 
     /// Whether nobody on the way can read what is said.
     pub fn is_private(&self) -> bool {
-        self.is_encrypted || self.talk.probe.address.socket().is_none()
+        self.is_encrypted || self.talk.address.socket().is_none()
     }
 
     /// Goes on with TLS. What came before that in clear may be anybody's, and is not taken for what comes after.

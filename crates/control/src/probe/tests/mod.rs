@@ -23,6 +23,7 @@ use weir_config::snapshot::{
 };
 use weir_core::monitor::Schedule;
 
+use super::answer::BODY_SIZE_MAX;
 use super::*;
 
 fn monitor(kind: MonitorKind, timeout_ms: u64) -> Monitor {

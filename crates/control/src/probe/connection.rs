@@ -1,0 +1,11 @@
+//! What a probe talks over.
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// What a probe talks over.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// A connection to a member, with or without TLS.
+pub(super) type Connection = Box<dyn Stream>;
