@@ -194,6 +194,8 @@ pub struct VirtualServer {
     pub limits: Limits,
     /// In the order in which they are followed.
     pub policies: Vec<Arc<Policy>>,
+    /// Who may connect.
+    pub connection_policies: ConnectionPolicies,
     /// Index into [`Snapshot::persistence`].
     pub persistence: Option<usize>,
     /// Who the client is, and what members are told of it.
@@ -204,6 +206,15 @@ pub struct VirtualServer {
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses tell how long they took.
     pub server_timing: bool,
+}
+
+/// Policies that say who may connect, in the order in which they are followed.
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionPolicies {
+    /// When a connection has been accepted.
+    pub accepted: Vec<Arc<Policy>>,
+    /// When its client has said which name it wants.
+    pub named: Vec<Arc<Policy>>,
 }
 
 impl VirtualServer {

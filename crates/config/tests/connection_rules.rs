@@ -181,3 +181,116 @@ fn limits_of_rules_count_connections() {
     );
     assert_eq!(&*rate.name, "policies.rules.1[0].connections_per_second");
 }
+
+const TLS: &str = "tls: { certificates: [ { cert: ../../examples/tls/shop-ec.crt, key: ../../examples/tls/shop-ec.key } ] }";
+
+#[test]
+fn who_may_connect_is_said_by_what_is_known_then() {
+    let http = "pool: p\nconnection_policies: [ rules ]";
+    let tcp = "type: tcp\npool: p\nconnection_policies: [ rules ]";
+    let secured = format!("{http}\n{TLS}");
+    let secured_tcp = format!("{tcp}\n{TLS}");
+    let servers = [http, tcp, &*secured, &*secured_tcp];
+    for rule in [
+        "{ when: 'cidr(\"10.0.0.0/8\").containsIP(client.ip)', then: [ reset ] }",
+        "{ when: 'server.port == 80', then: [ { log: \"${client.ip}\" }, close ] }",
+        "{ then: [ { rate_limit: { connections: 1 } } ] }",
+    ] {
+        for server in servers {
+            check(&file(server, rule), &[]);
+        }
+    }
+    let named = "{ when: 'tls.sni == \"a\"', then: [ reset ] }";
+    check(&file(&secured, named), &[]);
+    check(&file(&secured_tcp, named), &[]);
+    let nobody = "{ then: [ reset ] }";
+    check(&file("connection_policies: [ rules ]", nobody), &[]);
+    check(&file("type: tcp\nconnection_policies: [ rules ]", nobody), &[]);
+    let of = |what: &str, (line, rule): (usize, usize), help: &str| {
+        format!(
+            "{line} the policy `rules` {what} (rule 1 in line {rule}), and `connection_policies` are followed when a \
+             connection is accepted -> {help}"
+        )
+    };
+    let routes = "use `rate_limit`, `log`, `close` or `reset`, or name it in `policies`";
+    for (server, at, rule, what, help) in [
+        (http, (5, 13), named, "reads `tls.sni`", "add `tls` to the virtual server"),
+        (
+            tcp,
+            (6, 14),
+            named,
+            "reads `tls.sni`",
+            "name it in `policies`, or add `tls` to the virtual server",
+        ),
+        (
+            &*secured,
+            (5, 14),
+            "{ when: 'tls.version == \"1.3\"', then: [ reset ] }",
+            "reads what the handshake of TLS settles",
+            "of `tls` read `tls.sni` alone, or name it in `policies`",
+        ),
+        (
+            http,
+            (5, 13),
+            "{ when: 'request.path == \"/\"', then: [ reset ] }",
+            "reads the request",
+            "read `client`, `server` or `tls.sni` alone, or name it in `policies`",
+        ),
+        (http, (5, 13), "{ then: [ { pool: q } ] }", "has the action `pool`", routes),
+        (http, (5, 13), "{ then: [ { trace: a } ] }", "has the action `trace`", routes),
+        (
+            http,
+            (5, 13),
+            "{ then: [ { respond: { status: 403 } } ] }",
+            "has the action `respond`",
+            routes,
+        ),
+        (
+            tcp,
+            (6, 14),
+            "{ then: [ { pool: q } ] }",
+            "has the action `pool`",
+            "name it in `policies`",
+        ),
+        (
+            tcp,
+            (6, 14),
+            "{ then: [ { waf: off } ] }",
+            "has the action `waf`",
+            "use `rate_limit`, `log`, `close` or `reset`",
+        ),
+        (
+            http,
+            (5, 13),
+            "{ then: [ { rate_limit: { requests: 1 } } ] }",
+            "limits requests",
+            "limit `connections_per_second` or `connections`",
+        ),
+    ] {
+        check(&file(server, rule), &[&of(what, at, help)]);
+    }
+    check(
+        &file("type: udp\npool: p\nconnection_policies: [ rules ]", nobody),
+        &[
+            "6 `connection_policies` does not apply to a virtual server of type udp -> remove it: datagrams are \
+             relayed as they are",
+        ],
+    );
+}
+
+#[test]
+fn those_that_read_the_name_wait_for_it() {
+    let text = file(
+        &format!("pool: p\nconnection_policies: [ rules, names ]\n{TLS}"),
+        "{ then: [ reset ] }",
+    ) + "  names:\n    rules: [ { then: [ { log: \"${tls.sni}\" } ] } ]\n";
+    let found = snapshot(&text);
+    let policies = &found.virtual_servers[0].connection_policies;
+    let names = |policies: &[std::sync::Arc<weir_core::policy::Policy>]| {
+        policies.iter().map(|policy| policy.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (names(&policies.accepted), names(&policies.named)),
+        (vec!["rules".into()], vec!["names".into()])
+    );
+}

@@ -44,9 +44,9 @@ section! {
         optional requests_per_second: Rate;
         /// Requests under way at a time.
         optional requests: Connections;
-        /// New client connections per second, or in another time (`30/m`). One more is closed. In `limits` without `key`; in a rule of `type: tcp`.
+        /// New client connections per second, or in another time (`30/m`). One more is closed. In `limits` without `key`; in a rule that connections follow.
         optional connections_per_second: Rate;
-        /// Client connections at a time. One more is closed. In `limits` without `key`; in a rule of `type: tcp`.
+        /// Client connections at a time. One more is closed. In `limits` without `key`; in a rule that connections follow.
         optional connections: Connections;
         /// Requests that may come at once after a pause. Default: those of a tenth of a second, at least 1; of a rate in a longer time all.
         optional burst: Burst;

@@ -204,7 +204,7 @@ section! {
         /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `udp`: datagrams, which are relayed as they are. `fast_l4`: packets, which the kernel forwards by a program of weir's; where that cannot be, connections of TCP are relayed as with `tcp`.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
         /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused. A virtual server that only redirects (`https_redirect`) or answers, refuses or chooses by rules (`policies`) needs none: what no rule answers or gives to a pool gets 503, and of `type: tcp` is reset.
-        either pool: Name = "by_server_name|forward|policies|https_redirect";
+        either pool: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
         /// Of `type: fast_l4`, in place of a pool: `route`: packets go where the routing table of this host says.
         optional forward: Forward;
         /// Of `type: fast_l4`: which packets it takes. `any` and numbers: at any port (`*`); a virtual server of the protocol itself comes first.
@@ -233,6 +233,8 @@ section! {
         optional limits: limit::Limits;
         /// Policies, by name, in the order in which they are followed. Of `type: tcp`, once for each connection, when its pool is chosen: they read `client`, `server` and `tls`, without `tls` here `tls.sni` alone.
         optional policies: Vec<crate::decode::Spanned<Name>>;
+        /// Of `type: http` and `tcp`: policies, by name, that say who may connect. They are followed once for each connection, before its handshake and any request: when it is accepted (and the PROXY protocol has been read), and those that read `tls.sni` when the client has said which name it wants. They read `client`, `server` and with `tls` here `tls.sni`; of the actions they can have `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`.
+        optional connection_policies: Vec<crate::decode::Spanned<Name>>;
         /// How clients are kept at members: the name of a persistence, or the settings inline.
         optional persistence: ProfileOr<persistence::Persistence>;
         /// Who the client is, and what members are told of it.

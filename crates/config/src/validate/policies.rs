@@ -16,7 +16,7 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::Name;
-use crate::snapshot::Persistence;
+use crate::snapshot::{ConnectionPolicies, Persistence};
 use crate::tree::{self, Lines, Span};
 
 /// The port of `https` that addresses leave out.
@@ -77,6 +77,26 @@ impl Policies<'_, '_> {
             found.push(self.built_in(server, "hsts", &action, context));
         }
         found.into_iter().collect()
+    }
+
+    /// The policies that say who may connect to a virtual server.
+    pub fn of_connections(
+        &mut self,
+        raw: &raw::VirtualServer,
+        context: &mut Context,
+    ) -> Option<ConnectionPolicies> {
+        let place =
+            Place { kind: raw.kind.value, has_tls: raw.tls.is_some(), is_before_requests: true };
+        let mut found = ConnectionPolicies::default();
+        let mut is_sound = true;
+        for name in raw.connection_policies.iter().flat_map(|policies| policies.iter()) {
+            let policy = self.policy(name, (place, PathForm::default()), context);
+            let reads_name = self.reads(std::slice::from_ref(name)).server_name;
+            let of = if reads_name { &mut found.named } else { &mut found.accepted };
+            is_sound &= policy.is_some();
+            of.extend(policy);
+        }
+        is_sound.then_some(found)
     }
 
     /// A policy of one rule that always holds, for a key that stands for it.

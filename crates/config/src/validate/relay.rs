@@ -108,6 +108,7 @@ pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool 
             let mut keys = keys_of_requests(raw);
             keys.extend(keys_of_connections(raw));
             keys.push(("policies", there(&raw.policies)));
+            keys.push(("connection_policies", there(&raw.connection_policies)));
             keys.push(("tls", there(&raw.tls)));
             keys.push(("client_address", there(&raw.client_address)));
             vec![(keys, "remove it: datagrams are relayed as they are")]
@@ -153,6 +154,7 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
         ("hsts", there(&raw.hsts)),
         ("https_redirect", given(&raw.https_redirect)),
         ("policies", there(&raw.policies)),
+        ("connection_policies", there(&raw.connection_policies)),
         ("request_id", there(&raw.request_id)),
         ("error_pages", there(&raw.error_pages)),
         ("server_timing", given(&raw.server_timing)),
@@ -205,6 +207,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         https_redirect,
         limits,
         policies: _,
+        connection_policies: _,
         persistence: _,
         client_address,
         request_id,

@@ -219,6 +219,7 @@ impl<'a> Servers<'a> {
         if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
             path::warn_of_persistence(persistence, http.target.path, raw, policies, context);
         }
+        let connection_policies = policies.of_connections(raw, context);
         let service = self.service(raw, &named, policies, context);
         let client_address = client_address(raw, context);
         let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
@@ -237,6 +238,7 @@ impl<'a> Servers<'a> {
             waf: waf?,
             limits: limits?,
             policies: followed?,
+            connection_policies: connection_policies?,
             persistence: persistence?,
             client_address: Arc::new(client_address?),
             request_id: request_id?,

@@ -3,6 +3,8 @@
 pub mod client_address;
 pub mod client_tls;
 pub mod cookies;
+pub mod gate;
+pub mod key_limits;
 pub mod location;
 pub mod pool;
 pub mod table;

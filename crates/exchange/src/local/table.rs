@@ -11,6 +11,7 @@ use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
 
 use crate::local::cookies::CookieKeeper;
+use crate::local::gate::Gate;
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::local::traffic::Traffic;
 use crate::shared::counters::{Own, VirtualServerCounters};
@@ -50,6 +51,8 @@ pub struct LocalServer {
     pub pool: Rc<LocalPool>,
     /// How clients are served over TLS; `None`: without.
     pub tls: Option<Arc<LiveTls>>,
+    /// Who may connect; `None`: all.
+    pub gate: Option<Box<Gate>>,
     /// What is done with requests beyond handing them on; `None`: nothing.
     pub traffic: Option<Box<Traffic>>,
     /// How requests are inspected; `None`: they are not.
@@ -135,6 +138,7 @@ impl LocalTable {
                     http2_limits: http2_limits(&server.http),
                     pool: Rc::clone(&pools[server.pool]),
                     tls: table.tls[index].clone(),
+                    gate: Gate::of(table, index, &fields).map(Box::new),
                     traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
                     waf: server.waf.clone(),
                     cookies,

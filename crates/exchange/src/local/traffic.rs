@@ -6,9 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_config::snapshot::{
-    Balance, Exceed, Forwarding, KeyLimit, KeyMeasure, LimitKey, Snapshot, VirtualServer,
-};
+use weir_config::snapshot::{Balance, Forwarding, Snapshot, VirtualServer};
 use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
@@ -22,13 +20,12 @@ use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
 
 use crate::local::client_address::named;
+use crate::local::key_limits::{
+    ConnectionPlaces, KeyLimits, LimitPlace, Limited, RETRY_AT_A_TIME_S,
+};
 use crate::local::pool::{LocalPool, Preference};
 use crate::shared::live::{LiveTable, LiveVirtualServer, RuleCount};
-use crate::shared::shared_table::KeyedLimit;
 use crate::shared::sticky::Sticky;
-
-/// When a request may try again that is one too many at a time: nobody knows better.
-const RETRY_AT_A_TIME_S: u64 = 1;
 
 /// What a virtual server of a worker does with requests.
 pub struct Traffic {
@@ -42,8 +39,7 @@ pub struct Traffic {
     /// What expressions are evaluated with: as numbered by this snapshot, whose rules may still be asked
     /// when another is in force.
     fields: Rc<RefCell<Fields>>,
-    key_limits: Vec<Arc<KeyedLimit>>,
-    key_hash: KeyedHash,
+    key_limits: KeyLimits,
     rules: Vec<RuleCount>,
     /// Some policy has rules for responses.
     pub has_response_rules: bool,
@@ -74,27 +70,6 @@ pub enum Verdict {
     LimitClosed,
     /// A policy made something of it that cannot be sent.
     Failed(RewriteError),
-}
-
-/// A place under a limit on requests at a time. It is given back when this is dropped, so that whatever
-/// ends a request, be it a panic, gives it back.
-#[derive(Debug)]
-pub enum LimitPlace {
-    /// Of the virtual server.
-    Server(Arc<LiveVirtualServer>),
-    /// Of a limit per key: the hash of the key.
-    Key(Arc<KeyedLimit>, u64),
-}
-
-impl Drop for LimitPlace {
-    fn drop(&mut self) {
-        match self {
-            Self::Server(live) => {
-                live.used.requests_under_way.fetch_sub(1, Relaxed);
-            }
-            Self::Key(limit, key) => limit.leave(*key),
-        }
-    }
 }
 
 /// Where a request goes.
@@ -184,8 +159,7 @@ impl Traffic {
             stickies,
             hidden,
             fields: Rc::clone(fields),
-            key_limits: table.key_limits.clone(),
-            key_hash: table.key_hash,
+            key_limits: KeyLimits::of(table),
             rules: table.rules.clone(),
             has_response_rules: server.policies.iter().any(answers_responses),
             draws: server.policies.iter().any(|policy| policy.request.all().iter().any(is_drawn)),
@@ -246,10 +220,11 @@ impl Traffic {
         }
         for index in 0..decision.rate_limits.len() {
             let limit = decision.rate_limits[index] as usize;
-            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
+            match self.key_limits.count(limit, facts, evaluation, now, (scratch, held)) {
                 Limited::Passes => {}
                 Limited::Delayed(until_us) => not_before_us = not_before_us.max(until_us),
-                Limited::Refused(verdict) => return verdict,
+                Limited::Refused { retry_after_s } => return Verdict::Limited { retry_after_s },
+                Limited::Closed => return Verdict::LimitClosed,
             }
         }
         if decision.end.is_some() {
@@ -309,10 +284,13 @@ impl Traffic {
             }
         }
         for &limit in &server.limits.per_key {
-            match self.limit(limit, facts, evaluation, now, (scratch, held)) {
+            match self.key_limits.count(limit, facts, evaluation, now, (scratch, held)) {
                 Limited::Passes => {}
                 Limited::Delayed(until_us) => *not_before_us = (*not_before_us).max(until_us),
-                Limited::Refused(verdict) => return Some(verdict),
+                Limited::Refused { retry_after_s } => {
+                    return Some(Verdict::Limited { retry_after_s });
+                }
+                Limited::Closed => return Some(Verdict::LimitClosed),
             }
         }
         None
@@ -358,78 +336,10 @@ impl Traffic {
         pool
     }
 
-    fn limit(
-        &self,
-        index: usize,
-        facts: &Facts<'_>,
-        evaluation: &mut Evaluation<'_>,
-        now: Clock,
-        (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
-    ) -> Limited {
-        let limit: &KeyLimit = &self.snapshot.key_limits[index];
-        let key = match &limit.key {
-            LimitKey::Address(prefix) => match facts.client {
-                Some(client) => self.key_hash.address(client.ip(), *prefix),
-                None => return Limited::Passes,
-            },
-            LimitKey::Text(template) => {
-                scratch.clear();
-                evaluation.render(template, scratch);
-                if scratch.is_empty() {
-                    return Limited::Passes;
-                }
-                self.key_hash.bytes(scratch)
-            }
-        };
-        let rate = match &limit.measure {
-            KeyMeasure::Rate(rate) => rate,
-            KeyMeasure::AtATime(max) if self.key_limits[index].enter(key, *max) => {
-                held.push(LimitPlace::Key(Arc::clone(&self.key_limits[index]), key));
-                return Limited::Passes;
-            }
-            KeyMeasure::AtATime(_) if limit.exceed == Exceed::Close => {
-                return Limited::Refused(Verdict::LimitClosed);
-            }
-            KeyMeasure::AtATime(_) => {
-                let retry_after_s = RETRY_AT_A_TIME_S;
-                return Limited::Refused(Verdict::Limited { retry_after_s });
-            }
-        };
-        match (self.key_limits[index].admit(key, rate, now.now_us()), limit.exceed) {
-            (Admission::Pass { .. }, _) => Limited::Passes,
-            (Admission::Delay { until_us, .. }, _) => Limited::Delayed(until_us),
-            (Admission::Refuse { .. }, Exceed::Close) => Limited::Refused(Verdict::LimitClosed),
-            (Admission::Refuse { retry_after_us }, Exceed::Reject | Exceed::Delay { .. }) => {
-                let retry_after_s = retry_after_s(retry_after_us);
-                Limited::Refused(Verdict::Limited { retry_after_s })
-            }
-        }
-    }
-
     /// Whether the limits per address let a connection in, and what it holds of them then; else nothing
     /// is held.
     pub fn admit_connection(&self, peer: IpAddr, now: Clock) -> Option<ConnectionPlaces> {
-        let mut held = ConnectionPlaces::default();
-        for &index in &self.settings().limits.per_key_connections {
-            let limit = &self.snapshot.key_limits[index];
-            let LimitKey::Address(prefix) = &limit.key else { continue };
-            let key = self.key_hash.address(peer, *prefix);
-            let table = &self.key_limits[index];
-            let is_in = match &limit.measure {
-                KeyMeasure::Rate(rate) => {
-                    !matches!(table.admit(key, rate, now.now_us()), Admission::Refuse { .. })
-                }
-                KeyMeasure::AtATime(max) => {
-                    let is_in = table.enter(key, *max);
-                    held.0.extend(is_in.then(|| (Arc::clone(table), key)));
-                    is_in
-                }
-            };
-            if !is_in {
-                return None;
-            }
-        }
-        Some(held)
+        self.key_limits.admit_connection(&self.settings().limits.per_key_connections, peer, now)
     }
 
     /// Takes weir's own cookies out of what the member gets, whichever pool they are of and whether or not they
@@ -547,25 +457,6 @@ impl Traffic {
             self.rules[rule as usize].of(worker).followed.add(1);
         }
     }
-}
-
-/// Places under limits on connections at a time; they are given back when it is dropped. A connection may
-/// outlive the table that it came in by, so it knows its limits itself.
-#[derive(Debug, Default)]
-pub struct ConnectionPlaces(Vec<(Arc<KeyedLimit>, u64)>);
-
-impl Drop for ConnectionPlaces {
-    fn drop(&mut self) {
-        for (limit, key) in &self.0 {
-            limit.leave(*key);
-        }
-    }
-}
-
-enum Limited {
-    Passes,
-    Delayed(u64),
-    Refused(Verdict),
 }
 
 /// What a persistence knows of a request: where it goes, if it knows, and what is to be remembered. Tokens of

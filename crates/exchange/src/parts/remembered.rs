@@ -10,8 +10,9 @@ use weir_http::edits::{FieldEdits, FieldNames};
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::local::client_tls::ClientTls;
+use crate::local::key_limits::LimitPlace;
 use crate::local::location::Names;
-use crate::local::traffic::{LimitPlace, Stickiness};
+use crate::local::traffic::Stickiness;
 
 /// Spare ones that are kept for further requests.
 pub const SPARE_MAX: usize = 256;

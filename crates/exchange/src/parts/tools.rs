@@ -5,7 +5,7 @@ use weir_core::policy::{Decision, place_of};
 use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
-use crate::local::traffic::LimitPlace;
+use crate::local::key_limits::LimitPlace;
 use crate::parts::encoding::Encoding;
 use crate::parts::held::HeldRoom;
 use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};

@@ -11,9 +11,10 @@ use weir_core::policy::Decision;
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::arena::SessionKey;
+use crate::local::key_limits::{ConnectionPlaces, LimitPlace};
 use crate::local::pool::{LocalPool, Preference};
 use crate::local::table::LocalServer;
-use crate::local::traffic::{ConnectionPlaces, LimitPlace, Stickiness, Traffic, Verdict};
+use crate::local::traffic::{Stickiness, Traffic, Verdict};
 use crate::parts::failure::MemberFailure;
 use crate::parts::tries::{Lease, Tries};
 use crate::session::edge::SessionEdge;

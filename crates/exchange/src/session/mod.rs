@@ -24,9 +24,10 @@ use weir_config::snapshot;
 use weir_core::datagram::{Flow, Train};
 
 use crate::arena::{ListenerKey, SessionKey};
+use crate::local::key_limits::ConnectionPlaces;
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::local::table::LocalServer;
-use crate::local::traffic::{ConnectionPlaces, Stickiness};
+use crate::local::traffic::Stickiness;
 use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::parts::tries::{Lease, Tries};

@@ -9,9 +9,10 @@ use weir_http::message::{ResponseHead, Scheme};
 
 use crate::edge::Edge;
 use crate::local::client_address::tell_member;
+use crate::local::key_limits::LimitPlace;
 use crate::local::pool::Preference;
 use crate::local::table::LocalServer;
-use crate::local::traffic::{LimitPlace, Stickiness, Traffic, Verdict};
+use crate::local::traffic::{Stickiness, Traffic, Verdict};
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::notice::Notice;

@@ -10,7 +10,8 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::raw::tcp::TcpProfile;
 use crate::snapshot::packet::{Delivery, Fallback, PacketProtocol, PacketServer, PacketSource};
 use crate::snapshot::{
-    Address, ErrorPages, Limits, Listening, Relay, Service, Sessions, VirtualServer,
+    Address, ConnectionPolicies, ErrorPages, Limits, Listening, Relay, Service, Sessions,
+    VirtualServer,
 };
 use crate::validate::server::{client_address, settings};
 
@@ -63,6 +64,7 @@ impl Servers<'_> {
             waf: None,
             limits: Limits::default(),
             policies: Vec::new(),
+            connection_policies: ConnectionPolicies::default(),
             persistence,
             client_address: Arc::new(client_address),
             request_id: None,

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use weir_core::limit::Admission;
 use weir_event_loop::{Descriptor, EventLoop, Owner};
 use weir_exchange::arena::{ClientKey, ListenerKey};
+use weir_exchange::local::key_limits::ConnectionPlaces;
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::local::traffic::ConnectionPlaces;
 use weir_exchange::termination::Termination;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::message::Framing;
@@ -16,6 +16,7 @@ use weir_http::proxy_protocol::{self, ProxyHeader};
 
 use crate::owners::owner_key;
 use crate::worker::Worker;
+use crate::worker::client::gate;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
@@ -26,6 +27,12 @@ use crate::worker::state::stage::Stage;
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
     let settings = &server.settings().client_address;
     settings.proxy_protocol && peer.is_some_and(|peer| settings.trust.contains(peer.ip()))
+}
+
+/// The first request has the time of a head to begin, as any further one has.
+fn first_timeout_ms(server: &LocalServer) -> u64 {
+    let relay = server.settings().service.relay();
+    relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms)
 }
 
 impl Worker {
@@ -66,7 +73,7 @@ impl Worker {
             destination,
             leave_by_ms: None,
             counted: !refused && !is_limited,
-            _held: held.unwrap_or_default(),
+            held: held.unwrap_or_default(),
             proxied: None,
             awaits_proxy: expects_proxy_header(&server, peer),
             tls: None,
@@ -94,10 +101,10 @@ impl Worker {
             self.desk(io).turn_away(key, &server);
             return Ok(());
         }
-        // The first request has the time of a head to begin, as any further one has.
-        let relay = server.settings().service.relay();
-        let mut timeout_ms =
-            relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms);
+        if server.gate.is_some() && !gate::lets_in(&mut self.desk(io), key) {
+            return Ok(());
+        }
+        let mut timeout_ms = first_timeout_ms(&server);
         if let Some(tls) = &server.settings().tls {
             if self.world.clients.get(key).is_some_and(|client| client.handshake.is_none()) {
                 counters.handshakes_limited.add(1);
@@ -132,7 +139,7 @@ impl Worker {
                 if let ProxyHeader::Proxied(proxied) = header {
                     client.proxied = Some(proxied.source);
                 }
-                Some(length)
+                gate::lets_in(&mut self.desk(io), key).then_some(length)
             }
             Err(_) => {
                 if client.server.is_tcp {

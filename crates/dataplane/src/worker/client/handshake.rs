@@ -14,6 +14,7 @@ use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Alert, Established, Session};
 
 use crate::worker::Worker;
+use crate::worker::client::gate;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::desk::Desk;
 use crate::worker::state::stage::Stage;
@@ -60,6 +61,9 @@ impl Worker {
             }
         };
         self.world.refresh_server(key);
+        if !gate::lets_in_for(&mut self.desk(io), key, &hello.server_name) {
+            return false;
+        }
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         let session = match client.server.tls.as_ref().map(|tls| tls.acceptor.choose(&hello)) {
             Some(Err(alert)) => {

@@ -2,6 +2,7 @@
 
 pub mod accepting;
 pub mod early_data;
+pub mod gate;
 pub mod handshake;
 pub mod http1;
 pub mod http2;

@@ -127,30 +127,7 @@ impl Desk<'_> {
         sent: OwnBytes,
         termination: Termination,
     ) {
-        let Some(client) = self.world.clients.get(key) else { return };
-        let entry = Entry {
-            format: self.world.log.format(),
-            request_id: RequestId::OfLog,
-            request: about,
-            client: client.address(),
-            peer: client.peer,
-            tls: client.tls.as_deref().map(ClientTls::facts),
-            server: &client.server.live.name,
-            pool: None,
-            member: None,
-            status,
-            bytes_received: 0,
-            bytes_sent: sent.bytes,
-            head_bytes_sent: sent.head_bytes,
-            retries: 0,
-            queue_us: 0,
-            connect_us: 0,
-            first_byte_us: 0,
-            total_us: 0,
-            decided: Decided::default(),
-            termination,
-        };
-        self.world.log.write(&entry, self.io.clock(), &self.world.counted);
+        log_decided(self, key, about, (status, sent), Decided::default(), termination);
     }
 
     /// Answers a malformed head, or one whose path is refused. `head` is what is known of it.
@@ -191,6 +168,41 @@ impl Desk<'_> {
         self.world.tools.scratch.give(out);
         sent
     }
+}
+
+/// Logs what no member got, with what was decided about it.
+pub fn log_decided(
+    desk: &mut Desk<'_>,
+    key: ClientKey,
+    about: &[u8],
+    (status, sent): (u16, OwnBytes),
+    decided: Decided<'_>,
+    termination: Termination,
+) {
+    let Some(client) = desk.world.clients.get(key) else { return };
+    let entry = Entry {
+        format: desk.world.log.format(),
+        request_id: RequestId::OfLog,
+        request: about,
+        client: client.address(),
+        peer: client.peer,
+        tls: client.tls.as_deref().map(ClientTls::facts),
+        server: &client.server.live.name,
+        pool: None,
+        member: None,
+        status,
+        bytes_received: 0,
+        bytes_sent: sent.bytes,
+        head_bytes_sent: sent.head_bytes,
+        retries: 0,
+        queue_us: 0,
+        connect_us: 0,
+        first_byte_us: 0,
+        total_us: 0,
+        decided,
+        termination,
+    };
+    desk.world.log.write(&entry, desk.io.clock(), &desk.world.counted);
 }
 
 /// Says what a page is, unless a rule does not want that said.

@@ -9,8 +9,8 @@ use weir_config::snapshot::Address;
 use weir_event_loop::{EventLoop, Token};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::local::key_limits::ConnectionPlaces;
 use weir_exchange::local::table::LocalServer;
-use weir_exchange::local::traffic::ConnectionPlaces;
 use weir_http::h1::{BodyDecoder, HeadScan};
 use weir_http::h2::frame::PREFACE;
 
@@ -49,8 +49,8 @@ pub struct Client {
     pub leave_by_ms: Option<u64>,
     /// It is among the connections of its virtual server; one that was refused is not.
     pub counted: bool,
-    /// Its places under limits per address.
-    pub _held: ConnectionPlaces,
+    /// Its places under limits.
+    pub held: ConnectionPlaces,
     /// What it is doing.
     pub stage: Stage,
     /// The client will send nothing more.

@@ -1,0 +1,128 @@
+//! Who may connect: the policies that are followed before a connection has a handshake, or a request.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_config::snapshot::Snapshot;
+use weir_core::clock::Clock;
+use weir_core::expression::{Facts, Fields, TlsFacts};
+use weir_core::policy::{Decision, End, Policy};
+use weir_http::message::{RequestHead, Scheme};
+use weir_http::path::PathForm;
+
+use crate::local::key_limits::{KeyLimits, LimitPlace, Limited};
+use crate::shared::live::{LiveTable, RuleCount};
+use crate::termination::Termination;
+
+/// What is known of a connection when it is asked about.
+#[derive(Debug, Clone, Copy)]
+pub enum Moment<'a> {
+    /// It has been accepted.
+    Accepted,
+    /// Its client has said which name it wants.
+    Named(TlsFacts<'a>),
+}
+
+/// Where a connection comes from, and where it has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Whence {
+    /// The client; `None`: a unix socket.
+    pub client: Option<std::net::SocketAddr>,
+    /// What it has connected to; `None`: a unix socket, or nobody asks.
+    pub server: Option<std::net::SocketAddr>,
+}
+
+/// How a connection ends that is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnedAway {
+    /// Why.
+    pub why: Termination,
+    /// With a reset.
+    pub must_reset: bool,
+}
+
+/// The policies of a virtual server that say who may connect.
+pub struct Gate {
+    snapshot: Arc<Snapshot>,
+    index: usize,
+    fields: Rc<RefCell<Fields>>,
+    limits: KeyLimits,
+    rules: Vec<RuleCount>,
+    /// There is no request: what asks for one finds nothing.
+    nothing: RequestHead,
+}
+
+impl Gate {
+    /// That of the virtual server at `index`; `None`: all may.
+    pub fn of(table: &LiveTable, index: usize, fields: &Rc<RefCell<Fields>>) -> Option<Self> {
+        let policies = &table.snapshot.virtual_servers[index].connection_policies;
+        if policies.accepted.is_empty() && policies.named.is_empty() {
+            return None;
+        }
+        Some(Self {
+            snapshot: Arc::clone(&table.snapshot),
+            index,
+            fields: Rc::clone(fields),
+            limits: KeyLimits::of(table),
+            rules: table.rules.clone(),
+            nothing: RequestHead::new(),
+        })
+    }
+
+    /// The policies that are followed now.
+    pub fn policies(&self, moment: Moment<'_>) -> &[Arc<Policy>] {
+        let policies = &self.snapshot.virtual_servers[self.index].connection_policies;
+        match moment {
+            Moment::Accepted => &policies.accepted,
+            Moment::Named(_) => &policies.named,
+        }
+    }
+
+    /// Follows them. `decision` has been cleared; `scratch` is for its use. What is in `held` then is to be dropped
+    /// when the connection has ended, whatever was decided.
+    pub fn ask(
+        &self,
+        moment: Moment<'_>,
+        whence: Whence,
+        (worker, now): (usize, Clock),
+        decision: &mut Decision,
+        (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
+    ) -> Option<TurnedAway> {
+        let (scheme, tls) = match moment {
+            Moment::Accepted => (Scheme::Http, None),
+            Moment::Named(tls) => (Scheme::Https, Some(tls)),
+        };
+        let facts = Facts {
+            request: &self.nothing,
+            request_input: b"",
+            client: whence.client,
+            server: whence.server,
+            scheme,
+            tls,
+            response: None,
+            datagram: None,
+        };
+        let mut fields = self.fields.borrow_mut();
+        let mut evaluation = fields.begin(facts);
+        let policies = self.policies(moment);
+        let done = decision.follow_request(policies, &mut evaluation, &facts, PathForm::default());
+        debug_assert!(done.is_ok(), "nothing is rewritten");
+        for &rule in &decision.followed {
+            self.rules[rule as usize].of(worker).followed.add(1);
+        }
+        for index in 0..decision.rate_limits.len() {
+            let limit = decision.rate_limits[index] as usize;
+            match self.limits.count(limit, &facts, &mut evaluation, now, (scratch, held)) {
+                Limited::Passes | Limited::Delayed(_) => {}
+                Limited::Refused { .. } | Limited::Closed => {
+                    return Some(TurnedAway { why: Termination::RateLimit, must_reset: false });
+                }
+            }
+        }
+        decision.end.as_ref().map(|end| TurnedAway {
+            why: Termination::Policy,
+            must_reset: matches!(end, End::Reset),
+        })
+    }
+}

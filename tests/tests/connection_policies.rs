@@ -1,0 +1,188 @@
+//! `connection_policies`: who may connect is decided before a handshake, and before a request.
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+
+use weir_tests::client::Client;
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::stream::{StreamMember, client_hello};
+use weir_tests::{STEP_TIMEOUT, eventually, require, tls};
+
+/// A virtual server whose clients are let in by these rules, all of them.
+fn ruled(members: &[SocketAddr], rules: &str) -> Setup {
+    Setup::new(members)
+        .virtual_server("connection_policies: [ gate ]")
+        .top(&format!("policies: {{ gate: {{ strategy: all_match, rules: [ {rules} ] }} }}"))
+        .access_log()
+}
+
+/// A condition that holds for this address.
+fn is_from(host: u8) -> String {
+    format!("cidr(\"127.0.9.{host}/32\").containsIP(client.ip)")
+}
+
+fn connect(proxy: &Proxy, host: u8) -> io::Result<Client> {
+    Client::try_connect_from(proxy.address(), [127, 0, 9, host].into())
+}
+
+/// What a client gets that has sent this; `None`: a reset. A reset may come before it knows that it is connected.
+#[track_caller]
+fn told(client: io::Result<Client>, sent: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = Vec::new();
+    let end = client.and_then(|mut client| {
+        client.try_send(sent)?;
+        client.stream().read_to_end(&mut rest)
+    });
+    match end {
+        Ok(_) => Some(rest),
+        Err(error) => {
+            let kinds = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+            assert!(kinds.contains(&error.kind()), "{error}, after {rest:?}");
+            assert_eq!(rest, b"", "nothing comes before a reset");
+            None
+        }
+    }
+}
+
+#[track_caller]
+fn logged(proxy: &mut Proxy, texts: &[&str]) {
+    eventually(&format!("a line has {texts:?}"), STEP_TIMEOUT, || {
+        let output = proxy.process().output();
+        output.lines().any(|line| texts.iter().all(|text| line.contains(text)))
+    });
+}
+
+const ENDED: &str = "weir_virtual_server_connections_ended_by_policy_total";
+const HANDSHAKES: &str = "weir_virtual_server_tls_handshakes_total";
+
+#[test]
+fn clients_are_let_in_by_address_before_a_request() {
+    let member = Member::new(|exchange| exchange.answer("in"));
+    let rules = format!(
+        "{{ name: closed, when: '{}', then: [ {{ log: \"no ${{client.ip}}\" }}, close ] }}, \
+         {{ name: cut, when: '{}', then: [ reset ] }}",
+        is_from(1),
+        is_from(2)
+    );
+    let mut proxy = Proxy::start(&ruled(&[member.address()], &rules));
+    assert_eq!(told(connect(&proxy, 1), b"").as_deref(), Some(&b""[..]));
+    assert_eq!(told(connect(&proxy, 2), b""), None);
+    assert_eq!(connect(&proxy, 3).expect("a connection").get("/").text(), "in");
+    assert_eq!(proxy.metric(ENDED, &["\"main\""]), 2.0);
+    assert_eq!(proxy.metric("weir_virtual_server_requests_total", &["\"main\""]), 1.0);
+    logged(&mut proxy, &["127.0.9.1:", "gate/closed", "\"termination\":\"policy\""]);
+    logged(&mut proxy, &["127.0.9.2:", "gate/cut", "\"termination\":\"policy\""]);
+    logged(&mut proxy, &["no 127.0.9.1"]);
+    let followed = "weir_policy_rule_followed_total";
+    assert_eq!(proxy.metric(followed, &["\"gate\"", "\"cut\""]), 1.0);
+    proxy.wait_for_open_connections("main", 0.0);
+}
+
+#[test]
+fn the_proxy_protocol_says_who_it_is() {
+    let member = Member::new(|exchange| exchange.answer("in"));
+    let rules = "{ when: 'cidr(\"198.51.100.7/32\").containsIP(client.ip)', then: [ reset ] }";
+    let setup = ruled(&[member.address()], rules)
+        .virtual_server("client_address: { trust: [ 127.0.0.1 ], proxy_protocol: true }");
+    let mut proxy = Proxy::start(&setup);
+    let ask = |host: &str| {
+        let head = format!(
+            "PROXY TCP4 {host} 127.0.0.1 12345 80\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        );
+        told(Client::try_connect(proxy.address()), head.as_bytes())
+    };
+    assert_eq!(ask("198.51.100.7"), None);
+    assert!(ask("198.51.100.8").is_some_and(|answer| answer.ends_with(b"in")));
+    logged(&mut proxy, &["\"client\":\"198.51.100.7:12345\"", "\"termination\":\"policy\""]);
+}
+
+#[test]
+fn clients_are_let_in_by_name_before_the_handshake() {
+    require!("curl");
+    let member = Member::new(|exchange| exchange.answer("in"));
+    let rules = format!(
+        "{{ name: name, when: 'tls.sni != \"shop.example\"', then: [ close ] }}, \
+         {{ name: address, when: 'tls.sni == \"shop.example\" && {}', then: [ reset ] }}",
+        is_from(4)
+    );
+    let setup = ruled(&[member.address()], &rules).virtual_server(&tls::shop(""));
+    let mut proxy = Proxy::start(&setup);
+    assert_eq!(tls::get(proxy.address(), "/", &[]), "in");
+    let full = proxy.metric(HANDSHAKES, &["full"]);
+    // No bytes of the handshake come back, nor an alert.
+    for name in [Some("other.example"), None] {
+        let got = told(connect(&proxy, 3), &client_hello(name, 0));
+        assert_eq!(got.as_deref(), Some(&b""[..]), "{name:?}");
+    }
+    assert_eq!(told(connect(&proxy, 4), &client_hello(Some("shop.example"), 0)), None);
+    assert_eq!(proxy.metric(HANDSHAKES, &["full"]), full);
+    assert_eq!(proxy.metric(ENDED, &["\"main\""]), 3.0);
+    logged(
+        &mut proxy,
+        &["\"server_name\":\"other.example\"", "gate/name", "\"termination\":\"policy\""],
+    );
+    logged(&mut proxy, &["127.0.9.4:", "gate/address", "\"server_name\":\"shop.example\""]);
+}
+
+#[test]
+fn connections_are_counted_before_the_handshake() {
+    let member = StreamMember::echo("in");
+    let rules =
+        format!("{{ when: '{}', then: [ {{ rate_limit: {{ connections: 2 }} }} ] }}", is_from(5));
+    let setup = ruled(&[member.address()], &rules)
+        .virtual_server("type: tcp")
+        .virtual_server(&tls::shop(""));
+    let mut proxy = Proxy::start(&setup);
+    let mut held: Vec<Client> = (0..2).map(|_| connect(&proxy, 5).expect("a connection")).collect();
+    // One that is let in waits for its client's first message.
+    let limited = "weir_virtual_server_connections_limited_total";
+    eventually("a third is one too many", STEP_TIMEOUT, || {
+        let mut client = connect(&proxy, 5).expect("a connection");
+        client
+            .stream()
+            .set_read_timeout(Some(std::time::Duration::from_millis(300)))
+            .expect("a time");
+        matches!(client.stream().read(&mut [0; 1]), Ok(0))
+    });
+    assert!(proxy.metric(limited, &["\"main\""]) >= 1.0);
+    logged(&mut proxy, &["127.0.9.5:", "gate/1", "\"termination\":\"rate_limit\""]);
+    // Others are not meant.
+    let mut other = connect(&proxy, 6).expect("a connection");
+    other.send("x");
+    let mut alert = Vec::new();
+    other.stream().read_to_end(&mut alert).expect("an end");
+    assert_eq!(alert.first(), Some(&21), "it came to its handshake");
+    // A place is free when its connection has ended.
+    held.remove(0).finish();
+    eventually("a place is free", STEP_TIMEOUT, || {
+        let answer = told(connect(&proxy, 5), b"x");
+        answer.is_some_and(|answer| answer.first() == Some(&21))
+    });
+}
+
+#[test]
+fn http_may_do_nothing_but_refuse() {
+    let setup =
+        ruled(&["127.0.0.1:1".parse().expect("an address")], "{ name: all, then: [ reset ] }");
+    let mut proxy = Proxy::start(&setup.without_pool());
+    assert_eq!(told(connect(&proxy, 1), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
+    logged(&mut proxy, &["127.0.9.1:", "gate/all", "\"termination\":\"policy\""]);
+    assert_eq!(proxy.metric("weir_virtual_server_requests_total", &["\"main\""]), 0.0);
+}
+
+#[test]
+fn a_reload_lets_others_in_and_touches_nobody() {
+    let member = Member::new(|exchange| exchange.answer("in"));
+    let setup = |host| {
+        ruled(&[member.address()], &format!("{{ when: '{}', then: [ reset ] }}", is_from(host)))
+    };
+    let proxy = Proxy::start(&setup(8));
+    let mut seventh = connect(&proxy, 7).expect("a connection");
+    assert_eq!(seventh.get("/").text(), "in");
+    assert_eq!(told(connect(&proxy, 8), b""), None);
+    proxy.reload_and_wait(&setup(7));
+    assert_eq!(seventh.get("/").text(), "in", "it was let in");
+    assert_eq!(told(connect(&proxy, 7), b""), None);
+    assert_eq!(connect(&proxy, 8).expect("a connection").get("/").text(), "in");
+}
