@@ -31,6 +31,7 @@ pub struct Setup {
     further_servers: Vec<String>,
     further_pools: Vec<String>,
     access_log: Option<&'static str>,
+    log_to: Option<String>,
     record: Option<&'static str>,
     name: Option<&'static str>,
     descriptors: Option<usize>,
@@ -116,6 +117,13 @@ impl Setup {
         self
     }
 
+    /// Writes the access log there instead.
+    #[must_use]
+    pub fn log_to(mut self, to: &str) -> Self {
+        self.log_to = Some(to.to_owned());
+        self
+    }
+
     /// Writes the firewall's log to the process's output, and records these requests in it.
     #[must_use]
     pub fn record(mut self, which: &'static str) -> Self {
@@ -196,7 +204,8 @@ impl Setup {
     fn yaml(&self, listen: SocketAddr, admin: &Admin) -> String {
         let format = self.access_log.unwrap_or("off");
         let mut text = format!("admin:\n  listen: \"{admin}\"\n");
-        let _ = writeln!(text, "log:\n  access: {{ to: stdout, format: \"{format}\" }}");
+        let to = self.log_to.as_deref().unwrap_or("stdout");
+        let _ = writeln!(text, "log:\n  access: {{ to: {to}, format: \"{format}\" }}");
         if let Some(which) = self.record {
             let _ = writeln!(text, "  waf: {{ to: stdout, record: {which} }}");
         }

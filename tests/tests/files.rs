@@ -1,10 +1,12 @@
 //! Files that a configuration names and that are not what they look like.
 
+use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
 
+use weir_tests::member::Member;
 use weir_tests::process::Process;
-use weir_tests::proxy::weir_binary;
+use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 
 /// Longer than any of it takes, and shorter than weir would wait for a file.
@@ -69,6 +71,34 @@ fn files_without_an_end_hold_up_neither_check_nor_run() {
             assert!(output.contains(&place), "{named}: {place} {output}");
         }
     }
+}
+
+/// Lines of both logs reach a syslog server; a server that is not there is no reason to end.
+#[test]
+fn a_syslog_server_gets_the_lines() {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("binding");
+    server.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let address = server.local_addr().expect("an address");
+    let member = Member::echo();
+    let to = format!("{{ syslog: {address}, facility: local3, tag: edge }}");
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("waf: { mode: detect }")
+        .access_log()
+        .log_to(&to);
+    let proxy = Proxy::start(&setup);
+    proxy.client().get("/?q=<script>alert(1)</script>").assert_status(200);
+    let mut messages: Vec<String> = (0..2)
+        .map(|_| {
+            let mut buffer = [0; 65_536];
+            let length = server.recv(&mut buffer).expect("a message");
+            String::from_utf8_lossy(&buffer[..length]).into_owned()
+        })
+        .collect();
+    messages.sort_by_key(|message| !message.starts_with("<158>1 "));
+    let [access, waf] = &messages[..] else { panic!("{messages:?}") };
+    assert!(access.starts_with("<158>1 ") && access.contains(" access - {\"time\""), "{access}");
+    assert!(waf.starts_with("<156>1 ") && waf.contains(" waf - {\"type\":\"waf\""), "{waf}");
+    assert!(access.contains(" edge ") && access.ends_with('}'), "{access}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod datagram_probe;
 mod limit;
 mod listening;
+mod log_target;
 pub mod packet;
 mod probe;
 mod probe_answer;
@@ -40,6 +41,7 @@ pub use crate::secret::Secret;
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{Listening, ranges};
+pub use log_target::{LogTarget, Syslog, SyslogServer};
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
@@ -137,15 +139,6 @@ pub enum AccessFormat {
     Combined,
     /// No access log.
     Off,
-}
-
-/// Where log lines go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogTarget {
-    /// Standard output.
-    Stdout,
-    /// A file, appended to; reopened on reload.
-    File(PathBuf),
 }
 
 /// An address to listen on or to connect to.

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 
 use waf_support::{Folder, check, findings, server, servers, virtual_server};
-use weir_config::snapshot::{LogTarget, Record, Unjudged};
+use weir_config::snapshot::{LogTarget, Record, Syslog, SyslogServer, Unjudged};
 use weir_config::{Resolutions, parse};
 use weir_core::policy::{Action, WafMode};
 use weir_waf::body::Limits;
@@ -151,6 +151,25 @@ fn where_findings_are_logged() {
     let file = |name: &str| LogTarget::File(name.into());
     assert_eq!(log("").waf_to, LogTarget::Stdout);
     assert_eq!(log("log: { access: { to: ./a.log } }\n").waf_to, file("dir/./a.log"));
+    let syslog = |server, facility, tag: &str| {
+        LogTarget::Syslog(Syslog { server, facility, tag: tag.into() })
+    };
+    for (to, expected) in [
+        ("unix:/dev/log", syslog(SyslogServer::Unix("/dev/log".into()), 16, "weir")),
+        ("192.0.2.1:99", syslog(SyslogServer::Udp("192.0.2.1:99".into()), 16, "weir")),
+        ("192.0.2.1", syslog(SyslogServer::Udp("192.0.2.1:514".into()), 16, "weir")),
+        (
+            "'[::1]', transport: tcp, facility: local7, tag: edge",
+            syslog(SyslogServer::Tcp("[::1]:514".into()), 23, "edge"),
+        ),
+        (
+            "log.example, transport: tcp",
+            syslog(SyslogServer::Tcp("log.example:514".into()), 16, "weir"),
+        ),
+    ] {
+        let read = log(&format!("log: {{ access: {{ to: {{ syslog: {to} }} }} }}\n"));
+        assert_eq!((&read.access_to, &read.waf_to), (&expected, &expected), "{to}");
+    }
     let both = log("log: { access: { to: ./a.log }, waf: { to: ./w.log } }\n");
     assert_eq!((both.access_to, both.waf_to), (file("dir/./a.log"), file("dir/./w.log")));
     assert_eq!(

@@ -23,6 +23,7 @@ use weir_config::snapshot::LogTarget;
 use weir_dataplane::reports::{Log, LogBatch};
 
 use crate::events::Events;
+use syslog::Sender;
 use weir_dataplane::error_text::io_error_text;
 
 /// Batches that may wait to be written, of all workers together.
@@ -91,6 +92,7 @@ impl std::fmt::Display for OpenError {
         let target = match &self.target {
             LogTarget::Stdout => "standard output".into(),
             LogTarget::File(path) => path.display().to_string(),
+            LogTarget::Syslog(syslog) => format!("the syslog server {}", syslog.server),
         };
         write!(formatter, "cannot open {target}: {}", io_error_text(&self.error))
     }
@@ -151,7 +153,7 @@ impl LogWriter {
 
     /// Checks that the target can be opened now, so that a reload can refuse a bad one.
     pub fn check(target: &LogTarget) -> Result<(), OpenError> {
-        open(target).map(drop)
+        Output::open(&Way::To(target.clone())).map(drop)
     }
 
     /// From the next batch on, lines go this way; a target is opened anew: a file that was moved away is let go.
@@ -181,10 +183,12 @@ impl LogWriter {
     }
 }
 
-fn open(target: &LogTarget) -> Result<File, OpenError> {
+fn open(target: &LogTarget) -> Result<Output, OpenError> {
+    let stdout = || io::stdout().as_fd().try_clone_to_owned().map(File::from);
     let opened = match target {
-        LogTarget::Stdout => io::stdout().as_fd().try_clone_to_owned().map(File::from),
-        LogTarget::File(path) => open_file(path),
+        LogTarget::Stdout => stdout().map(Output::File),
+        LogTarget::File(path) => open_file(path).map(Output::File),
+        LogTarget::Syslog(syslog) => Sender::open(syslog).map(Output::Syslog),
     };
     opened.map_err(|error| OpenError { target: target.clone(), error })
 }
@@ -210,13 +214,14 @@ fn open_file(path: &Path) -> io::Result<File> {
 /// An open [`Way`].
 enum Output {
     File(File),
+    Syslog(Sender),
     Writer(SyncSender<LogBatch>),
 }
 
 impl Output {
     fn open(way: &Way) -> Result<Self, OpenError> {
         match way {
-            Way::To(target) => open(target).map(Self::File),
+            Way::To(target) => open(target),
             Way::Through(writer) => Ok(Self::Writer(writer.clone())),
         }
     }
@@ -246,7 +251,15 @@ impl Writer {
                 // Only this thread waits for the other writer. One that has ended takes nothing.
                 Output::Writer(writer) => {
                     if let Err(SendError(batch)) = writer.send(batch) {
-                        self.lose(&batch, &ErrorKind::BrokenPipe.into());
+                        self.lose(batch.log, batch.lines, &ErrorKind::BrokenPipe.into());
+                    }
+                }
+                Output::Syslog(sender) => {
+                    let sent = sender.send(&batch);
+                    let written = &self.counters.of(batch.log).lines_written;
+                    written.fetch_add(u64::from(sent.lines), Relaxed);
+                    if let Some(error) = sent.error {
+                        self.lose(batch.log, batch.lines - sent.lines, &error);
                     }
                 }
                 Output::File(file) => match write(file, &mut self.torn, &batch.bytes) {
@@ -254,7 +267,7 @@ impl Writer {
                         let written = &self.counters.of(batch.log).lines_written;
                         written.fetch_add(u64::from(batch.lines), Relaxed);
                     }
-                    Err(error) => self.lose(&batch, &error),
+                    Err(error) => self.lose(batch.log, batch.lines, &error),
                 },
             }
         }
@@ -275,9 +288,9 @@ impl Writer {
         }
     }
 
-    fn lose(&mut self, batch: &LogBatch, error: &io::Error) {
-        let lines = u64::from(batch.lines);
-        self.counters.of(batch.log).lines_lost.fetch_add(lines, Relaxed);
+    fn lose(&mut self, log: Log, lines: u32, error: &io::Error) {
+        let lines = u64::from(lines);
+        self.counters.of(log).lines_lost.fetch_add(lines, Relaxed);
         self.lost_unreported += lines;
         if self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL) {
             let lost = std::mem::take(&mut self.lost_unreported);
@@ -316,5 +329,6 @@ fn write_all(file: &mut File, bytes: &mut &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+mod syslog;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ mod balance;
 pub(crate) mod checks;
 pub(crate) mod compression;
 pub(crate) mod limit;
-mod log;
+pub(crate) mod log;
 pub(crate) mod member;
 pub(crate) mod monitor;
 pub(crate) mod packet;

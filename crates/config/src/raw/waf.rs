@@ -95,7 +95,7 @@ choice! {
 section! {
     /// The log of the web application firewall: one line for each request that it blocks, would block, or cannot judge.
     WafLog at "log.waf" {
-        /// `stdout`, or a file that lines are appended to; it is opened anew on reload. Without this section: where the access log goes.
+        /// `stdout`, a file, or a syslog server, as `log.access.to`. Without this section: where the access log goes.
         required to: crate::shapes::LogPath;
         /// Which requests are recorded whole, so that they can be judged again by other rules (`weir waf diff`). Values that are secrets by their names are masked; a body that is longer than 64 KiB, or that may have a secret which cannot be masked, is left out.
         default record: Record = Record::Off;

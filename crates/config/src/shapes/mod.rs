@@ -3,20 +3,18 @@
 mod checks;
 mod files;
 mod http;
+mod log_path;
 mod payload;
 mod pools;
 mod secret;
 mod tls;
 mod variables;
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 
 use crate::decode::{
     Context, Decode, Invalid, Registry, ScalarKind, Shown, decode_scalar, decode_text,
 };
-use crate::quote::clip;
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
 
@@ -26,6 +24,7 @@ pub(crate) use http::{
     AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, HttpsRedirect, Pattern,
     Rewrite, StatusCode, StatusMatch,
 };
+pub(crate) use log_path::LogPath;
 pub(crate) use payload::{HexBytes, Payload};
 pub(crate) use pools::PoolChoice;
 pub(crate) use secret::SecretText;
@@ -47,54 +46,6 @@ pub(crate) type Connections = Whole<u32, 1, CONNECTIONS_MAX>;
 
 /// Longest target of a probe.
 const PROBE_PATH_BYTES_MAX: usize = 4096;
-
-/// Where log lines go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LogPath {
-    Stdout,
-    File(PathBuf),
-}
-
-impl Decode for LogPath {
-    fn expected() -> String {
-        "`stdout` or a file's path".into()
-    }
-
-    fn schema(_: &mut Registry) -> Value {
-        json!({ "type": "string", "pattern": "^(stdout|.*[./].*)$" })
-    }
-
-    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
-            if text == "stdout" {
-                return Ok(Self::Stdout);
-            }
-            if text.is_empty() || text.contains('\0') {
-                return Err(Invalid::plainly());
-            }
-            // Without this, `to: stdot` would quietly fill a file of that name.
-            if !text.contains(['/', '.']) {
-                return Err(Invalid::plainly().help(format!(
-                    "did you mean `stdout`? A file beside the configuration is written ./{}",
-                    clip(text)
-                )));
-            }
-            if text.ends_with('/') || Path::new(text).file_name().is_none() {
-                return Err(Invalid::because("this is a directory, not a file"));
-            }
-            Ok(Self::File(PathBuf::from(text)))
-        })
-    }
-}
-
-impl Shown for LogPath {
-    fn shown(&self) -> Value {
-        match self {
-            Self::Stdout => "stdout".into(),
-            Self::File(path) => path.to_string_lossy().into(),
-        }
-    }
-}
 
 /// An origin-form request target.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod demands;
 mod files;
 mod limit;
 mod listening;
+mod log;
 mod monitor;
 mod monitor_answer;
 mod monitor_datagrams;
@@ -47,12 +48,10 @@ use crate::address::AdminName;
 use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, Spanned, or_absent};
 use crate::parts::Parts;
-use crate::raw::{self, AccessLogFormat};
+use crate::raw;
 use crate::scalar::Whole;
-use crate::shapes::LogPath;
 use crate::snapshot::{
-    AccessFormat, Address, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, LogSettings,
-    LogTarget, Pool, Snapshot,
+    Address, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Pool, Snapshot,
 };
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
@@ -111,7 +110,7 @@ pub(crate) fn validate(
         admin.map_or_else(Vec::new, |admin| admin_host_names(admin, &admin_listen, context));
     let virtual_servers = servers.all(file, &mut followed, context);
     let packets = servers.packets(file, context);
-    let log = log(file, directory, context);
+    let log = log::settings(file, directory, context);
     let used = servers.used();
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
@@ -259,38 +258,6 @@ fn first_probes(file: &raw::File) -> FirstProbesSettings {
             raw::AfterFirstProbes::Serve => AfterFirstProbes::Serve,
             raw::AfterFirstProbes::Refuse => AfterFirstProbes::Refuse,
         },
-    }
-}
-
-fn log(file: &raw::File, directory: &Path, context: &mut Context) -> LogSettings {
-    let section = or_absent(file.log.as_ref());
-    let access = or_absent(section.access.as_ref());
-    let access_to = log_target(&access.to, directory, context);
-    let waf = section.waf.as_ref().and_then(|waf| waf.to.as_ref());
-    let waf_to = waf.map(|to| log_target(to, directory, context));
-    LogSettings {
-        access_format: match access.format.value {
-            AccessLogFormat::Json => AccessFormat::Json,
-            AccessLogFormat::Combined => AccessFormat::Combined,
-            AccessLogFormat::Off => AccessFormat::Off,
-        },
-        waf_to: waf_to.unwrap_or_else(|| access_to.clone()),
-        access_to,
-    }
-}
-
-fn log_target(to: &Spanned<LogPath>, directory: &Path, context: &mut Context) -> LogTarget {
-    match &to.value {
-        LogPath::Stdout => LogTarget::Stdout,
-        LogPath::File(path) => {
-            let path = directory.join(path);
-            if path.is_dir() {
-                let message = format!("{} is a directory, not a file", path.display());
-                let help = "name a file in it, such as access.log";
-                context.error_help(to.span, message, help);
-            }
-            LogTarget::File(path)
-        }
     }
 }
 

@@ -11,9 +11,27 @@ fn top_level_settings() {
            found the number 0 -> -"],
     );
     check(
+        &with("log: { access: { to: { transport: udp } } }"),
+        &[
+            "error 8:22 `log.access.to` lacks `syslog` -> add `syslog:` with an address (`ip:port`, `[v6]:port`, `name:port` or `unix:/path`)",
+        ],
+    );
+    check(
+        &with("log: { access: { to: { syslog: unix:/dev/log, transport: udp } } }"),
+        &[
+            "error 8:58 `transport` does not apply to a unix socket: it takes datagrams -> remove it",
+        ],
+    );
+    check(
+        &with(
+            "log: { access: { to: { syslog: 192.0.2.1, tag: a123456789b123456789c123456789d123456789e123456789 } } }",
+        ),
+        &["error 8:48 `tag` has 50 bytes; a message of syslog has room for 48 -> -"],
+    );
+    check(
         &with("log: { access: { to: stdot } }"),
         &[
-            "error 8:22 `log.access.to` must be `stdout` or a file's path, found the text \"stdot\" \
+            "error 8:22 `log.access.to` must be `stdout`, a file's path, or `{ syslog: ADDRESS }`, found the text \"stdot\" \
            -> did you mean `stdout`? A file beside the configuration is written ./stdot",
         ],
     );

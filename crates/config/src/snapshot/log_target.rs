@@ -1,0 +1,46 @@
+//! Where log lines go.
+
+use std::path::PathBuf;
+
+/// Where log lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Standard output.
+    Stdout,
+    /// A file, appended to; reopened on reload.
+    File(PathBuf),
+    /// A syslog server (RFC 5424).
+    Syslog(Syslog),
+}
+
+/// A syslog server, and how messages to it begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Syslog {
+    /// Where it is.
+    pub server: SyslogServer,
+    /// The number of the facility.
+    pub facility: u8,
+    /// The name of the program.
+    pub tag: String,
+}
+
+/// Where a syslog server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SyslogServer {
+    /// At a unix socket, which takes datagrams.
+    Unix(PathBuf),
+    /// At this host and port, by datagrams.
+    Udp(String),
+    /// At this host and port, by a connection.
+    Tcp(String),
+}
+
+impl std::fmt::Display for SyslogServer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::Udp(server) => write!(formatter, "{server} (udp)"),
+            Self::Tcp(server) => write!(formatter, "{server} (tcp)"),
+        }
+    }
+}

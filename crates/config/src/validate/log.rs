@@ -1,0 +1,85 @@
+//! `log`: where lines go.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::address::Endpoint;
+use crate::decode::{Context, Spanned, or_absent};
+use crate::raw::log::SyslogTransport;
+use crate::raw::{self, AccessLogFormat};
+use crate::shapes::LogPath;
+use crate::snapshot::{AccessFormat, Address, LogSettings, LogTarget, Syslog, SyslogServer};
+
+pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context) -> LogSettings {
+    let section = or_absent(file.log.as_ref());
+    let access = or_absent(section.access.as_ref());
+    let access_to = log_target(&access.to, directory, context);
+    let waf = section.waf.as_ref().and_then(|waf| waf.to.as_ref());
+    let waf_to = waf.map(|to| log_target(to, directory, context));
+    LogSettings {
+        access_format: match access.format.value {
+            AccessLogFormat::Json => AccessFormat::Json,
+            AccessLogFormat::Combined => AccessFormat::Combined,
+            AccessLogFormat::Off => AccessFormat::Off,
+        },
+        waf_to: waf_to.unwrap_or_else(|| access_to.clone()),
+        access_to,
+    }
+}
+
+fn log_target(to: &Spanned<LogPath>, directory: &Path, context: &mut Context) -> LogTarget {
+    match &to.value {
+        LogPath::Stdout => LogTarget::Stdout,
+        LogPath::File(path) => {
+            let path = directory.join(path);
+            if path.is_dir() {
+                let message = format!("{} is a directory, not a file", path.display());
+                let help = "name a file in it, such as access.log";
+                context.error_help(to.span, message, help);
+            }
+            LogTarget::File(path)
+        }
+        LogPath::Syslog(syslog) => match &syslog.syslog {
+            Some(server) => LogTarget::Syslog(syslog_server(&server.value, syslog, context)),
+            // The decoder has told that it lacks.
+            None => LogTarget::Stdout,
+        },
+    }
+}
+
+/// Bytes of the name of a program (RFC 5424 section 6).
+const SYSLOG_TAG_BYTES_MAX: usize = 48;
+
+/// The port of syslog over UDP and, by custom, over TCP.
+const SYSLOG_PORT: u16 = 514;
+
+fn syslog_server(server: &Endpoint, raw: &raw::log::Syslog, context: &mut Context) -> Syslog {
+    let port = |port: u16| if port == 0 { SYSLOG_PORT } else { port };
+    let by_network = |server: String| match raw.transport.value {
+        SyslogTransport::Udp => SyslogServer::Udp(server),
+        SyslogTransport::Tcp => SyslogServer::Tcp(server),
+    };
+    let server = match server {
+        Endpoint::Literal(Address::Unix(path)) => {
+            if raw.transport.given {
+                let message = "`transport` does not apply to a unix socket: it takes datagrams";
+                context.error_help(raw.transport.span, message, "remove it");
+            }
+            SyslogServer::Unix(path.clone())
+        }
+        Endpoint::Literal(Address::Socket(address) | Address::Udp(address)) => {
+            by_network(SocketAddr::new(address.ip(), port(address.port())).to_string())
+        }
+        Endpoint::Name { host, port: given } => by_network(format!("{host}:{}", port(*given))),
+    };
+    let tag = raw.tag.as_ref();
+    if let Some(tag) = tag.filter(|tag| tag.value.0.len() > SYSLOG_TAG_BYTES_MAX) {
+        let message = format!(
+            "`tag` has {} bytes; a message of syslog has room for {SYSLOG_TAG_BYTES_MAX}",
+            tag.value.0.len()
+        );
+        context.error(tag.span, message);
+    }
+    let tag = tag.map_or("weir", |tag| &tag.value.0).to_owned();
+    Syslog { server, facility: raw.facility.value.number(), tag }
+}

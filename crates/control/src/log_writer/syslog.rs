@@ -1,0 +1,214 @@
+//! Lines as messages of syslog (RFC 5424): datagrams (RFC 5426), or over a connection with the length of each in front (RFC 6587).
+
+use std::io::{self, ErrorKind, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use weir_config::snapshot::{Syslog, SyslogServer};
+use weir_dataplane::reports::{Log, LogBatch};
+
+use crate::time;
+
+/// A server that does not take a connection, or what is sent to it, in this time is not waited for.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A server that could not be reached is tried again after this time, then after twice as long, and so on.
+const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// `informational` (RFC 5424 section 6.2.1): requests are everyday matters.
+const SEVERITY_ACCESS: u8 = 6;
+/// `warning`: somebody should look at it.
+const SEVERITY_WAF: u8 = 4;
+
+/// A way to a server.
+enum Connection {
+    Unix(UnixDatagram),
+    Udp(UdpSocket),
+    Tcp(TcpStream),
+}
+
+/// What sends to one server.
+pub(super) struct Sender {
+    settings: Syslog,
+    host: String,
+    connection: Option<Connection>,
+    /// When a server that could not be reached is tried again, and how long it is left alone after that.
+    not_before: Option<Instant>,
+    retry_after: Duration,
+}
+
+/// What became of a batch.
+pub(super) struct Sent {
+    /// Lines that were sent.
+    pub lines: u32,
+    /// Why others were not.
+    pub error: Option<io::Error>,
+}
+
+impl Sender {
+    /// A unix socket must be there; a server in the network may come later.
+    pub fn open(settings: &Syslog) -> io::Result<Self> {
+        let connection = match settings.server {
+            SyslogServer::Unix(_) => Some(Connection::open(&settings.server)?),
+            SyslogServer::Udp(_) | SyslogServer::Tcp(_) => None,
+        };
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let is_sound = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
+        Ok(Self {
+            settings: settings.clone(),
+            host: if is_sound { host } else { "-".into() },
+            connection,
+            not_before: None,
+            retry_after: RETRY_AFTER_MIN,
+        })
+    }
+
+    /// Sends each line of a batch.
+    pub fn send(&mut self, batch: &LogBatch) -> Sent {
+        let head = self.head(batch.log);
+        let messages =
+            messages(&head, &batch.bytes, matches!(self.settings.server, SyslogServer::Tcp(_)));
+        let mut sent = Sent { lines: 0, error: None };
+        let mut rest = &messages[..];
+        let mut is_again = false;
+        while let Some((message, lines)) = rest.first() {
+            match self.send_one(message) {
+                Ok(()) => {
+                    sent.lines += lines;
+                    rest = &rest[1..];
+                    is_again = false;
+                }
+                // No way is wide enough for it; others may pass.
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => {
+                    sent.error = Some(error);
+                    rest = &rest[1..];
+                }
+                // A server that was started anew has forgotten the connection.
+                Err(_) if !is_again && self.not_before.is_none() => {
+                    self.connection = None;
+                    is_again = true;
+                }
+                Err(error) => {
+                    self.connection = None;
+                    sent.error = Some(error);
+                    break;
+                }
+            }
+        }
+        sent
+    }
+
+    fn send_one(&mut self, message: &[u8]) -> io::Result<()> {
+        if self.connection.as_ref().is_none_or(Connection::is_closed) {
+            self.connection = Some(self.connect()?);
+        }
+        match &mut self.connection {
+            Some(Connection::Unix(socket)) => socket.send(message).map(drop),
+            Some(Connection::Udp(socket)) => socket.send(message).map(drop),
+            Some(Connection::Tcp(stream)) => stream.write_all(message),
+            None => Err(ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn connect(&mut self) -> io::Result<Connection> {
+        if self.not_before.is_some_and(|time| Instant::now() < time) {
+            return Err(io::Error::other(
+                "the server could not be reached, and is tried again later",
+            ));
+        }
+        let opened = Connection::open(&self.settings.server);
+        if opened.is_ok() {
+            self.not_before = None;
+            self.retry_after = RETRY_AFTER_MIN;
+        } else {
+            self.not_before = Some(Instant::now() + self.retry_after);
+            self.retry_after = (self.retry_after * 2).min(RETRY_AFTER_MAX);
+        }
+        opened
+    }
+
+    /// What stands in front of each line: priority, version, time, host, program, process, kind, no structured data.
+    fn head(&self, log: Log) -> String {
+        let (severity, kind) = match log {
+            Log::Access => (SEVERITY_ACCESS, "access"),
+            Log::Waf => (SEVERITY_WAF, "waf"),
+        };
+        let priority = u16::from(self.settings.facility) * 8 + u16::from(severity);
+        let (time, host, tag) = (time::rfc3339(time::unix_ms()), &self.host, &self.settings.tag);
+        let process = std::process::id();
+        format!("<{priority}>1 {time} {host} {tag} {process} {kind} - ")
+    }
+}
+
+/// What is sent at a time, and how many lines that are: each line as a datagram, or all with their lengths in front.
+fn messages(head: &str, lines: &[u8], is_stream: bool) -> Vec<(Vec<u8>, u32)> {
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    if !is_stream {
+        return lines.map(|line| ([head.as_bytes(), line].concat(), 1)).collect();
+    }
+    let (mut all, mut count) = (Vec::new(), 0);
+    for line in lines {
+        all.extend_from_slice(format!("{} {head}", head.len() + line.len()).as_bytes());
+        all.extend_from_slice(line);
+        count += 1;
+    }
+    vec![(all, count)]
+}
+
+impl Connection {
+    fn open(server: &SyslogServer) -> io::Result<Self> {
+        Ok(match server {
+            SyslogServer::Unix(path) => {
+                let socket = UnixDatagram::unbound()?;
+                socket.connect(path)?;
+                socket.set_write_timeout(Some(SERVER_TIMEOUT))?;
+                Self::Unix(socket)
+            }
+            SyslogServer::Udp(server) => {
+                let address = resolve(server)?.next().ok_or(ErrorKind::AddrNotAvailable)?;
+                let any: SocketAddr = match address {
+                    SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
+                    SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
+                };
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(address)?;
+                Self::Udp(socket)
+            }
+            SyslogServer::Tcp(server) => {
+                let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
+                for address in resolve(server)? {
+                    match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
+                        Ok(stream) => {
+                            stream.set_write_timeout(Some(SERVER_TIMEOUT))?;
+                            return Ok(Self::Tcp(stream));
+                        }
+                        Err(error) => failed = error,
+                    }
+                }
+                return Err(failed);
+            }
+        })
+    }
+
+    /// Whether the server has closed it: what is written then is lost without an error.
+    fn is_closed(&self) -> bool {
+        let Self::Tcp(stream) = self else { return false };
+        let mut byte = [0; 1];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match rustix::net::recv(stream, &mut byte, flags) {
+            Ok((_, length)) => length == 0,
+            Err(error) => error != Errno::AGAIN,
+        }
+    }
+}
+
+fn resolve(server: &str) -> io::Result<impl Iterator<Item = SocketAddr>> {
+    server.to_socket_addrs()
+}
+
+#[cfg(test)]
+mod tests;

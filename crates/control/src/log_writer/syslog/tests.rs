@@ -1,0 +1,145 @@
+use std::io::Read as _;
+use std::net::TcpListener;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn settings(server: SyslogServer) -> Syslog {
+    Syslog { server, facility: 16, tag: "weir".into() }
+}
+
+fn batch(log: Log, text: &str) -> LogBatch {
+    LogBatch { log, bytes: text.as_bytes().to_vec(), lines: text.lines().count() as u32 }
+}
+
+/// What stands in a message: priority, its six words, and the line.
+fn read(message: &str) -> (&str, Vec<&str>, &str) {
+    let (priority, rest) =
+        message.strip_prefix('<').and_then(|it| it.split_once('>')).expect(message);
+    let words: Vec<_> = rest.splitn(8, ' ').collect();
+    let [ref head @ .., line] = words[..] else { panic!("{message}") };
+    (priority, head.to_vec(), line)
+}
+
+#[track_caller]
+fn check(message: &str, priority: &str, kind: &str, line: &str) {
+    let (its_priority, head, its_line) = read(message);
+    assert_eq!((its_priority, its_line), (priority, line), "{message}");
+    let [version, time, host, tag, process, its_kind, data] = head[..] else { panic!("{message}") };
+    assert_eq!((version, tag, its_kind, data), ("1", "weir", kind, "-"), "{message}");
+    assert!(time.len() == "2026-11-26T10:00:00.000Z".len() && time.ends_with('Z'), "{message}");
+    assert!(!host.is_empty());
+    assert_eq!(process, std::process::id().to_string());
+}
+
+#[test]
+fn each_line_is_a_datagram() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let mut sender = Sender::open(&settings(SyslogServer::Udp(address))).unwrap();
+    let sent = sender.send(&batch(Log::Access, "{\"a\":\"b c\"}\nsecond\n"));
+    assert_eq!((sent.lines, sent.error.is_none()), (2, true));
+    assert_eq!(sender.send(&batch(Log::Waf, "third\n")).lines, 1);
+    let mut buffer = [0; 2048];
+    for (priority, kind, line) in
+        [("134", "access", "{\"a\":\"b c\"}"), ("134", "access", "second"), ("132", "waf", "third")]
+    {
+        let length = server.recv(&mut buffer).unwrap();
+        check(std::str::from_utf8(&buffer[..length]).unwrap(), priority, kind, line);
+    }
+}
+
+#[test]
+fn a_line_that_no_datagram_holds_is_lost_alone() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let mut sender = Sender::open(&settings(SyslogServer::Udp(address))).unwrap();
+    let text = format!("first\n{}\nlast\n", "x".repeat(70_000));
+    let sent = sender.send(&batch(Log::Access, &text));
+    assert_eq!((sent.lines, sent.error.is_some()), (2, true));
+}
+
+#[test]
+fn a_unix_socket_has_to_be_there_and_may_be_made_anew() {
+    let path = std::env::temp_dir().join(format!("weir-syslog-{}", std::process::id()));
+    let server = settings(SyslogServer::Unix(path.clone()));
+    assert!(Sender::open(&server).is_err());
+    let bound = UnixDatagram::bind(&path).unwrap();
+    let mut sender = Sender::open(&server).unwrap();
+    assert_eq!(sender.send(&batch(Log::Access, "one\n")).lines, 1);
+    drop(bound);
+    std::fs::remove_file(&path).unwrap();
+    let anew = UnixDatagram::bind(&path).unwrap();
+    anew.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(sender.send(&batch(Log::Access, "two\n")).lines, 1);
+    let mut buffer = [0; 2048];
+    let length = anew.recv(&mut buffer).unwrap();
+    check(std::str::from_utf8(&buffer[..length]).unwrap(), "134", "access", "two");
+    std::fs::remove_file(&path).unwrap();
+    let sent = sender.send(&batch(Log::Access, "three\n"));
+    // The socket goes on for who has it.
+    assert_eq!(sent.lines, 1);
+    drop(anew);
+    let sent = sender.send(&batch(Log::Access, "four\n"));
+    assert_eq!((sent.lines, sent.error.is_some()), (0, true));
+}
+
+/// The messages of a connection, by the lengths in front of them.
+fn counted(mut text: &str) -> Vec<&str> {
+    let mut messages = Vec::new();
+    while let Some((length, rest)) = text.split_once(' ') {
+        let (message, rest) = rest.split_at(length.parse().expect("a length"));
+        messages.push(message);
+        text = rest;
+    }
+    assert_eq!(text, "");
+    messages
+}
+
+#[test]
+fn a_connection_counts_messages_and_is_opened_again() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let mut sender = Sender::open(&settings(SyslogServer::Tcp(address))).unwrap();
+    for round in 0..2 {
+        let sent = sender.send(&batch(Log::Access, "one\ntwo\n"));
+        assert_eq!((sent.lines, sent.error.is_none()), (2, true), "{round}");
+        let (mut connection, _) = server.accept().unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut text = Vec::new();
+        let mut buffer = [0; 1024];
+        while !text.ends_with(b"two") {
+            let length = connection.read(&mut buffer).unwrap();
+            assert_ne!(length, 0);
+            text.extend_from_slice(&buffer[..length]);
+        }
+        let text = String::from_utf8(text).unwrap();
+        let messages = counted(&text);
+        assert_eq!(messages.len(), 2);
+        check(messages[0], "134", "access", "one");
+        check(messages[1], "134", "access", "two");
+        // It closes; the next batch has a connection of its own.
+        drop(connection);
+        let start = Instant::now();
+        while !sender.connection.as_ref().is_none_or(Connection::is_closed) {
+            assert!(start.elapsed() < PATIENCE);
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_away_is_not_asked_at_each_batch() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    drop(server);
+    let mut sender = Sender::open(&settings(SyslogServer::Tcp(address))).unwrap();
+    let sent = sender.send(&batch(Log::Access, "one\n"));
+    assert_eq!((sent.lines, sent.error.is_some()), (0, true));
+    let until = sender.not_before.expect("a time");
+    let sent = sender.send(&batch(Log::Access, "two\n"));
+    assert_eq!((sent.lines, sender.not_before), (0, Some(until)), "it was not tried");
+    assert!(sent.error.unwrap().to_string().contains("tried again later"));
+}
