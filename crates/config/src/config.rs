@@ -41,8 +41,10 @@ pub(crate) struct ConfiguredMember {
 /// How much a configuration holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Virtual servers.
+    /// Virtual servers that serve.
     pub virtual_servers: usize,
+    /// Those that do not.
+    pub disabled: usize,
     /// Pools.
     pub pools: usize,
     /// Members as the file has them: a name counts once.
@@ -92,6 +94,7 @@ impl Config {
         Summary {
             virtual_servers: self.template.virtual_servers.len()
                 + self.template.packets.as_ref().map_or(0, |packets| packets.servers.len()),
+            disabled: self.template.disabled.len(),
             pools: self.template.pools.iter().filter(|pool| *pool.name != *NOBODY).count(),
             members: self.members.iter().map(Vec::len).sum(),
         }

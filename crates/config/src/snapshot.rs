@@ -69,6 +69,8 @@ pub struct Snapshot {
     pub log: LogSettings,
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
+    /// Those that do not serve.
+    pub disabled: Vec<Disabled>,
     /// What the packet path shall do; `None`: there is none.
     pub packets: Option<packet::Packets>,
     /// In the file's order; names are unique.
@@ -199,6 +201,17 @@ pub struct VirtualServer {
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses tell how long they took.
     pub server_timing: bool,
+}
+
+/// A virtual server that does not serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disabled {
+    /// Its name in the file.
+    pub name: Arc<str>,
+    /// Its type, as the file has it.
+    pub kind: &'static str,
+    /// Where it would listen.
+    pub listen: Vec<String>,
 }
 
 /// Policies that say who may connect, in the order in which they are followed.

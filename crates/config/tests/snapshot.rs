@@ -486,7 +486,7 @@ fn names_become_members() {
     let config = config(&text);
     let names: Vec<&str> = config.host_names().collect();
     assert_eq!(names, ["other.example", "web.example"]);
-    let expected_summary = Summary { virtual_servers: 1, pools: 1, members: 4 };
+    let expected_summary = Summary { virtual_servers: 1, disabled: 0, pools: 1, members: 4 };
     assert_eq!(config.summary(), expected_summary);
 
     let addresses = |texts: &[&str]| -> Vec<IpAddr> {

@@ -45,6 +45,8 @@ pub struct Status {
     last_worker_panic: Option<PanicStatus>,
     workers_ended: u64,
     virtual_servers: Vec<VirtualServerStatus>,
+    /// Virtual servers that the configuration has disabled.
+    disabled_virtual_servers: Vec<DisabledStatus>,
     /// Virtual servers of type fast_l4; `null` without any.
     packet_path: Option<PacketPathStatus>,
     pools: Vec<PoolStatus>,
@@ -123,6 +125,15 @@ struct VirtualServerStatus {
     #[serde(flatten)]
     traffic: Traffic,
     request_duration: Latency,
+}
+
+/// A virtual server that does not serve.
+#[derive(Debug, Serialize)]
+struct DisabledStatus {
+    name: String,
+    r#type: &'static str,
+    /// Where it would listen.
+    listen: Vec<String>,
 }
 
 /// What the web application firewall made of requests.
@@ -320,6 +331,7 @@ impl Status {
             }),
             workers_ended: observed.workers_ended.load(Relaxed),
             virtual_servers: virtual_servers(&table),
+            disabled_virtual_servers: disabled(&table),
             packet_path: packets::packet_path(&table, observed),
             pools: pools(&table, &observed.monitors),
         }
@@ -338,6 +350,16 @@ impl WaitingStatus {
             pools: pools.map(pool).collect(),
         }
     }
+}
+
+fn disabled(table: &LiveTable) -> Vec<DisabledStatus> {
+    let all = table.snapshot.disabled.iter();
+    all.map(|server| DisabledStatus {
+        name: server.name.to_string(),
+        r#type: server.kind,
+        listen: server.listen.clone(),
+    })
+    .collect()
 }
 
 fn virtual_servers(table: &LiveTable) -> Vec<VirtualServerStatus> {

@@ -113,9 +113,13 @@ fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
     let warnings = counted(of(Severity::Warning), "warning");
     match &loaded.config {
         Some(config) => {
-            let Summary { virtual_servers, pools, members } = config.summary();
+            let Summary { virtual_servers, disabled, pools, members } = config.summary();
+            let disabled = match disabled {
+                0 => String::new(),
+                count => format!(" ({count} more disabled)"),
+            };
             output::print(format_args!(
-                "{}: fine: {}, {}, {}; {warnings}\n",
+                "{}: fine: {}{disabled}, {}, {}; {warnings}\n",
                 file.display(),
                 counted(virtual_servers, "virtual server"),
                 counted(pools, "pool"),

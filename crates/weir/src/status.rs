@@ -73,6 +73,12 @@ fn render(status: &Status, paint: Paint) -> String {
         text.push('\n');
         text += &render_packet_server(server, paint);
     }
+    for server in &status.disabled_virtual_servers {
+        text.push('\n');
+        text += &paint.heading(&format!("virtual server {}: disabled", server.name));
+        text +=
+            &paint.line(Tone::Plain, "  ", &format!("listen       {}", server.listen.join(", ")));
+    }
     if let Some(path) = &status.packet_path {
         let (flows, max) = (grouped(path.flows), grouped(path.flows_max.into()));
         text +=

@@ -197,6 +197,8 @@ section! {
     VirtualServer at "virtual_servers.NAME" {
         /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. Of `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. No two virtual servers share an address, but one of UDP and one of TCP.
         required listen: OneOrMany<crate::decode::Spanned<ListenOn>>;
+        /// `disabled`: it is checked and keeps its addresses, but does not listen. `weir status` shows it.
+        default state: VirtualServerState = VirtualServerState::Enabled;
         /// Whether it may listen on an address that this host does not have yet, such as one that moves between two hosts. What connects to it before then gets nowhere.
         default free_bind: bool = false;
         /// A new connection stays with the kernel until the client has sent something, or for this long (in whole seconds, rounded up; then it is taken as usual). That saves work per connection. Not for protocols in which the server speaks first: they would wait. Default: connections are taken at once.
@@ -247,6 +249,17 @@ section! {
         default server_timing: bool = false;
     }
     later []
+}
+
+choice! {
+    /// Whether a virtual server serves.
+    VirtualServerState {
+        /// It does.
+        Enabled = "enabled",
+        /// It does not listen.
+        Disabled = "disabled",
+    }
+    later [] maps []
 }
 
 choice! {

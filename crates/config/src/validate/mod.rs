@@ -108,10 +108,9 @@ pub(crate) fn validate(
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =
         admin.map_or_else(Vec::new, |admin| admin_host_names(admin, &admin_listen, context));
-    let virtual_servers = servers.all(file, &mut followed, context);
+    let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let packets = servers.packets(file, context);
-    let log = log::settings(file, directory, context);
-    let used = servers.used();
+    let (log, used) = (log::settings(file, directory, context), servers.used());
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     pools_used.extend(&compiler.pools_used);
@@ -134,6 +133,7 @@ pub(crate) fn validate(
         first_probes: first_probes(file),
         log,
         virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
+        disabled,
         packets: packets?,
         pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
         pools_to_be_filled: Vec::new(),

@@ -189,6 +189,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
     // A new key does not compile before somebody has decided about it here.
     let raw::VirtualServer {
         listen: _,
+        state: _,
         free_bind: _,
         defer_accept: _,
         kind: _,

@@ -22,12 +22,12 @@ use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
-use crate::raw::{self, HttpProfile, VirtualServerType};
+use crate::raw::{self, HttpProfile, VirtualServerState, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, ErrorPages, Forwarding, HttpSettings, NOBODY, Pool, RequestIdSettings,
-    RequestTrailers, Service, VirtualServer,
+    Address, ClientAddress, Disabled, ErrorPages, Forwarding, HttpSettings, NOBODY, Pool,
+    RequestIdSettings, RequestTrailers, Service, VirtualServer, ranges,
 };
 use crate::tree::Span;
 
@@ -131,15 +131,15 @@ impl<'a> Servers<'a> {
         listen.iter().map(|address| address.0.clone()).collect()
     }
 
-    /// All virtual servers; `None` for an unsound one.
+    /// All virtual servers, `None` for an unsound one, and those that do not serve.
     pub fn all(
         &mut self,
         file: &raw::File,
         policies: &mut Policies<'_, '_>,
         context: &mut Context,
-    ) -> Vec<Option<VirtualServer>> {
+    ) -> (Vec<Option<VirtualServer>>, Vec<Disabled>) {
         let Some(servers) = &file.virtual_servers else {
-            return Vec::new();
+            return Default::default();
         };
         if servers.0.is_empty() {
             context.error_help(
@@ -149,16 +149,27 @@ impl<'a> Servers<'a> {
             );
         }
         let mut all = Vec::with_capacity(servers.0.len());
+        let mut disabled = Vec::new();
         for item in &servers.0 {
-            match &item.value {
-                Some(value) if value.kind.value == raw::VirtualServerType::FastL4 => {
-                    let server = self.packet_server(&item.name, value, policies, context);
-                    self.packets.servers.push(server);
+            let Some(value) = &item.value else {
+                all.push(None);
+                continue;
+            };
+            if value.state.value == VirtualServerState::Disabled {
+                match self.disabled(&item.name, value, policies, context) {
+                    Some(found) => disabled.push(found),
+                    None => all.push(None),
                 }
-                value => all.push(
-                    value.as_ref().and_then(|value| self.one(&item.name, value, policies, context)),
-                ),
+            } else if value.kind.value == raw::VirtualServerType::FastL4 {
+                let server = self.packet_server(&item.name, value, policies, context);
+                self.packets.servers.push(server);
+            } else {
+                all.push(self.one(&item.name, value, policies, context));
             }
+        }
+        if all.is_empty() && self.packets.servers.is_empty() && !disabled.is_empty() {
+            let message = "every virtual server is disabled: nothing is served";
+            context.warning_help(servers.span, message, "remove `state: disabled` from one");
         }
         for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
             let what = "connections of virtual servers of type tcp";
@@ -174,7 +185,27 @@ impl<'a> Servers<'a> {
         for &pool in &self.pools_of_requests {
             relay::refuse_members_without_port(&self.pools[pool], context);
         }
-        all
+        (all, disabled)
+    }
+
+    /// One that does not serve: it is checked, and nothing of it stays.
+    fn disabled(
+        &mut self,
+        name: &str,
+        raw: &raw::VirtualServer,
+        policies: &mut Policies<'_, '_>,
+        context: &mut Context,
+    ) -> Option<Disabled> {
+        let before = (policies.compiler.limits.len(), policies.persistence.len());
+        let listen = if raw.kind.value == VirtualServerType::FastL4 {
+            let server = self.packet_server(name, raw, policies, context)?;
+            server.destinations.iter().map(ToString::to_string).collect()
+        } else {
+            ranges(&self.one(name, raw, policies, context)?.listen)
+        };
+        policies.compiler.limits.truncate(before.0);
+        policies.persistence.truncate(before.1);
+        Some(Disabled { name: name.into(), kind: raw.kind.value.word(), listen })
     }
 
     fn one(

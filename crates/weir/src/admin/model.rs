@@ -15,10 +15,20 @@ pub struct Status {
     pub workers: usize,
     pub configuration: Configuration,
     pub virtual_servers: Vec<VirtualServer>,
+    /// Those that the configuration has disabled.
+    #[serde(default)]
+    pub disabled_virtual_servers: Vec<Disabled>,
     /// Virtual servers of type fast_l4.
     #[serde(default)]
     pub packet_path: Option<PacketPath>,
     pub pools: Vec<Pool>,
+}
+
+/// A virtual server that does not serve.
+#[derive(Debug, Deserialize)]
+pub struct Disabled {
+    pub name: String,
+    pub listen: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
