@@ -493,8 +493,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 pub(crate) struct Fields<'a> {
     span: Span,
     entries: &'a [Entry],
-    /// Keys that an unknown one was probably meant to be: they are not missed as well.
-    misspelt: Vec<&'static str>,
+    /// Keys that an unknown one was probably meant to be, with that one: they are not missed as well.
+    misspelt: Vec<(&'static str, &'a Entry)>,
 }
 
 impl<'a> Fields<'a> {
@@ -527,7 +527,7 @@ impl<'a> Fields<'a> {
             }
             let place = place_of(&entry.key);
             let meant = meant(&entry.key, S::KEYS.iter().copied()).filter(|_| place.is_none());
-            misspelt.extend(meant);
+            misspelt.extend(meant.map(|meant| (meant, entry)));
             let suggestion = match place {
                 Some(place) => format!("it belongs to {place}"),
                 None => suggest_key::<S>(&entry.key, meant),
@@ -537,16 +537,30 @@ impl<'a> Fields<'a> {
         Some(Self { span: node.span, entries, misspelt })
     }
 
+    /// The entry of a key, or else the only one that was probably meant to be it: so all that
+    /// stands below a misspelt key is reported at once.
+    fn entry(&self, key: &str) -> Option<&'a Entry> {
+        if let Some(entry) = self.entries.iter().find(|entry| entry.key == key) {
+            return Some(entry);
+        }
+        let mut misspelt = self.misspelt.iter().filter(|(meant, _)| *meant == key);
+        let (_, entry) = misspelt.next()?;
+        misspelt.next().is_none().then_some(*entry)
+    }
+
+    /// Whether the section has the key, be it misspelt.
+    fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key)
+            || self.misspelt.iter().any(|(meant, _)| *meant == key)
+    }
+
     pub fn optional<T: Decode>(&self, key: &str, context: &mut Context) -> Option<Spanned<T>> {
-        let entry = self.entries.iter().find(|entry| entry.key == key)?;
-        context.within_key(key, |context| Spanned::decode(&entry.value, context))
+        let entry = self.entry(key)?;
+        context.within_key(&entry.key, |context| Spanned::decode(&entry.value, context))
     }
 
     pub fn required<T: Decode>(&self, key: &str, context: &mut Context) -> Option<Spanned<T>> {
-        if !self.entries.iter().any(|entry| entry.key == key) {
-            if self.misspelt.contains(&key) {
-                return None;
-            }
+        if !self.has(key) {
             let message = format!("{} lacks `{key}`", context.path());
             context.error_help(self.span, message, format!("add `{key}:` with {}", T::expected()));
             return None;
@@ -561,7 +575,7 @@ impl<'a> Fields<'a> {
         other: &str,
         context: &mut Context,
     ) -> Option<Spanned<T>> {
-        if self.entries.iter().any(|entry| other.split('|').any(|other| entry.key == other)) {
+        if other.split('|').any(|other| self.has(other)) {
             return self.optional(key, context);
         }
         self.required(key, context)
@@ -607,8 +621,8 @@ pub(crate) trait Section {
 pub(crate) enum TheOne<'a, T> {
     /// A word alone.
     Word(T),
-    /// The one entry of a map; its key is known.
-    Entry(&'a Entry),
+    /// The one entry of a map, and the known key that it has or was probably meant to have.
+    Entry(&'static str, &'a Entry),
 }
 
 /// The one known key of a map that must have exactly one, or a word in its place; the frame of `one_of!`.
@@ -643,11 +657,12 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
                 context.error_help(node.span, message, help);
                 return None;
             };
-            if keys.contains(&entry.key.as_str()) {
-                return Some(TheOne::Entry(entry));
+            if let Some(key) = keys.iter().find(|key| **key == entry.key) {
+                return Some(TheOne::Entry(key, entry));
             }
             let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
-            let suggestion = match meant(&entry.key, known()) {
+            let meant = meant(&entry.key, known());
+            let suggestion = match meant {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
                     let known: Vec<String> = known().map(|key| format!("`{key}`")).collect();
@@ -655,7 +670,8 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
                 }
             };
             context.error_help(entry.key_span, message, suggestion);
-            None
+            let key = keys.iter().find(|key| Some(**key) == meant)?;
+            Some(TheOne::Entry(key, entry))
         }
         NodeValue::Null | NodeValue::List(_) => {
             context.mismatch(node, &T::expected(), None);

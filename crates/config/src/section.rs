@@ -259,11 +259,11 @@ macro_rules! one_of {
                 context: &mut crate::decode::Context,
             ) -> Option<Self> {
                 let words: &[(&str, Self)] = &[$(($word, Self::$word_variant)),*];
-                let entry = match crate::decode::the_one::<Self>(node, &[$($key),+], words, context)? {
+                let (key, entry) = match crate::decode::the_one::<Self>(node, &[$($key),+], words, context)? {
                     crate::decode::TheOne::Word(word) => return Some(word),
-                    crate::decode::TheOne::Entry(entry) => entry,
+                    crate::decode::TheOne::Entry(key, entry) => (key, entry),
                 };
-                context.within_key(&entry.key, |context| match entry.key.as_str() {
+                context.within_key(&entry.key, |context| match key {
                     $($key => crate::decode::Decode::decode(&entry.value, context).map(Self::$variant),)+
                     _ => None,
                 })

@@ -60,11 +60,16 @@ fn an_error_gives_1_and_its_place() {
          1 | virtual_servers: {{ a: {{ lisen: 1, pool: p }} }}\n   \
          |                         ^^^^^\n\
          help: did you mean `listen`?\n\
+         {0}:1:32: error: `virtual_servers.a.lisen` must be an address to listen on (`ip:port`, \
+         `ip:port-port`, `[v6]:port` or `unix:/path`), found the number 1\n \
+         1 | virtual_servers: {{ a: {{ lisen: 1, pool: p }} }}\n   \
+         |                                ^\n\
+         help: for all addresses write 0.0.0.0:1 or \"[::]:1\"\n\
          {0}:1:41: error: pool `p` is not defined\n \
          1 | virtual_servers: {{ a: {{ lisen: 1, pool: p }} }}\n   \
          |                                         ^\n\
          help: no pool is defined at all\n\
-         {0}: 2 errors, 0 warnings\n",
+         {0}: 3 errors, 0 warnings\n",
         file.path()
     );
     assert_eq!(text(&output.stderr), expected);

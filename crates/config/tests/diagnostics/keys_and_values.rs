@@ -26,8 +26,10 @@ fn unknown_keys() {
     );
     check_server(
         "persistance: x",
-        &["error 5:5 unknown key `persistance` in `virtual_servers.a` -> \
-           did you mean `persistence`?"],
+        &[
+            "error 5:5 unknown key `persistance` in `virtual_servers.a` -> did you mean `persistence`?",
+            "error 5:18 persistence `x` is not defined -> no persistence is defined at all",
+        ],
     );
     check_server(
         "limits: { zzz: 1 }",
@@ -39,6 +41,62 @@ fn unknown_keys() {
     check(
         &format!("{}pool: {{}}\n", sound("", "")),
         &["error 8:1 unknown key `pool` in the configuration -> did you mean `pools`?"],
+    );
+}
+
+/// The value is read as that of the key that was meant.
+#[test]
+fn what_stands_below_a_misspelt_key() {
+    let key = |place: &str, key: &str, section: &str, meant: &str| {
+        format!("error {place} unknown key `{key}` in {section} -> did you mean `{meant}`?")
+    };
+    let check = |text: &str, misspelt: String, below: &[&str]| {
+        let below = below.iter().copied();
+        let expected: Vec<&str> = [misspelt.as_str()].into_iter().chain(below).collect();
+        check(text, &expected);
+    };
+    check(
+        &sound("", "").replace("pool: p", "poool: r"),
+        key("4:5", "poool", "`virtual_servers.a`", "pool"),
+        &["error 4:12 pool `r` is not defined -> defined: `p`"],
+    );
+    // What is named below it is used, and not told of as unused.
+    check(
+        &sound("", "").replace("pool: p", "poool: p"),
+        key("4:5", "poool", "`virtual_servers.a`", "pool"),
+        &[],
+    );
+    check(
+        &sound("", "").replace("pools:", "poools:").replace("9001", "99001"),
+        key("5:1", "poools", "the configuration", "pools"),
+        &[
+            "error 7:16 `poools.p.members[0]`: \"99001\" is not a port: a number from 1 to 65535 -> -",
+        ],
+    );
+    check(
+        &sound("", "    passve: { failures: many, windw: 1 }\n"),
+        key("8:5", "passve", "`pools.p`", "passive"),
+        &[
+            "error 8:25 `pools.p.passve.failures` must be a whole number from 1 to 10000, found the text \"many\" -> -",
+            "error 8:31 unknown key `windw` in `pools.p.passve` -> did you mean `window`?",
+            "error 8:38 `pools.p.passve.windw` must be a duration from 1ms to 24h (units: ms, s, m, h, d), found the number 1 -> add the unit: 1s",
+        ],
+    );
+    check(
+        &(sound("    policies: [ q ]\n", "")
+            + "policies: { q: { rules: [ { then: [ { redirct: { to: /a, status: 200 } } ] } ] } }\n"),
+        key("9:39", "redirct", "`policies.q.rules[0].then[0]`", "redirect"),
+        &["error 9:66 200 does not redirect -> use 301, 302, 303, 307 or 308"],
+    );
+    // Where the right key is there as well, or two may be meant, the value is nobody's.
+    check_server("lisen: 1", &[&key("5:5", "lisen", "`virtual_servers.a`", "listen")]);
+    let two = [
+        key("8:5", "retrys", "`pools.p`", "retries"),
+        key("9:5", "retris", "`pools.p`", "retries"),
+    ];
+    super::check(
+        &sound("", "    retrys: many\n    retris: many\n"),
+        &two.each_ref().map(String::as_str),
     );
 }
 
@@ -151,7 +209,8 @@ fn the_whole_language() {
 /// What an engineer writes who comes from another product.
 #[test]
 fn words_of_other_products() {
-    for (lines, meant) in [
+    // The value is another product's as well: more may be said of it.
+    for (line, meant) in [
         ("proxy_pass: p", "pool"),
         ("default_backend: p", "pool"),
         ("irules: [ a ]", "policies"),
@@ -162,11 +221,11 @@ fn words_of_other_products() {
         ("error_page: {}", "error_pages"),
         ("sticky: x", "persistence"),
     ] {
-        let key = lines.split(':').next().unwrap();
+        let key = line.split(':').next().unwrap();
         let expected = format!(
             "error 5:5 unknown key `{key}` in `virtual_servers.a` -> did you mean `{meant}`?"
         );
-        check_server(lines, &[&expected]);
+        assert_eq!(findings(&sound(&format!("    {line}\n"), ""))[0], expected);
     }
     for (word, meant) in [
         ("leastconn", "least_connections"),
