@@ -685,6 +685,14 @@ pub(crate) fn or_absent<S: Section + Clone>(section: Option<&Spanned<S>>) -> S {
     section.map_or_else(S::absent, |section| section.value.clone())
 }
 
+/// What is not given is sound, and nothing.
+pub(crate) fn if_given<C, T>(
+    choice: Option<&C>,
+    of: impl FnOnce(&C) -> Option<T>,
+) -> Option<Option<T>> {
+    choice.map_or(Some(None), |choice| of(choice).map(Some))
+}
+
 /// Whether a text begins with a key of the section and a colon: `path:/x`, not `https://…`.
 fn is_key_without_space<S: Section>(text: &str) -> bool {
     text.split_once(':').is_some_and(|(key, _)| S::KEYS.contains(&key))

@@ -182,8 +182,14 @@ pub(super) fn varying(
     None
 }
 
-/// Reports an error of an expression at its place in the file.
+/// Reports what is wrong with an expression at its places in the file.
 fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
+    for error in [error].into_iter().chain(&error.more) {
+        explain_one(error, span, text, context);
+    }
+}
+
+fn explain_one(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
     let before = text.get(..error.range.start).map_or(0, |before| before.chars().count());
     let length = text.get(error.range.clone()).map_or(1, |part| part.chars().count()).max(1);
     let mut place = span.within(text, before);

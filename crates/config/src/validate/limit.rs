@@ -6,7 +6,7 @@ use weir_core::keyed_hash::PrefixLengths;
 use weir_core::limit::Rate;
 
 use super::compiler::Compiler;
-use crate::decode::{Context, Spanned, or_absent};
+use crate::decode::{Context, Spanned, if_given, or_absent};
 use crate::rate;
 use crate::raw::limit as raw;
 use crate::scalar::Duration;
@@ -33,23 +33,29 @@ impl Compiler<'_> {
             context.error_help(burst.span, message, "add `requests_per_second`");
         }
         let burst = raw.burst.as_ref().map(|burst| burst.value.0);
-        let requests = match &raw.requests_per_second {
-            Some(limit) => Some(rate(limit.value, burst, limit.span, context)?),
-            None => None,
-        };
-        let connections = match &raw.connections_per_second {
-            Some(limit) => Some(rate(limit.value, None, limit.span, context)?),
-            None => None,
-        };
+        let requests = if_given(raw.requests_per_second.as_ref(), |limit| {
+            rate(limit.value, burst, limit.span, context)
+        });
+        let connections = if_given(raw.connections_per_second.as_ref(), |limit| {
+            rate(limit.value, None, limit.span, context)
+        });
         let (mut per_key, mut per_key_connections) = (Vec::new(), Vec::new());
+        let mut is_sound = true;
         for (index, limit) in raw.per_key.iter().flat_map(|limits| limits.iter()).enumerate() {
             let name = format!("virtual_servers.{owner}.limits[{index}]");
-            let key = self.limit_key(limit, context)?;
+            let Some(key) = self.limit_key(limit, context) else {
+                is_sound = false;
+                continue;
+            };
             refuse_connections_beside_key(limit, context);
-            per_key.extend(self.request_limits(&name, &key, limit, context)?);
-            per_key_connections.extend(self.connection_limits(&name, &key, limit, context)?);
+            let of_requests = self.request_limits(&name, &key, limit, context);
+            let of_connections = self.connection_limits(&name, &key, limit, context);
+            is_sound &= of_requests.is_some() && of_connections.is_some();
+            per_key.extend(of_requests.into_iter().flatten());
+            per_key_connections.extend(of_connections.into_iter().flatten());
         }
-        Some(Limits {
+        let (requests, connections) = (requests?, connections?);
+        is_sound.then(|| Limits {
             connections_max: raw.connections.map(|limit| limit.0),
             connections,
             requests_max: raw.requests.map(|limit| limit.0),
@@ -66,7 +72,8 @@ impl Compiler<'_> {
         raw: &Spanned<raw::RateLimit>,
         context: &mut Context,
     ) -> Option<Vec<usize>> {
-        let key = self.limit_key(raw, context)?;
+        let key = self.limit_key(raw, context);
+        let mut is_sound = true;
         if counts_requests(raw) {
             for (key, span) in connection_keys(raw) {
                 if let Some(span) = span {
@@ -74,10 +81,10 @@ impl Compiler<'_> {
                         format!("`{key}` beside a limit on requests: a rule sees one or the other");
                     let help = "give it to a policy that connections follow, or to `limits.per_key` of the virtual server";
                     context.error_help(span, message, help);
-                    return None;
+                    is_sound = false;
                 }
             }
-            return self.request_limits(name, &key, raw, context);
+            return self.request_limits(name, &key?, raw, context).filter(|_| is_sound);
         }
         let of_requests = [
             ("burst", raw.burst.as_ref().map(|burst| burst.span)),
@@ -89,10 +96,10 @@ impl Compiler<'_> {
                 let message =
                     format!("`{key}` is about requests: a connection beyond a limit is closed");
                 context.error_help(span, message, "remove it");
-                return None;
+                is_sound = false;
             }
         }
-        self.connection_limits(name, &key, raw, context)
+        self.connection_limits(name, &key?, raw, context).filter(|_| is_sound)
     }
 
     /// What it counts by. Where it counts nothing, that is an error, too.

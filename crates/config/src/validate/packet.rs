@@ -41,24 +41,25 @@ impl Servers<'_> {
         policies: &mut Policies<'_, '_>,
         context: &mut Context,
     ) -> Option<PacketServer> {
-        if !relay::keys_fit(raw, context) {
+        if !self.fits(raw, policies, context) {
             return None;
         }
         let protocol = protocol(raw.protocol.value);
-        let destinations = self.destinations(name, raw, protocol, context)?;
+        let destinations = self.destinations(name, raw, protocol, context);
         let profile = self.packets.profile(raw, context);
         let pool = match &raw.pool {
-            Some(pool) => Some(Some(self.pool(pool, context)?)),
+            Some(pool) => self.pool(pool, context).map(Some),
             // That both are missing has been reported.
             None => raw.forward.as_ref().map(|_| None),
         };
-        let (profile, pool) = (profile?, pool?);
+        let persistence = policies.persistence(name, raw, context);
+        let (profile, pool, destinations) = (profile?, pool?, destinations?);
         let delivery = delivery(raw, &profile, context)?;
         let source = source(&profile, delivery, &destinations, context)?;
         if let Some(pool) = pool {
             self.pool_fits(pool, raw, &destinations, context);
         }
-        let persistence = policies.persistence(name, raw, context)?;
+        let persistence = persistence?;
         let persistence_ms = match persistence {
             None => None,
             Some(index) => Some(persistence_ms(index, raw, policies, context)?),

@@ -10,7 +10,7 @@ use weir_http::cookies::SetCookie;
 use super::compiler::{Compiler, varying};
 use super::files::{KEYS_BYTES_MAX, field_value, read};
 use super::policy::{same_site, secure};
-use crate::decode::{Context, NamedItem, Spanned};
+use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::persistence as raw;
 use crate::shapes::{AutoOr, FilePath};
 use crate::snapshot::{
@@ -32,9 +32,9 @@ impl Compiler<'_> {
         context: &mut Context,
     ) -> Option<Persistence> {
         let raw = item.value.as_ref()?;
-        let mut found = self.persistence_of(&item.name, raw, context)?;
-        found.fallback = self.fallback(raw, context)?;
-        Some(found)
+        let found = self.persistence_of(&item.name, raw, context);
+        let fallback = self.fallback(raw, context)?;
+        found.map(|found| Persistence { fallback, ..found })
     }
 
     /// A persistence without its fallback, if it is sound.
@@ -99,14 +99,12 @@ impl Compiler<'_> {
         if raw.mode.value == raw::CookieMode::Passive {
             return Some(PersistenceKind::Passive { name: name.into() });
         }
-        let domain = match &raw.domain {
-            Some(domain) => Some(field_value(domain, context)?),
-            None => None,
-        };
+        let domain = if_given(raw.domain.as_ref(), |domain| field_value(domain, context));
+        let keys = if_given(raw.key_file.as_ref(), |path| keys(path, self.directory, context));
         let cookie = SetCookie {
             name: name.to_owned(),
             path: Some(raw.path.value.0.clone()),
-            domain,
+            domain: domain?,
             max_age_s: raw.max_age.as_ref().map(|max_age| max_age.value.0 / 1_000),
             secure: raw.secure.value != AutoOr::Always(false),
             http_only: raw.http_only.value,
@@ -117,15 +115,11 @@ impl Compiler<'_> {
             context.error(span, error.to_string());
             return None;
         }
-        let keys = match &raw.key_file {
-            Some(path) => Some(Arc::new(keys(path, self.directory, context)?)),
-            None => None,
-        };
         Some(PersistenceKind::Insert(InsertedCookie {
             cookie,
             secure: secure(raw.secure.value),
             to_member: raw.to_member.value,
-            keys,
+            keys: keys?.map(Arc::new),
         }))
     }
 }

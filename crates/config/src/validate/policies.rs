@@ -9,11 +9,10 @@ use weir_http::path::PathForm;
 
 use super::compiler::Compiler;
 use super::demands::Place;
-use super::names::undefined;
+use super::names::find;
 use super::policy::redirects;
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
 use crate::profile::ProfileOr;
-use crate::quote::clip;
 use crate::raw;
 use crate::scalar::Name;
 use crate::snapshot::{ConnectionPolicies, Persistence};
@@ -44,21 +43,21 @@ impl Policies<'_, '_> {
         path_form: PathForm,
         context: &mut Context,
     ) -> Option<Vec<Arc<Policy>>> {
-        let mut found = Vec::new();
+        let (mut found, mut is_sound) = (Vec::new(), true);
         if let Some((status, port)) = raw.https_redirect.value.settings() {
-            if raw.tls.is_some() {
+            let leads_back = raw.tls.is_some();
+            if leads_back {
                 let message = "`https_redirect` beside `tls`: it would lead back here";
                 let help = "set it for the virtual server that listens without TLS";
                 context.error_help(raw.https_redirect.span, message, help);
-                return None;
             }
-            if !redirects(status, raw.https_redirect.span, context) {
-                return None;
-            }
+            is_sound = redirects(status, raw.https_redirect.span, context) && !leads_back;
             let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
             let to = format!("https://${{request.host}}{port}${{request.target}}");
             let action = format!("redirect: {{ to: \"{to}\", status: {status} }}");
-            found.push(self.built_in(server, "https_redirect", &action, context));
+            if is_sound {
+                found.push(self.built_in(server, "https_redirect", &action, context));
+            }
         }
         let place =
             Place { kind: raw.kind.value, has_tls: raw.tls.is_some(), is_before_requests: false };
@@ -69,14 +68,35 @@ impl Policies<'_, '_> {
                 // RFC 6797 section 7.2
                 let message = "`hsts` without `tls`: browsers take it over TLS alone";
                 context.error_help(hsts.span, message, "set it for the virtual server with `tls`");
-                return None;
+                is_sound = false;
             }
             let value = hsts_value(&hsts.value);
             let action =
                 format!("set_response_header: {{ Strict-Transport-Security: \"{value}\" }}");
             found.push(self.built_in(server, "hsts", &action, context));
         }
-        found.into_iter().collect()
+        is_sound.then(|| found.into_iter().collect())?
+    }
+
+    /// Looks up what a virtual server names that cannot be served as it is, so that names which are
+    /// not defined are told at once.
+    pub fn names_of(&mut self, raw: &raw::VirtualServer, context: &mut Context) {
+        for name in
+            [&raw.policies, &raw.connection_policies].into_iter().flatten().flat_map(|it| it.iter())
+        {
+            self.find(name, context);
+        }
+        if let Some(Spanned { value: ProfileOr::Name(name), span, .. }) = &raw.persistence {
+            let name = Spanned { value: name.clone(), span: *span, given: true };
+            self.compiler.persistence(&name, context);
+        }
+    }
+
+    /// The policy of this name.
+    fn find(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
+        let found = find("policy", &self.policy_by_name, name, context)?;
+        self.policies_used.insert(found);
+        Some(found)
     }
 
     /// The policies that say who may connect to a virtual server.
@@ -122,12 +142,7 @@ impl Policies<'_, '_> {
         context: &mut Context,
     ) -> Option<Arc<Policy>> {
         let wanted = name.value.0.as_str();
-        let Some(&index) = self.policy_by_name.get(wanted) else {
-            let known = self.policy_by_name.keys().copied();
-            undefined("policy", &clip(wanted), name.span, known, context);
-            return None;
-        };
-        self.policies_used.insert(index);
+        let index = self.find(name, context)?;
         let forms = self.path_forms.entry(wanted.to_owned()).or_default();
         if !forms.contains(&path_form) {
             forms.push(path_form);
@@ -163,9 +178,9 @@ impl Policies<'_, '_> {
             ProfileOr::Inline(raw) => {
                 // Not to be taken for one of the file that has the virtual server's name.
                 let name = format!("virtual_servers.{server}");
-                let mut found = self.compiler.persistence_of(&name, raw, context)?;
-                found.fallback = self.compiler.fallback(raw, context)?;
-                self.persistence.push(Some(found));
+                let found = self.compiler.persistence_of(&name, raw, context);
+                let fallback = self.compiler.fallback(raw, context)?;
+                self.persistence.push(Some(Persistence { fallback, ..found? }));
                 Some(Some(self.persistence.len() - 1))
             }
         }

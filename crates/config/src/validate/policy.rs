@@ -15,7 +15,7 @@ use super::files::{Source, content_type_of, field_value, source};
 use super::path_texts::PathCondition;
 use super::split;
 use super::unreachable::{self, Outline};
-use crate::decode::{Context, NamedItem, Spanned};
+use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::policy as raw;
 use crate::scalar::{Name, WordOr};
 use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
@@ -86,10 +86,9 @@ impl Compiler<'_> {
         self.rule = format!("policies.{policy}.{name}");
         let id = Some(self.rule_names.len() as u32);
         self.rule_names.push(RuleName { policy: policy.into(), rule: Arc::clone(&name) });
-        let condition = match &raw.when {
-            Some(when) => Some(self.condition(when, context)?),
-            None => None,
-        };
+        let condition = raw.when.as_ref().map(|when| self.condition(when, context));
+        let mut is_sound = !matches!(condition, Some(None));
+        let condition = condition.flatten();
         if let (Some(when), Some(condition)) = (&raw.when, &condition)
             && !condition.path_texts().is_empty()
         {
@@ -98,27 +97,10 @@ impl Compiler<'_> {
         }
         let waits = condition.as_ref().is_some_and(Condition::reads_response);
         let mut actions = Vec::new();
-        let mut is_sound = true;
         for action in raw.then.iter().flat_map(|then| then.iter()) {
             is_sound &= self.action(action, &mut actions, context).is_some();
         }
-        for (action, span) in &actions {
-            if action.is_for_request() && (waits || action.reads_response()) {
-                let what = if waits { "this rule" } else { "this" };
-                let message =
-                    format!("{what} reads the response: by then the request has been sent");
-                let help = "do it in a rule that reads the request only";
-                context.error_help(*span, message, help);
-                is_sound = false;
-            }
-        }
-        for ((action, _), (_, next)) in actions.iter().zip(actions.iter().skip(1)) {
-            if action.ends_request() {
-                let message = "nothing comes after an answer, `close` or `reset`";
-                context.error_help(*next, message, "move it before");
-                is_sound = false;
-            }
-        }
+        is_sound &= come_in_time(&actions, waits, context);
         let actions = actions.into_iter().map(|(action, _)| action);
         let actions: Vec<Action> = actions.collect();
         let demands = Demands::of(raw, &name, condition.as_ref(), (&actions, &self.limits));
@@ -246,12 +228,10 @@ impl Compiler<'_> {
 
     fn redirect(&mut self, raw: &raw::Redirect, context: &mut Context) -> Option<Action> {
         let status = raw.status.value.0;
-        if !redirects(status, raw.status.span, context) {
-            return None;
-        }
+        let is_redirect = redirects(status, raw.status.span, context);
         let to = raw.to.as_ref()?;
         let location = self.template(&to.value.0, to.span, Purpose::Uri, context)?;
-        Some(Action::Answer(Arc::new(Answer {
+        is_redirect.then_some(Action::Answer(Arc::new(Answer {
             status,
             body: Body::None,
             fields: vec![("Location".into(), location)],
@@ -261,54 +241,47 @@ impl Compiler<'_> {
     fn respond(&mut self, raw: &raw::Respond, context: &mut Context) -> Option<Action> {
         let is_given = raw.body.is_some() || raw.file.is_some();
         let status = raw.status.value.0;
+        let mut is_sound = true;
         if is_given && matches!(status, 204 | 205 | 304) {
             let message = format!("a response of status {status} has no body");
             context.error_help(raw.status.span, message, "remove `body`, or choose another status");
-            return None;
+            is_sound = false;
         }
-        let (body, by_name) =
-            match source(raw.body.as_ref(), raw.file.as_ref(), self.directory, context) {
-                None if is_given => return None,
-                None => (Body::None, None),
-                Some(Source::File(bytes)) => {
-                    let by_name = raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
-                    (Body::Bytes(bytes), by_name)
-                }
-                Some(Source::Given(text)) => {
-                    let span = raw.body.as_ref()?.span;
-                    (Body::Text(self.template(&text, span, Purpose::Plain, context)?), None)
-                }
-            };
+        let body = body(self, raw, context);
+        let content_type = raw.content_type.as_ref().filter(|_| is_given);
+        let content_type = content_type.map(|given| field_value(given, context));
+        let headers = raw.headers.as_ref();
+        let headers = headers.map(|headers| self.fields(headers, FieldChange::Add, context));
+        let (body, by_name) = body?;
         let mut fields = Vec::new();
         if is_given {
-            let content_type = match &raw.content_type {
-                Some(given) => field_value(given, context)?,
+            let content_type = match content_type {
+                Some(given) => given?,
                 None => by_name.unwrap_or("text/plain; charset=utf-8").to_owned(),
             };
             let text = content_type.replace('$', "$$");
             let template = self.template(&text, raw.status.span, Purpose::HeaderValue, context)?;
             fields.push(("Content-Type".into(), template));
         }
-        if let Some(headers) = &raw.headers {
-            for field in self.fields(headers, FieldChange::Add, context)? {
+        if let Some(headers) = headers {
+            for field in headers? {
                 if let FieldChange::Add(template) = field.change {
                     fields.push((field.name, template));
                 }
             }
         }
-        Some(Action::Answer(Arc::new(Answer { status: raw.status.value.0, body, fields })))
+        is_sound.then(|| Action::Answer(Arc::new(Answer { status, body, fields })))
     }
 
     fn cookie(&mut self, raw: &raw::SetCookie, context: &mut Context) -> Option<CookieTemplate> {
         let (name, value) = (raw.name.as_ref()?, raw.value.as_ref()?);
-        let domain = match &raw.domain {
-            Some(domain) => Some(field_value(domain, context)?),
-            None => None,
-        };
+        let domain = if_given(raw.domain.as_ref(), |domain| field_value(domain, context));
+        let path = field_value(&raw.path, context);
+        let text = self.template(&value.value.0, value.span, Purpose::HeaderValue, context);
         let mut cookie = SetCookie {
             name: name.value.0.as_str().to_owned(),
-            path: Some(field_value(&raw.path, context)?),
-            domain,
+            path: Some(path?),
+            domain: domain?,
             max_age_s: raw.max_age.as_ref().map(|max_age| max_age.value.0 / 1_000),
             secure: raw.secure.value != AutoOr::Always(false),
             http_only: raw.http_only.value,
@@ -322,7 +295,7 @@ impl Compiler<'_> {
         cookie.secure = false;
         Some(CookieTemplate {
             before: format!("{}=", name.value.0).into_bytes().into(),
-            value: self.template(&value.value.0, value.span, Purpose::HeaderValue, context)?,
+            value: text?,
             after: cookie.attributes().into(),
             secure: secure(raw.secure.value),
         })
@@ -385,6 +358,49 @@ impl Compiler<'_> {
         }
         is_sound.then_some(fields)
     }
+}
+
+/// The body of an answer, and the type that its file's name tells.
+fn body(
+    compiler: &mut Compiler<'_>,
+    raw: &raw::Respond,
+    context: &mut Context,
+) -> Option<(Body, Option<&'static str>)> {
+    let is_given = raw.body.is_some() || raw.file.is_some();
+    Some(match source(raw.body.as_ref(), raw.file.as_ref(), compiler.directory, context) {
+        None if is_given => return None,
+        None => (Body::None, None),
+        Some(Source::File(bytes)) => {
+            let by_name = raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
+            (Body::Bytes(bytes), by_name)
+        }
+        Some(Source::Given(text)) => {
+            let span = raw.body.as_ref()?.span;
+            (Body::Text(compiler.template(&text, span, Purpose::Plain, context)?), None)
+        }
+    })
+}
+
+/// Whether each action comes while it can still be done; if not, that is reported.
+fn come_in_time(actions: &[(Action, Span)], waits: bool, context: &mut Context) -> bool {
+    let mut is_sound = true;
+    for (action, span) in actions {
+        if action.is_for_request() && (waits || action.reads_response()) {
+            let what = if waits { "this rule" } else { "this" };
+            let message = format!("{what} reads the response: by then the request has been sent");
+            let help = "do it in a rule that reads the request only";
+            context.error_help(*span, message, help);
+            is_sound = false;
+        }
+    }
+    for ((action, _), (_, next)) in actions.iter().zip(actions.iter().skip(1)) {
+        if action.ends_request() {
+            let message = "nothing comes after an answer, `close` or `reset`";
+            context.error_help(*next, message, "move it before");
+            is_sound = false;
+        }
+    }
+    is_sound
 }
 
 fn remove(names: &[Spanned<FieldName>], context: &mut Context) -> Option<Vec<FieldAction>> {

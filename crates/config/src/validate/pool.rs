@@ -15,7 +15,7 @@ use super::tls::TlsProfiles;
 use super::{files, limit, monitor, source};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, NamedItem, Spanned, or_absent};
+use crate::decode::{Context, NamedItem, Spanned, if_given, or_absent};
 use crate::quote::clip;
 use crate::rate::Rate;
 use crate::raw::member::{MemberEntry, MemberState};
@@ -104,14 +104,11 @@ fn model(
 ) -> Option<Pool> {
     let reuse = or_absent(raw.reuse.as_ref());
     let balance = balance(raw, compiler, context);
-    let fallback = match &raw.fallback {
-        None => None,
-        Some(name) => Some(compiler.pool(name, context)?),
-    };
-    let maintenance = match &raw.maintenance {
-        None => None,
-        Some(page) => Some(files::page(&page.value, page.span, compiler.directory, context)?),
-    };
+    let fallback = if_given(raw.fallback.as_ref(), |name| compiler.pool(name, context));
+    let directory = compiler.directory;
+    let maintenance = if_given(raw.maintenance.as_ref(), |page| {
+        files::page(&page.value, page.span, directory, context)
+    });
     let monitors = monitors?;
     let monitors_min = monitor::monitors_min(
         raw.monitors_min.as_ref(),
@@ -130,13 +127,13 @@ fn model(
             timeout_ms: queue.timeout.0,
             is_left_by_half_closed: queue.half_closed.value == raw::HalfClosed::Leave,
         }),
-        fallback,
+        fallback: fallback?,
         monitors_min,
         retry_budget: raw.retry_budget.as_ref().map(|budget| BudgetSettings {
             share_percent: budget.share.0.into(),
             floor_per_s: budget.per_second_min.0,
         }),
-        maintenance,
+        maintenance: maintenance?,
         proxy_protocol: match raw.proxy_protocol.value {
             raw::ProxyProtocol::Off => None,
             raw::ProxyProtocol::V1 => Some(ProxyVersion::V1),

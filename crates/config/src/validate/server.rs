@@ -19,7 +19,7 @@ use super::waf::{self, WafProfiles};
 use super::{datagrams, files, listening, path};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
-use crate::decode::{Context, NamedItem, Section as _, Spanned, or_absent};
+use crate::decode::{Context, NamedItem, Section as _, Spanned, if_given, or_absent};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::{self, HttpProfile, VirtualServerState, VirtualServerType};
@@ -218,10 +218,11 @@ impl<'a> Servers<'a> {
         let listen = self.listeners.of_server(name, raw, context);
         let listening = listening::settings(raw, &listen, context);
         let is_relay = raw.kind.value != VirtualServerType::Http;
-        if !relay::keys_fit(raw, context) {
+        if !self.fits(raw, policies, context) {
             return None;
         }
-        let named = self.pools_by_name(raw, context)?;
+        let all_named = self.pools_by_name(raw, context);
+        let named = all_named.as_deref().unwrap_or_default();
         let own = match &raw.pool {
             Some(pool) => self.pool(pool, context),
             None => named.first().map(|(_, pool)| *pool).or_else(|| self.nobody()),
@@ -251,7 +252,7 @@ impl<'a> Servers<'a> {
             path::warn_of_persistence(persistence, http.target.path, raw, policies, context);
         }
         let connection_policies = policies.of_connections(raw, context);
-        let service = self.service(raw, &named, policies, context);
+        let service = self.service(raw, named, policies, context);
         let client_address = client_address(raw, context);
         let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
         let error_pages = error_pages(raw, policies.compiler.directory, context);
@@ -261,7 +262,7 @@ impl<'a> Servers<'a> {
             name: name.into(),
             listen: listen.into_iter().map(|(address, _)| address).collect(),
             listening,
-            pool: own?,
+            pool: own.filter(|_| all_named.is_some())?,
             http: http?,
             service: service?,
             tls: tls?.map(Arc::new),
@@ -276,6 +277,25 @@ impl<'a> Servers<'a> {
             error_pages: Arc::new(error_pages?),
             server_timing: raw.server_timing.value,
         })
+    }
+
+    /// Whether a virtual server has the keys of its type alone. Where it has others, what it names is
+    /// looked up nevertheless.
+    pub(super) fn fits(
+        &mut self,
+        raw: &raw::VirtualServer,
+        policies: &mut Policies<'_, '_>,
+        context: &mut Context,
+    ) -> bool {
+        if relay::keys_fit(raw, context) {
+            return true;
+        }
+        self.pools_by_name(raw, context);
+        if let Some(pool) = &raw.pool {
+            self.pool(pool, context);
+        }
+        policies.names_of(raw, context);
+        false
     }
 
     /// Notes that what comes to a virtual server goes to this pool, and reports what cannot be.
@@ -526,15 +546,18 @@ fn error_pages(
     directory: &Path,
     context: &mut Context,
 ) -> Option<ErrorPages> {
-    let mut pages = ErrorPages::default();
+    let (mut pages, mut is_sound) = (ErrorPages::default(), true);
     for (status, page) in raw.error_pages.iter().flat_map(|pages| pages.value.0.iter()) {
-        let page = files::page(&page.value, page.span, directory, context)?;
+        let Some(page) = files::page(&page.value, page.span, directory, context) else {
+            is_sound = false;
+            continue;
+        };
         match *status {
             StatusMatch::Code(code) => pages.codes.push((code, page)),
             StatusMatch::Class(class) => pages.classes.push((class, page)),
         }
     }
-    Some(pages)
+    is_sound.then_some(pages)
 }
 
 /// A request for a name that its handshake was not for gets no page. A rule may answer 421 and leave the body to the page.
@@ -560,11 +583,6 @@ fn protocols(is_relay: bool, http: Option<&HttpSettings>) -> &'static [&'static 
         Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1", b"http/1.0"],
         _ => &[b"http/1.1", b"http/1.0"],
     }
-}
-
-/// What is not given is sound, and nothing.
-fn if_given<C, T>(choice: Option<&C>, of: impl FnOnce(&C) -> Option<T>) -> Option<Option<T>> {
-    choice.map_or(Some(None), |choice| of(choice).map(Some))
 }
 
 /// Whether connecting to `member` ends at the listener `listen`.

@@ -94,3 +94,110 @@ fn circles() {
         ],
     );
 }
+
+fn undefined(place: &str, kind: &str, name: &str) -> String {
+    let known = if kind == "pool" { "defined: `p`" } else { "no persistence is defined at all" };
+    format!("error {place} {kind} `{name}` is not defined -> {known}")
+}
+
+fn nothing(place: &str, name: &str) -> String {
+    format!("error {place} nothing is called `{name}` -> -")
+}
+
+fn no_file(place: &str) -> String {
+    let help = "a relative path starts at the configuration's directory";
+    format!("error {place} cannot open /nowhere: No such file or directory -> {help}")
+}
+
+/// An error hides none that stands beside or behind it.
+#[test]
+fn a_rule_tells_all_its_errors() {
+    check_with_rule(
+        "{ when: zzz || yyy, then: [ { pool: nowhere }, { persistence: r } ] }",
+        &[
+            &nothing("9:35", "zzz"),
+            &nothing("9:42", "yyy"),
+            &undefined("9:63", "pool", "nowhere"),
+            &undefined("9:89", "persistence", "r"),
+        ],
+    );
+    check_with_rule(
+        "{ then: [ { respond: { status: 204, body: \"${zzz}\", headers: { A: \"${yyy}\" } } } ] }",
+        &[
+            "error 9:58 a response of status 204 has no body -> remove `body`, or choose another status",
+            &nothing("9:72", "zzz"),
+            &nothing("9:96", "yyy"),
+        ],
+    );
+    check_with_rule(
+        "{ then: [ { redirect: { to: \"/${zzz}\", status: 200 } } ] }",
+        &[
+            &nothing("9:59", "zzz"),
+            "error 9:74 200 does not redirect -> use 301, 302, 303, 307 or 308",
+        ],
+    );
+}
+
+#[test]
+fn pools_and_virtual_servers_tell_all_their_errors() {
+    let check = |text: &str, expected: &[String]| {
+        check(text, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    let nothing_limited = |place: &str| {
+        let help =
+            "add `requests_per_second`, `requests`, `connections_per_second` or `connections`";
+        format!("error {place} this limits nothing -> {help}")
+    };
+    check(
+        &sound("", "    fallback: q\n    maintenance: { file: /nowhere }\n    monitors_min: 2\n"),
+        &[
+            undefined("8:15", "pool", "q"),
+            no_file("9:26"),
+            "error 10:19 `monitors_min` is 2, and the pool has 0 -> lower it, or add monitors"
+                .into(),
+        ],
+    );
+    let server = "    type: tcp\n    http: {}\n    persistence: r\n    by_server_name: [ { names: [ a.example ], pool: q } ]\n";
+    check(
+        &sound(server, "").replace("pool: p", "pool: o"),
+        &[
+            undefined("4:11", "pool", "o"),
+            "error 6:11 `http` does not apply to a virtual server of type tcp -> remove it: connections are relayed, requests are not seen".into(),
+            undefined("7:18", "persistence", "r"),
+            undefined("8:53", "pool", "q"),
+        ],
+    );
+    let policy = |place: &str| {
+        format!("error {place} policy `q` is not defined -> no policy is defined at all")
+    };
+    check(
+        &sound("    hsts: {}\n    https_redirect: { status: 200 }\n    policies: [ q ]\n    persistence: { type: hash, fallback: r }\n", ""),
+        &[
+            "error 5:11 `hsts` without `tls`: browsers take it over TLS alone -> set it for the virtual server with `tls`".into(),
+            "error 6:21 200 does not redirect -> use 301, 302, 303, 307 or 308".into(),
+            policy("7:17"),
+            "error 8:26 a persistence of type hash lacks `of` -> add `of: \"${request.headers['x-user']}\"` or the like".into(),
+            undefined("8:42", "persistence", "r"),
+        ],
+    );
+    check(
+        &sound(
+            "    limits: { per_key: [ {}, { key: \"${zzz}\", requests: 1 }, {} ] }\n    error_pages: { 404: { file: /nowhere }, 5xx: { file: /nowhere } }\n",
+            "",
+        ),
+        &[
+            nothing_limited("5:26"),
+            nothing("5:40", "zzz"),
+            nothing_limited("5:62"),
+            no_file("6:33"),
+            no_file("6:58"),
+        ],
+    );
+}
+
+/// A sound file but for a rule, which is in line 9 from column 35 on.
+#[track_caller]
+fn check_with_rule(rule: &str, expected: &[&str]) {
+    let policy = format!("policies: {{ q: {{ rules: [ {rule} ] }} }}\n");
+    check(&(sound("    policies: [ q ]\n", "") + &policy), expected);
+}

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
+/// Errors that are told of one text.
+pub const ERRORS_MAX: usize = 10;
+
 /// Why a text is no expression of the wanted type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
@@ -13,15 +16,31 @@ pub struct ExpressionError {
     pub range: Range<usize>,
     /// What to do about it; one line.
     pub help: Option<String>,
+    /// What else is wrong with the same text, up to [`ERRORS_MAX`] in all; none of them has more.
+    pub more: Vec<ExpressionError>,
 }
 
 impl ExpressionError {
     pub(super) fn new(range: Range<usize>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), range, help: None }
+        Self { message: message.into(), range, help: None, more: Vec::new() }
     }
 
     pub(super) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
+    }
+
+    /// Both, as one.
+    pub(super) fn and(mut self, mut other: Self) -> Self {
+        let more = std::mem::take(&mut other.more);
+        self.more.push(other);
+        self.more.extend(more);
+        self.more.truncate(ERRORS_MAX - 1);
+        self
+    }
+
+    /// Whether no more errors are told.
+    pub(super) fn is_full(&self) -> bool {
+        self.more.len() + 1 >= ERRORS_MAX
     }
 
     /// With the candidate that was probably meant by `word`, if there is one.
@@ -34,6 +53,41 @@ impl ExpressionError {
             Some(candidate) => self.help(format!("did you mean `{candidate}`?")),
             None => self,
         }
+    }
+}
+
+/// All values, or all errors as one. What comes after many errors is not looked at.
+pub(super) fn all<T>(
+    results: impl IntoIterator<Item = Result<T, ExpressionError>>,
+) -> Result<Vec<T>, ExpressionError> {
+    let (mut values, mut errors) = (Vec::new(), None);
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(error) => {
+                let so_far = match errors {
+                    None => error,
+                    Some(first) => ExpressionError::and(first, error),
+                };
+                if so_far.is_full() {
+                    return Err(so_far);
+                }
+                errors = Some(so_far);
+            }
+        }
+    }
+    errors.map_or(Ok(values), Err)
+}
+
+/// Both values, or both errors as one.
+pub(super) fn both<T, U>(
+    one: Result<T, ExpressionError>,
+    other: Result<U, ExpressionError>,
+) -> Result<(T, U), ExpressionError> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(one), Err(other)) => Err(one.and(other)),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
     }
 }
 

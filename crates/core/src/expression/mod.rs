@@ -80,7 +80,7 @@ mod text_set;
 
 pub use addresses::{AddressSet, Network, NetworkError};
 pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};
-pub use error::ExpressionError;
+pub use error::{ERRORS_MAX, ExpressionError};
 pub use evaluate::Evaluation;
 pub use facts::{DatagramFacts, Facts, ResponseFacts, TlsFacts};
 pub use fields::Fields;

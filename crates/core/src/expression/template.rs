@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::check::Checker;
+use super::error;
 use super::evaluate::Evaluation;
 use super::parser::{check_length, parse_braced};
 use super::plan::Text;
@@ -43,7 +44,7 @@ impl Template {
         check_length(text)?;
         let mut checker = Checker::new(scope);
         let mut parts = Parts { done: Vec::new(), literal: Vec::new(), purpose };
-        let mut at = 0;
+        let (mut at, mut values) = (0, Ok(()));
         while let Some(length) = text[at..].find('$') {
             let dollar = at + length;
             parts.literal(text, at..dollar)?;
@@ -54,7 +55,13 @@ impl Template {
                 }
                 Some(b'{') => {
                     let (node, end) = parse_braced(text, dollar + 2)?;
-                    parts.value(checker.printable(&node)?);
+                    let value = checker.printable(&node).map(|value| parts.value(value));
+                    values = error::both(values, value).map(|_| ());
+                    if let Err(error) = &values
+                        && error.is_full()
+                    {
+                        break;
+                    }
                     at = end;
                 }
                 Some(b'0'..=b'9') => {
@@ -64,6 +71,7 @@ impl Template {
                 _ => return Err(lone_dollar(dollar, "`${…}` is an expression, `$$` a dollar")),
             }
         }
+        values?;
         parts.literal(text, at..text.len())?;
         let reads = checker.reads;
         Ok(Self { parts: parts.finish(), purpose, reads })

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::addresses::{AddressSet, Network};
 use super::ast::{Kind, Node, Word};
 use super::data::{self, Texts};
+use super::error;
 use super::facts::TextFact;
 use super::foreign;
 use super::names::{self, Group, Keyed, Member};
@@ -119,14 +120,14 @@ impl<'c, 's> Checker<'c, 's> {
     }
 
     fn booleans(&mut self, nodes: &[Node]) -> Checked<Vec<Test>> {
-        nodes.iter().map(|node| self.boolean(node)).collect()
+        error::all(nodes.iter().map(|node| self.boolean(node)))
     }
 
     fn choice<'n>(&mut self, parts: &'n [Node; 3]) -> Checked<Typed<'n>> {
         let [condition, yes_node, no_node] = parts;
-        let condition = self.boolean(condition)?;
-        let yes = self.typed(yes_node)?;
-        let no = self.typed(no_node)?;
+        let condition = self.boolean(condition);
+        let branches = error::both(self.typed(yes_node), self.typed(no_node));
+        let (condition, (yes, no)) = error::both(condition, branches)?;
         Ok(match (yes, no) {
             (Typed::Boolean(yes), Typed::Boolean(no)) => {
                 Typed::Boolean(Test::choice(condition, yes, no))

@@ -7,6 +7,7 @@ use super::{Checked, Checker, Typed};
 use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network, NetworkError};
 use crate::expression::ast::{Kind, Node, Relation};
+use crate::expression::error;
 use crate::expression::names::Keyed;
 use crate::expression::plan::{Address, Order, Test, Text, TextRelation, Trait};
 use crate::expression::text_set::TextSet;
@@ -23,7 +24,7 @@ impl Checker<'_, '_> {
             return self.membership(left, right);
         };
         let (left, right) = if swapped { (right, left) } else { (left, right) };
-        let test = match (self.typed(left)?, self.typed(right)?) {
+        let test = match error::both(self.typed(left), self.typed(right))? {
             (Typed::Text(one), Typed::Text(other)) => {
                 Test::texts(TextRelation::Ordered(order), one, other)
             }
@@ -56,8 +57,7 @@ impl Checker<'_, '_> {
 
     /// `left in right`
     fn membership(&mut self, left: &Node, right: &Node) -> Checked<Test> {
-        let member = self.typed(left)?;
-        let set = self.typed(right)?;
+        let (member, set) = error::both(self.typed(left), self.typed(right))?;
         Ok(match (member, set) {
             (Typed::Text(text), Typed::List(nodes)) => {
                 let texts = self.text_literals(nodes)?.into_iter();

@@ -1,7 +1,7 @@
 //! What is refused: where the error points, and what it says.
 
 use crate::expression::testing::Sample;
-use crate::expression::{Condition, ExpressionError, Value};
+use crate::expression::{Condition, ERRORS_MAX, ExpressionError, Purpose, Template, Value};
 
 fn error(text: &str) -> ExpressionError {
     let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -185,4 +185,32 @@ fn values_are_text_or_have_one_spelling() {
         let expected = format!("text, an integer or an address is wanted here, and {message}");
         assert_eq!((error.message, error.range), (expected, 0..text.len()), "{text}");
     }
+}
+
+/// What is wrong in several places of one text is told at once.
+#[test]
+fn errors_in_several_places() {
+    let places = |error: ExpressionError, text: &str| -> Vec<String> {
+        let all = [&error].into_iter().chain(&error.more);
+        all.map(|error| text[error.range.clone()].to_owned()).collect()
+    };
+    for (text, expected) in [
+        ("a == '' && b == '' || c", &["a", "b", "c"][..]),
+        ("a == b", &["a", "b"]),
+        ("a in b", &["a", "b"]),
+        ("a ? b : c == ''", &["a", "b", "c"]),
+        ("a > 1 && request.path == '/' && !(b || request.uri == '')", &["a", "b", "uri"]),
+    ] {
+        assert_eq!(places(error(text), text), expected, "{text}");
+    }
+    let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let text = "${a} and ${request.path} and ${b}";
+    let wrong = Template::compile(text, Purpose::Plain, &mut sample.scope()).unwrap_err();
+    assert_eq!(places(wrong, text), ["a", "b"]);
+    // They are bounded.
+    let many = vec!["x"; 1_000].join(" || ");
+    assert_eq!(places(error(&many), &many).len(), ERRORS_MAX);
+    let many = "${x}".repeat(1_000);
+    let wrong = Template::compile(&many, Purpose::Plain, &mut sample.scope()).unwrap_err();
+    assert_eq!(places(wrong, &many).len(), ERRORS_MAX);
 }
