@@ -11,6 +11,7 @@ use super::compiler::Compiler;
 use super::demands::Place;
 use super::names::find;
 use super::policy::redirects;
+use super::unreachable;
 use crate::decode::{Context, Decode as _, NamedItem, Spanned};
 use crate::profile::ProfileOr;
 use crate::raw;
@@ -75,7 +76,9 @@ impl Policies<'_, '_> {
                 format!("set_response_header: {{ Strict-Transport-Security: \"{value}\" }}");
             found.push(self.built_in(server, "hsts", &action, context));
         }
-        is_sound.then(|| found.into_iter().collect())?
+        let found: Vec<Arc<Policy>> = found.into_iter().collect::<Option<_>>()?;
+        unreachable::warn_of_policies(raw, &found, context);
+        is_sound.then_some(found)
     }
 
     /// Looks up what a virtual server names that cannot be served as it is, so that names which are

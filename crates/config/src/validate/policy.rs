@@ -105,8 +105,13 @@ impl Compiler<'_> {
         let actions: Vec<Action> = actions.collect();
         let demands = Demands::of(raw, &name, condition.as_ref(), (&actions, &self.limits));
         self.notes.demands.entry(policy.to_owned()).or_default().push(demands);
-        let outline =
-            Outline::new(raw.span, &name, raw.name.is_some(), condition.as_ref(), &actions);
+        let outline = Outline::new(
+            raw.span,
+            &name,
+            raw.name.is_some(),
+            (raw.when.as_ref(), condition.as_ref()),
+            &actions,
+        );
         if waits {
             parts.response.push(Rule { name, id, condition, actions });
         } else {

@@ -1,11 +1,22 @@
-//! Rules that are never followed, because one before them always holds.
+//! Rules that are never followed: they never hold, or others before them hold whenever they do.
 
-use weir_core::expression::Condition;
-use weir_core::policy::{Action, Strategy};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use crate::decode::Context;
+use weir_core::expression::{Condition, Key, PathKey};
+use weir_core::policy::{Action, Policy, Strategy};
+
+use crate::decode::{Context, Spanned};
 use crate::quote::clip;
+use crate::raw;
+use crate::scalar::Text;
 use crate::tree::Span;
+
+/// A condition with more hosts and paths is not compared with those of other rules.
+const KEYS_MAX: usize = 64;
+
+/// A prefix of more bytes is not looked for in the paths of later rules.
+const PREFIX_BYTES_MAX: usize = 256;
 
 /// What there is to know of a rule for this.
 pub(super) struct Outline {
@@ -17,6 +28,29 @@ pub(super) struct Outline {
     ends_request: bool,
     /// It changes the response, whoever answers.
     changes_response: bool,
+    /// Its condition as it stands in the file.
+    text: Option<String>,
+    /// Its condition holds for no request.
+    never_holds: bool,
+    /// Requests that it holds for fit one of these.
+    required: Option<Vec<Place>>,
+    /// It holds for all requests that fit one of these.
+    taken: Option<Vec<Place>>,
+}
+
+/// Hosts and paths of requests.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    /// `None`: any.
+    host: Option<Box<[u8]>>,
+    path: PathOf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum PathOf {
+    Any,
+    Exact(Box<[u8]>),
+    Prefix(Box<[u8]>),
 }
 
 /// When a rule holds.
@@ -37,7 +71,7 @@ impl Outline {
         span: Span,
         name: &str,
         has_name: bool,
-        condition: Option<&Condition>,
+        (text, condition): (Option<&Spanned<Text>>, Option<&Condition>),
         actions: &[Action],
     ) -> Self {
         let name = in_words(name, has_name);
@@ -53,7 +87,15 @@ impl Outline {
             when,
             ends_request: actions.iter().any(Action::ends_request),
             changes_response: actions.iter().any(|it| it.edits_response() || it.needs_response()),
+            text: text.map(|text| text.value.0.trim().to_owned()),
+            never_holds: condition.is_some_and(Condition::never_holds),
+            required: condition.and_then(Condition::requirements).and_then(places),
+            taken: condition.and_then(Condition::exact_keys).and_then(places),
         }
+    }
+
+    fn is_of_response(&self) -> bool {
+        self.when == When::OfResponse
     }
 
     /// Whether no rule that comes later is followed where this one is.
@@ -81,8 +123,14 @@ pub(super) fn in_words(name: &str, has_name: bool) -> String {
 
 /// Warns of the rules of a policy that are never followed.
 pub(super) fn warn(strategy: Strategy, rules: &[Outline], context: &mut Context) {
+    let mut taken = Taken::default();
     for (index, rule) in rules.iter().enumerate() {
         let Some(first) = rules[..index].iter().find(|first| first.hides(rule, strategy)) else {
+            if !warn_of_condition(rule, strategy, (rules, &taken), context)
+                && (strategy == Strategy::FirstMatch || rule.ends_request)
+            {
+                taken.add(index, rule);
+            }
             continue;
         };
         let (name, line) = (&first.name, first.span.line);
@@ -97,5 +145,143 @@ pub(super) fn warn(strategy: Strategy, rules: &[Outline], context: &mut Context)
         );
         let help = format!("move it before {name}, or {mend}");
         context.warning_help(rule.span, message, help);
+    }
+}
+
+/// Warns of a rule whose condition never holds, or only where others before it do. Whether it did.
+fn warn_of_condition(
+    rule: &Outline,
+    strategy: Strategy,
+    (rules, taken): (&[Outline], &Taken),
+    context: &mut Context,
+) -> bool {
+    let name = &rule.name;
+    if rule.never_holds {
+        let message = format!("{name} is never followed: its `when` is false for every request");
+        context.warning_help(rule.span, message, "mend its `when`, or remove it");
+        return true;
+    }
+    // Changes to responses are made to that of another rule as well.
+    if strategy == Strategy::AllMatch && rule.changes_response {
+        return false;
+    }
+    let Some(first) = taken.before(rule).map(|first| &rules[first]) else { return false };
+    let reason = match strategy {
+        Strategy::FirstMatch => "with `first_match` no rule comes after it",
+        Strategy::AllMatch => "ends the request",
+    };
+    let (first, line) = (&first.name, first.span.line);
+    let message = format!(
+        "{name} is never followed: {first} in line {line} holds whenever it would, and {reason}"
+    );
+    context.warning_help(rule.span, message, format!("move it before {first}, or remove it"));
+    true
+}
+
+/// The requests that the rules so far take from those that follow.
+#[derive(Default)]
+struct Taken {
+    /// Rules by their conditions, those that read the response apart.
+    texts: HashMap<(bool, String), usize>,
+    places: HashMap<Place, usize>,
+    /// Lengths of the prefixes in `places`.
+    prefixes: BTreeSet<usize>,
+}
+
+impl Taken {
+    fn add(&mut self, index: usize, rule: &Outline) {
+        if let Some(text) = &rule.text {
+            self.texts.entry((rule.is_of_response(), text.clone())).or_insert(index);
+        }
+        for place in rule.taken.iter().flatten() {
+            if let PathOf::Prefix(path) = &place.path {
+                if path.len() > PREFIX_BYTES_MAX {
+                    continue;
+                }
+                self.prefixes.insert(path.len());
+            }
+            self.places.entry(place.clone()).or_insert(index);
+        }
+    }
+
+    /// The rule that takes all that this one would.
+    fn before(&self, rule: &Outline) -> Option<usize> {
+        let text = (rule.is_of_response(), rule.text.clone()?);
+        if let Some(same) = self.texts.get(&text) {
+            return Some(*same);
+        }
+        let places = rule.required.as_ref().filter(|_| !rule.is_of_response())?;
+        let mut rules = places.iter().map(|place| self.at(place));
+        let first = rules.next()??;
+        rules.all(|rule| rule == Some(first)).then_some(first)
+    }
+
+    /// The first rule that takes all requests of a place.
+    fn at(&self, place: &Place) -> Option<usize> {
+        let mut paths = vec![PathOf::Any];
+        if let PathOf::Exact(path) | PathOf::Prefix(path) = &place.path {
+            let lengths = self.prefixes.range(..=path.len());
+            paths.extend(lengths.map(|length| PathOf::Prefix(path[..*length].into())));
+            paths.push(place.path.clone());
+        }
+        let hosts = [None, place.host.clone()];
+        let found = paths.into_iter().flat_map(|path| {
+            hosts.iter().filter_map(move |host| {
+                self.places.get(&Place { host: host.clone(), path: path.clone() })
+            })
+        });
+        found.min().copied()
+    }
+}
+
+fn places(keys: Vec<Key<'_>>) -> Option<Vec<Place>> {
+    let place = |key: &Key<'_>| Place {
+        host: key.host.map(Into::into),
+        path: match key.path {
+            None => PathOf::Any,
+            Some(PathKey::Exact(path)) => PathOf::Exact(path.into()),
+            Some(PathKey::Prefix(path)) => PathOf::Prefix(path.into()),
+        },
+    };
+    (keys.len() <= KEYS_MAX).then(|| keys.iter().map(place).collect())
+}
+
+/// Warns of policies of a virtual server behind one that ends every request.
+pub(super) fn warn_of_policies(
+    raw: &raw::VirtualServer,
+    followed: &[Arc<Policy>],
+    context: &mut Context,
+) {
+    let Some(first) = followed.iter().position(always_ends) else { return };
+    // The first of them may stand for `https_redirect`.
+    let names = raw.policies.iter().flat_map(|names| names.iter());
+    let is_named = names.clone().any(|name| *followed[first].name == *name.value.0);
+    let ending = if is_named { clip(&followed[first].name) } else { "https_redirect".into() };
+    for name in names {
+        let is_behind = |policy: &Arc<Policy>| *policy.name == *name.value.0;
+        let mut behind = followed[first + 1..].iter().filter(|policy| is_behind(policy));
+        if followed[..=first].iter().any(is_behind) || behind.any(changes_response) {
+            continue;
+        }
+        let message = format!(
+            "the policy `{}` is never followed here: `{ending}` before it ends every request",
+            clip(&name.value.0)
+        );
+        context.warning_help(name.span, message, "move it before, or remove it");
+    }
+}
+
+fn changes_response(policy: &Arc<Policy>) -> bool {
+    policy.request.edits_response() || !policy.response.is_empty()
+}
+
+/// Whether no request comes past a policy.
+fn always_ends(policy: &Arc<Policy>) -> bool {
+    let rules = policy.request.all();
+    let Some(always) = rules.iter().position(|rule| rule.condition.is_none()) else { return false };
+    let ends = |rule: &weir_core::policy::Rule| rule.actions.iter().any(Action::ends_request);
+    match policy.request.strategy() {
+        Strategy::FirstMatch => rules[..=always].iter().all(ends),
+        Strategy::AllMatch => rules.iter().any(|rule| rule.condition.is_none() && ends(rule)),
     }
 }

@@ -286,3 +286,101 @@ fn rules_behind_one_that_always_holds() {
     // What is no request meets rules without `when` alone.
     check_rules("first_match", &[any, field], &[]);
 }
+
+#[test]
+fn rules_that_never_hold() {
+    let never = "warning 13:9 rule 1 is never followed: its `when` is false for every request -> \
+                 mend its `when`, or remove it";
+    for (condition, is_never) in [
+        ("false", true),
+        ("request.host == 'a' && request.host == 'b'", true),
+        ("request.path == '/a' && request.path.startsWith('/b')", true),
+        ("request.method == 'GET' && request.method == 'PUT'", true),
+        ("request.host == 'a' || request.host == 'b'", false),
+        ("request.path.startsWith('/a') && request.path.startsWith('/a/b')", false),
+    ] {
+        let rule = format!("{{ when: \"{condition}\", then: [ close ] }}");
+        let expected: &[&str] = if is_never { &[never] } else { &[] };
+        check_rules("first_match", &[&rule], expected);
+        check_rules("all_match", &[&rule], expected);
+    }
+}
+
+/// Two conditions, and whether the first holds wherever the second does.
+#[test]
+fn rules_behind_one_that_takes_all_of_theirs() {
+    let by = |reason: &str| {
+        format!(
+            "warning 14:9 rule 2 is never followed: rule 1 in line 13 holds whenever it would, and \
+             {reason} -> move it before rule 1, or remove it"
+        )
+    };
+    let first_match = by("with `first_match` no rule comes after it");
+    let path = |path: &str| format!("request.path.startsWith('{path}')");
+    for (first, second, is_taken) in [
+        ("client.ip == '::1'".to_owned(), "client.ip == '::1'".to_owned(), true),
+        ("response.status == 500".into(), "response.status == 500".into(), true),
+        (path("/a"), path("/a/b"), true),
+        (path("/a"), "request.path == '/a'".into(), true),
+        (path("/a"), format!("request.host == 'a' && {} && client.ip == '::1'", path("/ab")), true),
+        (path("/a"), format!("{} || request.path == '/a/c'", path("/a/b")), true),
+        ("request.host in ['a', 'b']".into(), "request.host == 'b'".into(), true),
+        ("request.host == 'a'".into(), format!("request.host == 'a' && {}", path("/a")), true),
+        (path("/a/b"), path("/a"), false),
+        (path("/a"), format!("{} || request.path == '/b'", path("/a/b")), false),
+        ("request.host == 'a'".into(), path("/a"), false),
+        ("request.host == 'a'".into(), "request.host in ['a', 'b']".into(), false),
+        (format!("{} && client.ip == '::1'", path("/a")), path("/a/b"), false),
+        (path("/a"), "response.status == 500".into(), false),
+        (path("/a"), format!("{} && response.status == 500", path("/a/b")), false),
+    ] {
+        let rule = |when: &str| {
+            format!("{{ when: \"{when}\", then: [ {{ set_response_header: {{ A: b }} }} ] }}")
+        };
+        let expected: &[&str] = if is_taken { &[&first_match] } else { &[] };
+        check_rules("first_match", &[&rule(&first), &rule(&second)], expected);
+        check_rules("all_match", &[&rule(&first), &rule(&second)], &[]);
+    }
+    let close = "{ when: request.host == 'a', then: [ close ] }";
+    let pool = "{ when: request.host == 'a', then: [ { pool: p } ] }";
+    check_rules("all_match", &[close, pool], &[&by("ends the request")]);
+    check_rules("all_match", &[pool, close], &[]);
+}
+
+#[test]
+fn policies_behind_one_that_always_ends() {
+    let policies = |q: &str, r: &str| {
+        format!("policies:\n  q: {{ rules: [ {q} ] }}\n  r: {{ rules: [ {r} ] }}\n")
+    };
+    let server = "    policies: [ q, r ]\n";
+    let behind = |first: &str, place: &str, name: &str| {
+        format!(
+            "warning {place} the policy `{name}` is never followed here: `{first}` before it ends \
+             every request -> move it before, or remove it"
+        )
+    };
+    let (close, pool) = ("{ then: [ close ] }", "{ then: [ { pool: p } ] }");
+    let some = "{ when: request.host == 'a', then: [ { pool: p } ] }";
+    let field = "{ then: [ { set_response_header: { A: b } } ] }";
+    let late = "{ when: response.status == 500, then: [ { set_response_header: { A: b } } ] }";
+    let rest = format!("{some}, {close}");
+    for (first, second, is_behind) in [
+        (close, pool, true),
+        (close, some, true),
+        (pool, close, false),
+        // What the first rule takes goes on.
+        (rest.as_str(), pool, false),
+        // Changes to responses are made to that of any rule.
+        (close, field, false),
+        (close, late, false),
+    ] {
+        let expected = behind("q", "5:20", "r");
+        let expected: &[&str] = if is_behind { &[&expected] } else { &[] };
+        check(&(sound(server, "") + &policies(first, second)), expected);
+    }
+    let redirect = format!("{server}    https_redirect: true\n");
+    check(
+        &(sound(&redirect, "") + &policies(some, field)),
+        &[&behind("https_redirect", "5:17", "q")],
+    );
+}

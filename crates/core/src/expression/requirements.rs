@@ -1,5 +1,7 @@
 //! What a condition requires of host and path, for an index over many conditions.
 
+use std::collections::HashMap;
+
 use super::Condition;
 use super::facts::TextFact;
 use super::plan::{Test, Text, Trait};
@@ -33,6 +35,55 @@ impl Condition {
     pub fn requirements(&self) -> Option<Vec<Key<'_>>> {
         keys(&self.test)
     }
+
+    /// Keys that say all: the condition holds for each request that fits one of them, and for no other.
+    /// `None` if it asks for something else, too.
+    pub fn exact_keys(&self) -> Option<Vec<Key<'_>>> {
+        exact(&self.test)
+    }
+
+    /// Whether it can be seen to hold for no request: it is false, or contradicts itself.
+    pub fn never_holds(&self) -> bool {
+        never(&self.test) || self.requirements().is_some_and(|keys| keys.is_empty())
+    }
+}
+
+fn exact(test: &Test) -> Option<Vec<Key<'_>>> {
+    match test {
+        Test::Constant(false) | Test::Text(..) => keys(test),
+        Test::Any(tests) => {
+            tests.iter().try_fold(Vec::new(), |all, test| either(all, exact(test)?))
+        }
+        Test::All(tests) => {
+            let any = vec![Key { host: None, path: None }];
+            tests.iter().try_fold(any, |so_far, test| {
+                let next = exact(test)?;
+                let is_small = so_far.len().saturating_mul(next.len()) <= KEYS_PER_CONDITION_MAX;
+                is_small.then(|| both(Some(so_far), Some(next)))?
+            })
+        }
+        _ => None,
+    }
+}
+
+fn never(test: &Test) -> bool {
+    match test {
+        Test::Constant(value) => !value,
+        Test::Any(tests) => tests.iter().all(never),
+        Test::All(tests) => tests.iter().any(never) || contradict(tests),
+        _ => false,
+    }
+}
+
+/// Whether one text would have to equal two.
+fn contradict(tests: &[Test]) -> bool {
+    let mut known = HashMap::new();
+    tests.iter().any(|test| {
+        let Test::Text(text @ (Text::Fact(_) | Text::Slot(_)), Trait::Equals(value)) = test else {
+            return false;
+        };
+        known.insert(format!("{text:?}"), value).is_some_and(|before| before != value)
+    })
 }
 
 fn keys(test: &Test) -> Option<Vec<Key<'_>>> {
@@ -187,6 +238,50 @@ mod tests {
             let expected =
                 expected.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>());
             assert_eq!(show(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_that_say_all() {
+        let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        for (text, expected) in [
+            ("request.host == 'a'", Some(1)),
+            ("request.host in ['a', 'b'] && request.path.startsWith('/a')", Some(2)),
+            (
+                "request.path == '/' || request.path.startsWith('/a') || request.host == 'a'",
+                Some(3),
+            ),
+            ("request.host == 'a' && request.method == 'GET'", None),
+            ("request.host == 'a' || request.path.endsWith('a')", None),
+            ("!(request.host == 'a')", None),
+            ("true", None),
+        ] {
+            let condition = Condition::compile(text, &mut sample.scope()).unwrap();
+            assert_eq!(condition.exact_keys().map(|keys| keys.len()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn conditions_that_never_hold() {
+        let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        for (text, expected) in [
+            ("false", true),
+            ("request.host == 'a' && request.host == 'b'", true),
+            ("request.path == '/a' && request.path.startsWith('/b')", true),
+            ("request.method == 'GET' && request.method == 'PUT'", true),
+            (
+                "request.headers['a'] == 'x' && client.ip == '::1' && request.headers['A'] == 'y'",
+                true,
+            ),
+            ("(request.method == 'a' && request.method == 'b') || 1 > 2", true),
+            ("request.method == 'GET' && request.method == 'GET'", false),
+            ("request.method == 'GET' || request.method == 'PUT'", false),
+            ("request.headers['a'] == 'x' && request.headers['b'] == 'y'", false),
+            ("request.path.startsWith('/a') && request.path.startsWith('/a/b')", false),
+            ("true", false),
+        ] {
+            let condition = Condition::compile(text, &mut sample.scope()).unwrap();
+            assert_eq!(condition.never_holds(), expected, "{text}");
         }
     }
 
