@@ -169,7 +169,8 @@ impl Connection {
                 Self::Unix(socket)
             }
             SyslogServer::Udp(server) => {
-                let address = resolve(server)?.next().ok_or(ErrorKind::AddrNotAvailable)?;
+                let address =
+                    server.to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable)?;
                 let any: SocketAddr = match address {
                     SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
                     SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -180,7 +181,7 @@ impl Connection {
             }
             SyslogServer::Tcp(server) => {
                 let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
-                for address in resolve(server)? {
+                for address in server.to_socket_addrs()? {
                     match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
                         Ok(stream) => {
                             stream.set_write_timeout(Some(SERVER_TIMEOUT))?;
@@ -204,10 +205,6 @@ impl Connection {
             Err(error) => error != Errno::AGAIN,
         }
     }
-}
-
-fn resolve(server: &str) -> io::Result<impl Iterator<Item = SocketAddr>> {
-    server.to_socket_addrs()
 }
 
 #[cfg(test)]
