@@ -1,13 +1,14 @@
 //! Virtual servers of `type: tcp`: whole connections are relayed.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use rustix::process::Signal;
 use weir_tests::client::Client;
 use weir_tests::member::Member;
@@ -235,8 +236,12 @@ fn a_slow_side_stops_the_other_and_fills_no_memory() {
 
 /// An address where nobody listens.
 fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
+    let address = getsockname(&socket).expect("an address").try_into().expect("an address of IP");
+    // It holds the port until the program ends: no other test can listen there.
+    std::mem::forget(socket);
+    address
 }
 
 #[test]

@@ -9,12 +9,12 @@
 //! use weir_http::edits::RequestEdits;
 //! use weir_http::h1::{self, HeadLimits, Parsed};
 //! use weir_http::message::{Framing, RequestHead};
-//! use weir_http::path::PathForm;
+//! use weir_http::path::TargetForm;
 //!
 //! let limits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 //! let input = b"POST /a/%7ejoe/../b?c HTTP/1.1\r\nhost: example.com\r\nContent-Length: 2\r\n\r\nhi";
 //! let mut head = RequestHead::new();
-//! let form = PathForm::default();
+//! let form = TargetForm::default();
 //! let Ok(Parsed::Complete { length }) = h1::parse_request(input, &limits, form, &mut head) else { panic!() };
 //! assert_eq!((&input[length..], head.framing), (&b"hi"[..], Framing::Length(2)));
 //! assert_eq!(head.path(input), b"/a/b");

@@ -21,7 +21,7 @@
 //! use weir_http::h2::message::{RequestForward, read_request, write_own_response, write_request};
 //! use weir_http::h2::{Answer, Connection, Event, Limits, SendKind};
 //! use weir_http::message::{RequestHead, Scheme, Version};
-//! use weir_http::path::PathForm;
+//! use weir_http::path::TargetForm;
 //!
 //! let (mut client, mut server) =
 //!     (Connection::client(Limits::DEFAULT), Connection::server(Limits::DEFAULT));
@@ -40,7 +40,7 @@
 //!     let received = server.receive(rest, 0, &mut block, &mut answered).unwrap();
 //!     rest = &rest[received.consumed..];
 //!     if let Event::Headers { stream, end_stream, .. } = received.event {
-//!         read_request(&mut block, end_stream, PathForm::default(), &mut head).unwrap();
+//!         read_request(&mut block, end_stream, TargetForm::default(), &mut head).unwrap();
 //!         break stream;
 //!     }
 //! };
