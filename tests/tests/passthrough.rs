@@ -30,7 +30,6 @@ fn by_name(rest: SocketAddr, shop: &str, mail: &str) -> Setup {
             "by_server_name: [ { names: [ shop.example, \"*.shop.example\" ], pool: shop }, \
              { names: [ mail.example ], pool: mail } ]",
         )
-        .virtual_server("tcp: { hello_timeout: 1s }")
         .access_log()
         .also_pool(&format!("shop: {{ members: [ \"{shop}\" ] }}"))
         .also_pool(&format!("mail: {{ members: [ \"{mail}\" ] }}"))
@@ -162,7 +161,7 @@ fn strict_servers_refuse_with_an_alert() {
 
 #[test]
 fn who_is_slow_with_the_hello_is_closed() {
-    let mut bed = Bed::start(|setup| setup);
+    let mut bed = Bed::start(|setup| setup.virtual_server("tcp: { hello_timeout: 1s }"));
     let before = bed.connections();
     let hello = client_hello(Some("shop.example"), 0);
     let started = Instant::now();

@@ -119,6 +119,75 @@ fn another_pool_serves_while_nobody_is_up_and_else_a_page_says_so() {
 }
 
 #[test]
+fn clients_are_sent_elsewhere_while_nobody_is_up() {
+    let nobody = weir_tests::ports::Lease::new();
+    let setup = Setup::new(&[nobody.address()])
+        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .pool("maintenance: { redirect: \"https://status.example/shop\" }");
+    let proxy = Proxy::start(&setup);
+    let response = proxy.client().get("/a?b");
+    assert_eq!(
+        response.assert_status(302).head.field("location"),
+        Some("https://status.example/shop")
+    );
+    proxy.client().post("/", b"body").assert_status(302);
+}
+
+/// One whose request is under way until its body ends.
+fn hold(proxy: &Proxy, more: &str) -> Client {
+    let mut client = proxy.client();
+    client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n{more}\r\n"));
+    client
+}
+
+#[test]
+fn a_full_pool_spills_over_but_keeps_the_clients_that_it_has() {
+    let (member, spare) = (Member::named("first"), Member::named("spare"));
+    let line = |address| format!("{{ address: {address}, connections_max: 3 }}");
+    let setup = Setup::new(&[])
+        .member(&line(member.address()))
+        .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()))
+        .virtual_server("persistence: kept")
+        .top("persistence:\n  kept: { type: cookie, name: at, secure: false }");
+    let active = |proxy: &Proxy, count: f64| {
+        weir_tests::eventually("requests are under way", weir_tests::STEP_TIMEOUT, || {
+            proxy.metric("weir_member_requests_active", &["\"members\""]) == count
+        });
+    };
+    let spills = "spillover: { pool: spare, connections: 1 }";
+    let proxy = Proxy::start(&setup.clone().pool(spills));
+    let response = proxy.client().get("/");
+    assert_eq!(response.assert_status(200).text(), "first");
+    let cookie = response.head.field("set-cookie").and_then(|it| it.split(';').next());
+    let cookie = format!("Cookie: {}\r\n", cookie.expect("a cookie"));
+    active(&proxy, 0.0);
+    let mut holding = hold(&proxy, "");
+    active(&proxy, 1.0);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "spare");
+    let mut kept = proxy.client();
+    kept.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{cookie}\r\n"));
+    assert_eq!(kept.response().assert_status(200).text(), "first");
+    holding.send("body");
+    assert_eq!(holding.response().assert_status(200).text(), "first");
+    active(&proxy, 0.0);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "first");
+    // Without a number, the members' own limits say when there is no room; and so for those that are kept.
+    let proxy = Proxy::start(&setup.pool("spillover: { pool: spare }"));
+    let mut holding: Vec<Client> = (0..3).map(|_| hold(&proxy, &cookie)).collect();
+    active(&proxy, 3.0);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "spare");
+    let mut kept = proxy.client();
+    kept.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{cookie}\r\n"));
+    assert_eq!(kept.response().assert_status(200).text(), "spare");
+    for client in &mut holding {
+        client.send("body");
+        client.response().assert_status(200);
+    }
+    active(&proxy, 0.0);
+    assert_eq!(proxy.client().get("/").assert_status(200).text(), "first");
+}
+
+#[test]
 fn error_pages_take_the_place_of_short_answers() {
     let member = Member::script("nonsense");
     let proxy = Proxy::start(

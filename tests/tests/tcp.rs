@@ -352,6 +352,32 @@ fn a_fallback_pool_takes_the_connections_while_nobody_is_up() {
 }
 
 #[test]
+fn a_full_pool_spills_over_until_there_is_room_again() {
+    let (first, spare) = (StreamMember::echo("first"), StreamMember::echo("spare"));
+    let setup = relay(&[first.address()])
+        .pool("spillover: { pool: spare, connections: 2 }")
+        .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()));
+    let proxy = Proxy::start(&setup);
+    settled(&proxy);
+    eventually("nothing is under way", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_requests_active", &[]) == 0.0
+    });
+    let mut clients = Vec::new();
+    for name in ["first", "first", "spare", "spare"] {
+        let mut client = proxy.client();
+        read_exact(&mut client, name);
+        clients.push(client);
+    }
+    let mut one = clients.remove(0);
+    one.finish();
+    assert_eq!(one.reader().rest(), b"");
+    eventually("there is room", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_requests_active", &["\"members\""]) < 2.0
+    });
+    read_exact(&mut proxy.client(), "first");
+}
+
+#[test]
 fn what_breaks_on_one_side_breaks_on_the_other() {
     let (broken, breaks) = std::sync::mpsc::channel();
     let member = StreamMember::new(move |mut stream| {

@@ -486,20 +486,54 @@ pub struct Pool {
     pub slow_start_ms: Option<u64>,
     /// Where requests wait for a member.
     pub queue: Option<QueueSettings>,
-    /// Index into [`Snapshot::pools`]: who serves while no member is up.
-    pub fallback: Option<usize>,
+    /// What becomes of requests that it does not take.
+    pub instead: Instead,
     /// Monitors that must pass for a member to be up; all, where it has fewer.
     pub monitors_min: u8,
     /// Retries in proportion to requests.
     pub retry_budget: Option<BudgetSettings>,
-    /// The page while no member is up.
-    pub maintenance: Option<Page>,
     /// What members are told of the client's address.
     pub proxy_protocol: Option<ProxyVersion>,
     /// How members are spoken to over TLS; `None`: without.
     pub tls: Option<Arc<PoolTls>>,
     /// What is overlooked in responses, that which always is included.
     pub lenient: Flaws,
+}
+
+/// What becomes of requests that a pool does not take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Instead {
+    /// Index into [`Snapshot::pools`]: who serves while no member is up.
+    pub fallback: Option<usize>,
+    /// Who serves while there is no room.
+    pub spillover: Option<Spillover>,
+    /// What clients get while no member is up.
+    pub maintenance: Option<Maintenance>,
+}
+
+impl Instead {
+    /// The pools that serve for it.
+    pub fn pools(&self) -> impl Iterator<Item = usize> {
+        self.fallback.into_iter().chain(self.spillover.map(|spillover| spillover.pool))
+    }
+}
+
+/// `spillover:` of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spillover {
+    /// Index into [`Snapshot::pools`].
+    pub pool: usize,
+    /// Requests under way from which on there is no room; `None`: as the members' limits say.
+    pub connections: Option<u32>,
+}
+
+/// `maintenance:` of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Maintenance {
+    /// A page, with status 503.
+    Page(Page),
+    /// Clients are sent to this URL.
+    Redirect(Arc<[u8]>),
 }
 
 /// `tls:` of a pool.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_config::snapshot::{
     AccessFormat, Address, AfterFirstProbes, Balance, BodyMatch, Credentials, DataPlaneSettings,
     DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe,
-    HttpSettings, LdapProbe, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
+    HttpSettings, Instead, LdapProbe, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
     PassiveMarking, Pool, ProbeMethod, ProbeTls, RadiusProbe, RadiusReply, RedisProbe, RedisRole,
     RequestTrailers, ReuseSettings, ScriptProbe, Secret, SmtpProbe, Snapshot, Source, SqlProbe,
     SqlQuery, TcpProbe, UdpProbe,
@@ -112,7 +112,7 @@ fn defaults() {
     assert_eq!((pool.reuse, pool.retries), (reuse, 1));
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (5_000, 60_000));
     assert_eq!((pool.active_members_min, pool.slow_start_ms, pool.queue), (1, None, None));
-    assert_eq!((pool.fallback, pool.retry_budget, &pool.maintenance), (None, None, &None));
+    assert_eq!((&pool.instead, pool.retry_budget), (&Instead::default(), None));
 }
 
 #[test]

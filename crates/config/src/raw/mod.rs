@@ -32,7 +32,7 @@ use crate::scalar::WordOr;
 use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
-use crate::shapes::{ByStatus, FieldName, FilePath, HttpsRedirect, Network};
+use crate::shapes::{ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network};
 use crate::snapshot;
 use crate::tree::Span;
 
@@ -397,12 +397,14 @@ section! {
         optional queue: Queue;
         /// The pool that gets the requests while no member of this one is up.
         optional fallback: Name;
+        /// The pool that gets the requests which this one has no room for. Clients that persistence keeps at a member stay there.
+        optional spillover: Spillover;
         /// With several monitors: how many of them must pass for a member to be up. Default: all.
         optional monitors_min: Whole<u8, 1, 255>;
         /// Retries at most in proportion to requests.
         optional retry_budget: RetryBudget;
-        /// The page for clients while no member is up, with status 503.
-        optional maintenance: Page;
+        /// The page for clients while no member is up, with status 503; or `{ redirect: URL }`: where they are sent.
+        optional maintenance: Maintenance;
         /// Whether members are told the client's address with the PROXY protocol. Connections are then not shared by clients.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
         /// What is taken from members though it is malformed, beyond what always is (the same Content-Length several times, Content-Length beside chunks, spaces behind the size of a chunk). Default: nothing; the client gets 502. What clients get is well-formed; a status that `unknown_status` takes passes as it is. `bare_line_feeds` and `control_characters` are about HTTP/1.
@@ -470,13 +472,39 @@ section! {
 
 section! {
     /// A page.
-    Page at "pools.NAME.maintenance" {
+    Page at "virtual_servers.NAME.error_pages.STATUS" {
         /// Its text.
         optional body: Text;
         /// A file with its text, read with the configuration.
         optional file: FilePath;
         /// Its `Content-Type`. Default: by the file's name, else `text/html; charset=utf-8`.
         optional content_type: Text;
+    }
+    later []
+}
+
+section! {
+    /// Where requests go that a pool has no room for.
+    Spillover at "pools.NAME.spillover" {
+        /// The pool that gets them.
+        required pool: Name;
+        /// With so many requests (connections, for `type: tcp`) under way at the members of this pool, over all workers, the next ones go there. Workers that decide at the same moment may exceed it by one each. Default: when every member has all that its own limit (`connections_max`) allows.
+        optional connections: Connections;
+    }
+    later []
+}
+
+section! {
+    /// What clients get while no member is up.
+    Maintenance at "pools.NAME.maintenance" {
+        /// A page's text.
+        optional body: Text;
+        /// A file with its text, read with the configuration.
+        optional file: FilePath;
+        /// The page's `Content-Type`. Default: by the file's name, else `text/html; charset=utf-8`.
+        optional content_type: Text;
+        /// In place of a page: clients are sent to this URL, with status 302.
+        optional redirect: Text;
     }
     later []
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::decode::{Context, Spanned};
 use crate::file::{self, READ_TIME_MAX, ReadError};
-use crate::raw::Page as RawPage;
 use crate::scalar::Text;
 use crate::shapes::FilePath;
 use crate::snapshot::Page;
@@ -108,24 +107,28 @@ pub(super) fn content_type_of(path: &Path) -> Option<&'static str> {
     })
 }
 
+/// The text of a page, a file with it, and its media type.
+pub(super) type RawPage<'a> =
+    (Option<&'a Spanned<Text>>, Option<&'a Spanned<FilePath>>, Option<&'a Spanned<Text>>);
+
 /// A page for clients.
 pub(super) fn page(
-    raw: &RawPage,
+    (body, file, content_type): RawPage<'_>,
     span: Span,
     directory: &Path,
     context: &mut Context,
 ) -> Option<Page> {
-    if raw.body.is_none() && raw.file.is_none() {
+    if body.is_none() && file.is_none() {
         let message = format!("{} needs `body` or `file`", context.path());
         context.error_help(span, message, "give it a text or a file with one");
         return None;
     }
-    let body: Arc<[u8]> = match source(raw.body.as_ref(), raw.file.as_ref(), directory, context)? {
+    let body: Arc<[u8]> = match source(body, file, directory, context)? {
         Source::Given(text) => text.into_bytes().into(),
         Source::File(bytes) => bytes,
     };
-    let by_name = raw.file.as_ref().and_then(|file| content_type_of(&file.value.0));
-    let content_type = match &raw.content_type {
+    let by_name = file.and_then(|file| content_type_of(&file.value.0));
+    let content_type = match content_type {
         Some(given) => field_value(given, context)?,
         None => by_name.unwrap_or("text/html; charset=utf-8").to_owned(),
     };

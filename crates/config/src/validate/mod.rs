@@ -51,7 +51,7 @@ use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
-    Address, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Pool, Snapshot,
+    Address, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
 };
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
@@ -98,11 +98,7 @@ pub(crate) fn validate(
             .collect(),
         compiler: &mut compiler,
     };
-    let fallbacks = models.iter().map(|pool| pool.as_ref().and_then(|pool| pool.fallback));
-    refuse_circles("pool", pools, &fallbacks.collect::<Vec<_>>(), context);
-    let fallbacks =
-        followed.persistence.iter().map(|found| found.as_ref().and_then(|found| found.fallback));
-    refuse_circles("persistence", persistence, &fallbacks.collect::<Vec<_>>(), context);
+    refuse_own_fallbacks(&models, &followed.persistence, (pools, persistence), context);
     let mut servers = profiles.servers(pools, (&models, &members), tls, (file, directory));
     let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
@@ -202,25 +198,46 @@ impl<'a> Profiles<'a> {
     }
 }
 
-/// A circle of fallbacks would never lead to one that serves.
-fn refuse_circles<T>(
-    kind: &str,
-    items: &[NamedItem<T>],
-    fallbacks: &[Option<usize>],
+/// Pools and persistences that would stand in for themselves.
+fn refuse_own_fallbacks(
+    models: &[Option<Pool>],
+    followed: &[Option<Persistence>],
+    (pools, persistence): (&[NamedItem<raw::Pool>], &[NamedItem<raw::persistence::Persistence>]),
     context: &mut Context,
 ) {
+    let of_pool = |pool: &Option<Pool>| pool.iter().flat_map(|it| it.instead.pools()).collect();
+    let next: Vec<Vec<usize>> = models.iter().map(of_pool).collect();
+    refuse_circles(("pool", "`fallback`s or `spillover`s"), pools, &next, context);
+    let fallback =
+        |found: &Option<Persistence>| found.iter().filter_map(|it| it.fallback).collect();
+    let next: Vec<Vec<usize>> = followed.iter().map(fallback).collect();
+    refuse_circles(("persistence", "`fallback`s"), persistence, &next, context);
+}
+
+/// A circle of items that stand in for each other would never lead to one that serves. `next`: those of each item.
+fn refuse_circles<T>(
+    (kind, keys): (&str, &str),
+    items: &[NamedItem<T>],
+    next: &[Vec<usize>],
+    context: &mut Context,
+) {
+    let next = |at: usize| next.get(at).map_or(&[][..], Vec::as_slice);
     for (index, item) in items.iter().enumerate() {
-        let next = |at: usize| fallbacks.get(at).copied().flatten();
-        let mut at = next(index);
-        // As many steps as there are items: who has not come back by then is in no circle.
-        for _ in items {
-            if at == Some(index) {
+        let mut reached = next(index).to_vec();
+        let mut looked_at = 0;
+        while let Some(&at) = reached.get(looked_at) {
+            looked_at += 1;
+            if at == index {
                 let message =
                     format!("the {kind} `{}` is, in the end, its own fallback", item.name);
-                context.error_help(item.name_span, message, "remove one of these `fallback`s");
+                context.error_help(item.name_span, message, format!("remove one of these {keys}"));
                 return;
             }
-            at = at.and_then(next);
+            for &more in next(at) {
+                if !reached.contains(&more) {
+                    reached.push(more);
+                }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
+use weir_core::expression::Purpose;
 use weir_core::monitor::PassiveSettings;
 use weir_core::retry::BudgetSettings;
 use weir_http::flaws::{Flaw, Flaws};
@@ -21,8 +22,8 @@ use crate::rate::Rate;
 use crate::raw::member::{MemberEntry, MemberState};
 use crate::raw::{self, Balance, BalanceOr, Leniency};
 use crate::snapshot::{
-    self, Address, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion, QueueSettings,
-    ReuseSettings, Source,
+    self, Address, Instead, Maintenance, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion,
+    QueueSettings, ReuseSettings, Source, Spillover,
 };
 use crate::tree::Span;
 
@@ -104,11 +105,7 @@ fn model(
 ) -> Option<Pool> {
     let reuse = or_absent(raw.reuse.as_ref());
     let balance = balance(raw, compiler, context);
-    let fallback = if_given(raw.fallback.as_ref(), |name| compiler.pool(name, context));
-    let directory = compiler.directory;
-    let maintenance = if_given(raw.maintenance.as_ref(), |page| {
-        files::page(&page.value, page.span, directory, context)
-    });
+    let instead = instead(raw, compiler, context);
     let monitors = monitors?;
     let monitors_min = monitor::monitors_min(
         raw.monitors_min.as_ref(),
@@ -127,13 +124,12 @@ fn model(
             timeout_ms: queue.timeout.0,
             is_left_by_half_closed: queue.half_closed.value == raw::HalfClosed::Leave,
         }),
-        fallback: fallback?,
+        instead: instead?,
         monitors_min,
         retry_budget: raw.retry_budget.as_ref().map(|budget| BudgetSettings {
             share_percent: budget.share.0.into(),
             floor_per_s: budget.per_second_min.0,
         }),
-        maintenance: maintenance?,
         proxy_protocol: match raw.proxy_protocol.value {
             raw::ProxyProtocol::Off => None,
             raw::ProxyProtocol::V1 => Some(ProxyVersion::V1),
@@ -153,6 +149,70 @@ fn model(
         source: Source::System,
         lenient: Flaws::USUAL,
     })
+}
+
+/// What becomes of requests that the pool does not take.
+fn instead(raw: &raw::Pool, compiler: &mut Compiler<'_>, context: &mut Context) -> Option<Instead> {
+    let fallback = if_given(raw.fallback.as_ref(), |name| compiler.pool(name, context));
+    let spillover = if_given(raw.spillover.as_ref(), |spillover| {
+        let connections = spillover.value.connections.as_ref();
+        let pool = compiler.pool(spillover.value.pool.as_ref()?, context)?;
+        Some(Spillover { pool, connections: connections.map(|connections| connections.value.0) })
+    });
+    let maintenance =
+        if_given(raw.maintenance.as_ref(), |given| maintenance(given, compiler, context));
+    if let Some(spillover) = &raw.spillover
+        && spillover.value.connections.is_none()
+        && raw
+            .members
+            .iter()
+            .flat_map(|members| members.iter())
+            .any(|member| member.value.0.connections_max.is_none())
+    {
+        let message =
+            "`spillover` has no effect: a member without `connections_max` always has room";
+        context.warning_help(
+            spillover.span,
+            message,
+            "say how many requests may be under way: `connections: 1000`",
+        );
+    }
+    Some(Instead { fallback: fallback?, spillover: spillover?, maintenance: maintenance? })
+}
+
+fn maintenance(
+    raw: &Spanned<raw::Maintenance>,
+    compiler: &mut Compiler<'_>,
+    context: &mut Context,
+) -> Option<Maintenance> {
+    let given = &raw.value;
+    let page = (given.body.as_ref(), given.file.as_ref(), given.content_type.as_ref());
+    let Some(to) = &given.redirect else {
+        return files::page(page, raw.span, compiler.directory, context).map(Maintenance::Page);
+    };
+    let of_page = [
+        ("body", given.body.as_ref().map(|it| it.span)),
+        ("file", given.file.as_ref().map(|it| it.span)),
+        ("content_type", given.content_type.as_ref().map(|it| it.span)),
+    ];
+    for (key, span) in of_page {
+        if let Some(span) = span {
+            let message =
+                format!("`{key}` beside `redirect`: a client gets a page or is sent elsewhere");
+            context.error_help(span, message, "remove one of them");
+            return None;
+        }
+    }
+    let url = compiler.template(&to.value.0, to.span, Purpose::Uri, context)?;
+    let Some(constant) = url.constant().filter(|url| !url.is_empty()) else {
+        context.error_help(
+            to.span,
+            "`redirect` of a pool is the same for every request",
+            "write a URL without `${…}`; rules can send each request elsewhere (`redirect`)",
+        );
+        return None;
+    };
+    Some(Maintenance::Redirect(constant.into()))
 }
 
 fn balance(

@@ -419,9 +419,12 @@ impl<'a> Servers<'a> {
         let mut looked_at = 0;
         while let Some(&pool) = reached.get(looked_at) {
             looked_at += 1;
-            let fallback = self.pools[pool].value.as_ref().and_then(|pool| pool.fallback.as_ref());
-            let next = fallback.and_then(|name| self.pool_by_name.get(name.value.0.as_str()));
-            reached.extend(next.copied().filter(|next| !reached.contains(next)));
+            let Some(pool) = &self.pools[pool].value else { continue };
+            let spillover = pool.spillover.as_ref().and_then(|it| it.value.pool.as_ref());
+            for name in pool.fallback.iter().chain(spillover) {
+                let next = self.pool_by_name.get(name.value.0.as_str()).copied();
+                reached.extend(next.filter(|next| !reached.contains(next)));
+            }
         }
         reached.sort_unstable();
         reached.dedup();
@@ -548,7 +551,9 @@ fn error_pages(
 ) -> Option<ErrorPages> {
     let (mut pages, mut is_sound) = (ErrorPages::default(), true);
     for (status, page) in raw.error_pages.iter().flat_map(|pages| pages.value.0.iter()) {
-        let Some(page) = files::page(&page.value, page.span, directory, context) else {
+        let text = &page.value;
+        let text = (text.body.as_ref(), text.file.as_ref(), text.content_type.as_ref());
+        let Some(page) = files::page(text, page.span, directory, context) else {
             is_sound = false;
             continue;
         };

@@ -76,7 +76,14 @@ fn circles() {
     check(
         &(sound("", "    fallback: q\n") + pools),
         &[
-            "error 6:3 the pool `p` is, in the end, its own fallback -> remove one of these `fallback`s",
+            "error 6:3 the pool `p` is, in the end, its own fallback -> remove one of these `fallback`s or `spillover`s",
+        ],
+    );
+    check(
+        &(sound("", "    fallback: q\n")
+            + &pools.replace("fallback: p", "spillover: { pool: p, connections: 9 }")),
+        &[
+            "error 6:3 the pool `p` is, in the end, its own fallback -> remove one of these `fallback`s or `spillover`s",
         ],
     );
     let persistence = "persistence:\n  one: { type: source_address, fallback: one }\n";

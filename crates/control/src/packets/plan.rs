@@ -247,7 +247,7 @@ fn members(table: &LiveTable, pool: usize, keeps_port: bool) -> Vec<Member> {
         let members = members_of(pool, live, keeps_port);
         let has_one = members.iter().any(|member| member.state == MemberState::Up);
         found.extend(members.into_iter().filter(|it| seen.insert((it.address, it.port))));
-        next = pool.fallback.filter(|_| !has_one);
+        next = pool.instead.fallback.filter(|_| !has_one);
     }
     found
 }

@@ -61,13 +61,17 @@ impl Forms {
     fn of(snapshot: &Snapshot, index: usize) -> Self {
         let is_http2 = snapshot.pools[index].http2;
         let mut seen = vec![index];
-        while let Some(next) = snapshot.pools[seen[seen.len() - 1]].fallback
-            && !seen.contains(&next)
-        {
-            if snapshot.pools[next].http2 != is_http2 {
-                return Self::Both;
+        let mut looked_at = 0;
+        while let Some(&pool) = seen.get(looked_at) {
+            looked_at += 1;
+            for next in snapshot.pools[pool].instead.pools() {
+                if snapshot.pools[next].http2 != is_http2 {
+                    return Self::Both;
+                }
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
             }
-            seen.push(next);
         }
         if is_http2 { Self::Lines } else { Self::Text }
     }
@@ -243,6 +247,24 @@ impl LocalPool {
         self.look(now).eligible.is_empty()
     }
 
+    /// Whether requests beyond those under way are to go elsewhere: so many are there as `connections` says, or, without a
+    /// number, as the members' own limits allow.
+    pub fn is_full(&self, connections: Option<u32>, now: Clock) -> bool {
+        let Some(connections) = connections else {
+            let choice = self.look(now);
+            return !choice.eligible.iter().any(|&member| self.has_room(member));
+        };
+        let under_way = |member: &Rc<LocalMember>| u64::from(member.live.occupancy.load(Relaxed));
+        self.members.iter().map(under_way).sum::<u64>() >= u64::from(connections)
+    }
+
+    /// Whether a member has fewer requests under way than its limit.
+    fn has_room(&self, member: u32) -> bool {
+        let limit = self.settings.members[member as usize].connections_max;
+        let under_way = &self.members[member as usize].live.occupancy;
+        limit.is_none_or(|limit| under_way.load(Relaxed) < limit)
+    }
+
     /// Whether the balancing goes by response times, so that they have to be noted.
     pub fn is_timed(&self) -> bool {
         matches!(self.settings.balance, snapshot::Balance::Method(Method::LeastResponseTime))
@@ -409,9 +431,7 @@ impl LocalPool {
 
     /// Whether a client that was at this member stays there, and there is a place for it now.
     pub fn has_place(&self, member: u32, now: Clock) -> bool {
-        let has_room = |limit| self.members[member as usize].live.occupancy.load(Relaxed) < limit;
-        self.keeps(member, now)
-            && self.settings.members[member as usize].connections_max.is_none_or(has_room)
+        self.keeps(member, now) && self.has_room(member)
     }
 
     /// Whether a client that was at this member stays there.

@@ -123,7 +123,8 @@ impl Traffic {
         let server = &snapshot.virtual_servers[index];
         let address = &server.client_address;
         let is_keyed = |pool: usize| !matches!(snapshot.pools[pool].balance, Balance::Method(_));
-        let has_more = |pool: usize| is_keyed(pool) || snapshot.pools[pool].fallback.is_some();
+        let has_more =
+            |pool: usize| is_keyed(pool) || snapshot.pools[pool].instead.pools().next().is_some();
         let is_plain = server.policies.is_empty()
             && server.persistence.is_none()
             && server.limits.requests.is_none()
@@ -241,7 +242,7 @@ impl Traffic {
         self.hide_cookies(facts, decision, scratch);
         let usable = self.usable(chosen, now);
         if usable != chosen {
-            // Nobody there takes new clients; one that drains keeps its own.
+            // New clients go elsewhere; one that drains, or has no room, keeps its own.
             let (preference, stickiness) =
                 self.preference(chosen, facts, evaluation, now, decision, scratch);
             if matches!(preference, Preference::Member(member) if self.pools[chosen].has_place(member, now))
@@ -323,15 +324,17 @@ impl Traffic {
         split.at(place.unwrap_or(draw), |pool| !self.pools[pool].is_down(now))
     }
 
-    /// The pool, or what it falls back to while nobody in it is up.
+    /// The pool, or what serves for it while nobody in it is up, or it has no room.
     fn usable(&self, pool: usize, now: Clock) -> usize {
         let mut usable = pool;
-        // As many steps as there are pools: a circle of fallbacks ends where it began.
+        // As many steps as there are pools: a circle, which is refused at load, ends where it began.
         for _ in 0..self.pools.len() {
-            match self.snapshot.pools[usable].fallback {
-                Some(next) if self.pools[usable].is_down(now) => usable = next,
+            let (own, instead) = (&self.pools[usable], &self.snapshot.pools[usable].instead);
+            usable = match (instead.fallback, instead.spillover) {
+                (Some(fallback), _) if own.is_down(now) => fallback,
+                (_, Some(spillover)) if own.is_full(spillover.connections, now) => spillover.pool,
                 _ => return usable,
-            }
+            };
         }
         pool
     }
@@ -351,7 +354,7 @@ impl Traffic {
         remove_cookies(&mut decision.request.fields, fields, is_ours, scratch);
     }
 
-    /// Where requests of a pool go while nobody in it is up.
+    /// Where requests of a pool go while nobody in it is up, or it has no room.
     pub fn instead_of(&self, pool: &LocalPool, now: Clock) -> Option<&Rc<LocalPool>> {
         let is_it = |own: &Rc<LocalPool>| Arc::ptr_eq(&own.live, &pool.live);
         let index = self.pools.iter().position(is_it)?;

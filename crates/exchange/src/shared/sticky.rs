@@ -245,8 +245,10 @@ impl Reach {
                 add(&mut reach.persistence, *persistence as usize);
             }
         }
-        follow(&mut reach.pools, |pool| snapshot.pools[pool].fallback);
-        follow(&mut reach.persistence, |persistence| snapshot.persistence[persistence].fallback);
+        follow(&mut reach.pools, |pool| snapshot.pools[pool].instead.pools());
+        follow(&mut reach.persistence, |persistence| {
+            snapshot.persistence[persistence].fallback.into_iter()
+        });
         reach
     }
 }
@@ -258,12 +260,10 @@ fn add(known: &mut Vec<usize>, new: usize) {
 }
 
 /// Adds what the known ones lead to.
-fn follow(known: &mut Vec<usize>, next: impl Fn(usize) -> Option<usize>) {
+fn follow<N: Iterator<Item = usize>>(known: &mut Vec<usize>, next: impl Fn(usize) -> N) {
     let mut index = 0;
     while let Some(&at) = known.get(index) {
-        if let Some(next) = next(at) {
-            add(known, next);
-        }
+        next(at).for_each(|next| add(known, next));
         index += 1;
     }
 }

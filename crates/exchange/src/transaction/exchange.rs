@@ -2,6 +2,7 @@
 //! client connection, never to the connection itself, and speaks of messages, not of a version of
 //! HTTP.
 
+use weir_config::snapshot::Maintenance;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
 use weir_http::edits::FieldEdits;
 use weir_http::message::Framing;
@@ -19,6 +20,9 @@ use crate::transaction::seeking::{Found, mark_failure};
 
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
+
+/// Of the answer that sends a client elsewhere while no member is up: for now only (RFC 9110 section 15.4.3).
+const MAINTENANCE_REDIRECT: u16 = 302;
 
 /// How far a transaction has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,13 +116,17 @@ impl Exchange {
             Found::Nobody { is_full } => is_full,
         };
         let (status, termination) = self.ends.why_nobody();
-        let page = self.ends.tries.pool.settings().maintenance.clone();
-        match page.filter(|_| termination == Termination::NoMember && !is_full) {
-            Some(page) => {
-                let mut fields = FieldEdits::default();
+        let instead = self.ends.tries.pool.settings().instead.maintenance.clone();
+        let mut fields = FieldEdits::default();
+        match instead.filter(|_| termination == Termination::NoMember && !is_full) {
+            Some(Maintenance::Page(page)) => {
                 let content_type = page.content_type.as_bytes();
                 fields.add(b"Content-Type", |out| out.extend_from_slice(content_type));
                 self.respond_with(at, status, termination, &fields, Some(&page.body));
+            }
+            Some(Maintenance::Redirect(to)) => {
+                fields.add(b"Location", |out| out.extend_from_slice(&to));
+                self.respond_adding(at, MAINTENANCE_REDIRECT, termination, fields);
             }
             None => self.respond(at, status, termination),
         }

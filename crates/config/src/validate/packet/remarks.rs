@@ -23,6 +23,7 @@ pub(super) fn of_pool(item: &NamedItem<raw::Pool>) -> Vec<Arc<str>> {
         .any(|member| member.connections_max.is_some() || member.requests_per_second_max.is_some());
     let without_effect = [
         ("queue", pool.queue.is_some()),
+        ("spillover", pool.spillover.is_some()),
         ("passive", pool.passive.is_some()),
         ("slow_start", pool.slow_start.is_some()),
         ("retry_budget", pool.retry_budget.is_some()),
