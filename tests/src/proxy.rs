@@ -202,10 +202,13 @@ impl Setup {
     }
 
     fn yaml(&self, listen: SocketAddr, admin: &Admin) -> String {
-        let format = self.access_log.unwrap_or("off");
+        let format = match self.access_log.unwrap_or("off") {
+            given if given.starts_with('{') => given.to_owned(),
+            word => format!("\"{word}\""),
+        };
         let mut text = format!("admin:\n  listen: \"{admin}\"\n");
         let to = self.log_to.as_deref().unwrap_or("stdout");
-        let _ = writeln!(text, "log:\n  access: {{ to: {to}, format: \"{format}\" }}");
+        let _ = writeln!(text, "log:\n  access: {{ to: {to}, format: {format} }}");
         if let Some(which) = self.record {
             let _ = writeln!(text, "  waf: {{ to: stdout, record: {which} }}");
         }

@@ -235,6 +235,48 @@ fn the_combined_log_begins_with_the_client() {
     });
 }
 
+#[test]
+fn lines_have_the_form_that_the_file_gives() {
+    let member = Member::echo();
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("client_address: { trust: [ 127.0.0.0/8 ] }")
+        .access_log_as(
+            "{ text: \"<${client_ip}> '${method} ${target}' ${status} $$ ${request.headers['x-app']} ${tls_version} ${member} ${rules}\" }",
+        );
+    let mut proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    lines(&mut client, "X-Forwarded-For: 192.0.2.1\r\nX-App: a\"b\r\n");
+    lines(&mut client, "");
+    proxy.client().send("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n").response().assert_status(400);
+    let at = member.address();
+    let expected = [
+        format!("<192.0.2.1> 'GET /' 200 $ a\\x22b - {at} -"),
+        format!("<127.0.0.1> 'GET /' 200 $ - - {at} -"),
+        "<127.0.0.1> '- -' 400 $ - - - -".to_owned(),
+    ];
+    weir_tests::eventually("all is logged", weir_tests::STEP_TIMEOUT, || {
+        let output = proxy.process().output();
+        expected.iter().all(|expected| output.lines().any(|line| line == expected))
+    });
+    let rules = "[ { name: seen, when: 'request.path == \"/\"', then: [ { trace: one } ] } ]";
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("policies: [ test ]")
+        .top(&format!("policies: {{ test: {{ rules: {rules} }} }}"))
+        .access_log_as("{ json: [ status, \"request.headers['X-App']\", tls_cipher, rules, marks, method, body_bytes_sent ] }");
+    proxy.reload_and_wait(&setup);
+    let mut client = proxy.client();
+    let length = {
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nX-App: \u{e9}\r\n\r\n");
+        client.response().assert_status(200).body.len()
+    };
+    let line = format!(
+        "{{\"status\":200,\"x-app\":\"\\u00c3\\u00a9\",\"rules\":[\"test/seen\"],\"marks\":[\"one\"],\"method\":\"GET\",\"body_bytes_sent\":{length}}}"
+    );
+    weir_tests::eventually("it is logged", weir_tests::STEP_TIMEOUT, || {
+        proxy.process().output().lines().any(|it| it == line)
+    });
+}
+
 /// What a field of a response says, or of what the echoing member got.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = text.lines().skip(1).filter_map(|line| line.split_once(": "));

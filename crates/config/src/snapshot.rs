@@ -5,6 +5,7 @@
 mod datagram_probe;
 mod limit;
 mod listening;
+mod log_format;
 mod log_target;
 pub mod packet;
 mod probe;
@@ -41,6 +42,7 @@ pub use crate::secret::Secret;
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{Listening, ranges};
+pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
 pub use log_target::{LogTarget, Syslog, SyslogServer};
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};
@@ -126,6 +128,8 @@ pub enum AfterFirstProbes {
 pub struct LogSettings {
     /// What one line looks like.
     pub access_format: AccessFormat,
+    /// That of [`AccessFormat::Given`].
+    pub given_format: GivenFormat,
     /// Where the lines go.
     pub access_to: LogTarget,
     /// Where the lines of the web application firewall go.
@@ -139,6 +143,8 @@ pub enum AccessFormat {
     Json,
     /// The Apache combined format.
     Combined,
+    /// One that the file gives.
+    Given,
     /// No access log.
     Off,
 }

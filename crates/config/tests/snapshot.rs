@@ -81,6 +81,7 @@ fn defaults() {
     assert!(snapshot.admin_host_names.is_empty());
     let log = LogSettings {
         access_format: AccessFormat::Json,
+        given_format: None,
         access_to: LogTarget::Stdout,
         waf_to: LogTarget::Stdout,
     };

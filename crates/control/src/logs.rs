@@ -132,7 +132,7 @@ mod tests {
         fn settings(&self, access: &str, waf: &str) -> LogSettings {
             let target = |name: &str| LogTarget::File(self.0.join(name));
             let (access_to, waf_to) = (target(access), target(waf));
-            LogSettings { access_format: AccessFormat::Json, access_to, waf_to }
+            LogSettings { access_format: AccessFormat::Json, given_format: None, access_to, waf_to }
         }
 
         fn lines(&self, name: &str) -> Vec<String> {

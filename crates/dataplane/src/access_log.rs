@@ -2,10 +2,13 @@
 //!
 //! The data path never waits for the log: a batch that the log cannot take is dropped and counted.
 
+mod given;
+
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use weir_config::snapshot::{AccessFormat, RuleName};
+use weir_config::snapshot::{AccessFormat, GivenFormat, LogField, RuleName};
 use weir_core::clock::Clock;
 use weir_core::expression::TlsFacts;
 use weir_core::policy::Lines;
@@ -15,6 +18,7 @@ use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 use weir_http::message::{RequestHead, Version};
 
+use self::given::Given;
 use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number, put_text_key};
 use crate::log_batch::Batcher;
 use crate::reports::{Log, LogBatch};
@@ -87,9 +91,27 @@ pub struct Decided<'a> {
     pub persistence: Option<Kept>,
 }
 
+impl Decided<'_> {
+    /// The marks, if there are any.
+    fn shown_marks(&self) -> Option<&Lines> {
+        self.marks.filter(|marks| !marks.is_empty())
+    }
+
+    /// Whether a rule was followed.
+    fn has_rules(&self) -> bool {
+        self.followed().next().is_some()
+    }
+
+    fn followed(&self) -> impl Iterator<Item = &RuleName> {
+        self.rules.iter().filter_map(|rule| self.rule_names.get(*rule as usize))
+    }
+}
+
 /// The access log of one worker.
 pub struct AccessLog {
     format: AccessFormat,
+    /// The newest form that the file has given.
+    given: Option<Given>,
     batch: Batcher,
     request_id: u128,
     wall: WallClock,
@@ -100,15 +122,22 @@ impl AccessLog {
     pub fn new(sender: SyncSender<LogBatch>, request_id: u128) -> Self {
         Self {
             format: AccessFormat::Off,
+            given: None,
             batch: Batcher::new(Log::Access, sender),
             request_id,
             wall: WallClock::default(),
         }
     }
 
-    /// Sets the form of further lines.
-    pub fn set_format(&mut self, format: AccessFormat) {
+    /// Sets the form of further lines; `given`: if the file gives one.
+    pub fn set_format(&mut self, format: AccessFormat, given: &GivenFormat) {
         self.format = format;
+        if let Some(format) = given
+            && self.given.as_ref().is_none_or(|known| known.format != *format)
+        {
+            let number = self.given.as_ref().map_or(0, |known| known.number.wrapping_add(1));
+            self.given = Some(Given { number, format: Arc::clone(format) });
+        }
     }
 
     /// The form of the line of a request that comes now.
@@ -119,7 +148,11 @@ impl AccessLog {
 
     /// Whether lines tell which rules were followed.
     pub fn notes_rules(&self) -> bool {
-        self.format == AccessFormat::Json
+        match (self.format, &self.given) {
+            (AccessFormat::Json, _) => true,
+            (AccessFormat::Given, Some(given)) => given.format.shows(LogField::Rules),
+            _ => false,
+        }
     }
 
     /// Formats what a line will say of the request, while its bytes are at hand. `client` is whom it comes from, if that is not its
@@ -131,16 +164,15 @@ impl AccessLog {
         input: &[u8],
         out: &mut Vec<u8>,
     ) {
+        if let Some(given) = self.given_now() {
+            return given.keep_head(client, head, input, out);
+        }
         let field = |name: &[u8]| {
             let mut fields = head.fields.iter();
             let found = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(name));
             found.map_or(&b""[..], |field| field.value.of(input))
         };
-        let version = match head.version {
-            Version::Http10 => "HTTP/1.0",
-            Version::Http11 => "HTTP/1.1",
-            Version::Http2 => "HTTP/2.0",
-        };
+        let version = version_of(head);
         let (method, target) = (head.method_text.of(input), head.target.of(input));
         if self.format == AccessFormat::Json {
             if let Some(client) = client {
@@ -193,7 +225,9 @@ impl AccessLog {
 
     /// Formats what a line will say of a connection that has no requests: the name that it asked for.
     pub fn connection_part(&self, server_name: &str, out: &mut Vec<u8>) {
-        if self.format == AccessFormat::Json && !server_name.is_empty() {
+        if let Some(given) = self.given_now() {
+            given.keep_server_name(server_name, out);
+        } else if self.format == AccessFormat::Json && !server_name.is_empty() {
             put_text_key(out, "server_name");
             put_json_string(out, server_name.as_bytes());
         }
@@ -201,12 +235,19 @@ impl AccessLog {
 
     /// Formats what a line will say of a session of datagrams: how many came of the client, and went to it.
     pub fn session_part(&self, (received, sent): (u64, u64), out: &mut Vec<u8>) {
-        if self.format == AccessFormat::Json {
+        if let Some(given) = self.given_now() {
+            given.keep_datagrams((received, sent), out);
+        } else if self.format == AccessFormat::Json {
             for (key, number) in [("datagrams_received", received), ("datagrams_sent", sent)] {
                 put_text_key(out, key);
                 put_number(out, number);
             }
         }
+    }
+
+    /// The form that the file gives, if that is the one of lines of requests that come now.
+    fn given_now(&self) -> Option<&Given> {
+        self.given.as_ref().filter(|_| self.format == AccessFormat::Given)
     }
 
     /// Writes one line.
@@ -216,13 +257,15 @@ impl AccessLog {
         }
         let (date, millisecond) = self.wall.at(clock);
         let out = self.batch.line(clock.now_ms());
-        if entry.format == AccessFormat::Json {
-            if let RequestId::OfLog = entry.request_id {
-                self.request_id = self.request_id.wrapping_add(1);
+        if let RequestId::OfLog = entry.request_id {
+            self.request_id = self.request_id.wrapping_add(1);
+        }
+        match (entry.format, &self.given) {
+            (AccessFormat::Json, _) => put_json(out, entry, date, millisecond, self.request_id),
+            (AccessFormat::Given, Some(given)) => {
+                given.write(out, entry, (date, millisecond), self.request_id);
             }
-            put_json(out, entry, date, millisecond, self.request_id);
-        } else {
-            put_combined(out, entry, date);
+            _ => put_combined(out, entry, date),
         }
         self.batch.end_line(&counters.log_lines_dropped);
     }
@@ -279,15 +322,14 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
         put_text_key(out, key);
         put_number(out, number);
     }
-    if let Some(marks) = entry.decided.marks.filter(|marks| !marks.is_empty()) {
+    if let Some(marks) = entry.decided.shown_marks() {
         put_text_key(out, "marks");
-        for (index, mark) in marks.iter().enumerate() {
-            out.push(if index == 0 { b'[' } else { b',' });
-            put_json_string(out, mark);
-        }
-        out.push(b']');
+        put_marks(out, marks);
     }
-    put_rules(out, &entry.decided);
+    if entry.decided.has_rules() {
+        put_text_key(out, "rules");
+        put_rules(out, &entry.decided);
+    }
     if let Some(kept) = entry.decided.persistence {
         put_text_key(out, "persistence");
         put_json_string(out, kept.as_str().as_bytes());
@@ -304,21 +346,30 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     out.extend_from_slice(b"\"}\n");
 }
 
-/// The rules that were followed: `"rules":["shop/no-admin"]`.
+/// What rules have marked a request with, of which there is something.
+fn put_marks(out: &mut Vec<u8>, marks: &Lines) {
+    for (index, mark) in marks.iter().enumerate() {
+        out.push(if index == 0 { b'[' } else { b',' });
+        put_json_string(out, mark);
+    }
+    out.push(b']');
+}
+
+/// The rules that were followed, of which there is one at least: `["shop/no-admin"]`.
 fn put_rules(out: &mut Vec<u8>, decided: &Decided<'_>) {
-    let names = decided.rules.iter().filter_map(|rule| decided.rule_names.get(*rule as usize));
-    let mut is_first = true;
-    for name in names {
-        if std::mem::take(&mut is_first) {
-            put_text_key(out, "rules");
-            out.push(b'[');
-        } else {
-            out.push(b',');
-        }
+    for (index, name) in decided.followed().enumerate() {
+        out.push(if index == 0 { b'[' } else { b',' });
         put_json_string(out, format!("{}/{}", name.policy, name.rule).as_bytes());
     }
-    if !is_first {
-        out.push(b']');
+    out.push(b']');
+}
+
+/// The version of HTTP that a request came by.
+fn version_of(head: &RequestHead) -> &'static str {
+    match head.version {
+        Version::Http10 => "HTTP/1.0",
+        Version::Http11 => "HTTP/1.1",
+        Version::Http2 => "HTTP/2.0",
     }
 }
 
@@ -350,9 +401,15 @@ const CLIENT_KEY: &[u8] = b",\"client\":";
 /// An address, without a port that nobody has told.
 fn put_address(out: &mut Vec<u8>, key: &[u8], address: SocketAddr) {
     out.extend_from_slice(key);
+    out.push(b'"');
+    put_address_text(out, address);
+    out.push(b'"');
+}
+
+fn put_address_text(out: &mut Vec<u8>, address: SocketAddr) {
     match address.port() {
-        0 => put(out, format_args!("\"{}\"", address.ip())),
-        _ => put(out, format_args!("\"{address}\"")),
+        0 => put(out, format_args!("{}", address.ip())),
+        _ => put(out, format_args!("{address}")),
     }
 }
 

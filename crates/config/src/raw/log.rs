@@ -1,6 +1,7 @@
 //! `log`: what is logged, and where.
 
 use crate::address::Endpoint;
+use crate::raw::log_format::LogFormatOr;
 use crate::raw::waf::WafLog;
 use crate::scalar::Name;
 use crate::shapes::LogPath;
@@ -21,8 +22,8 @@ section! {
     AccessLog at "log.access" {
         /// `stdout`, a file that lines are appended to and that is opened anew on reload, or a syslog server: `{ syslog: unix:/dev/log }`.
         default to: LogPath = LogPath::Stdout;
-        /// `json`: one object per line with timers and the reason why the request ended. `combined`: Apache's format. `off`: no access log.
-        default format: AccessLogFormat = AccessLogFormat::Json;
+        /// `json`: one object per line with timers and the reason why the request ended. `combined`: Apache's format. `off`: no access log. Or a form of your own: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
+        default format: LogFormatOr = LogFormatOr::Word(AccessLogFormat::Json);
     }
     later []
 }

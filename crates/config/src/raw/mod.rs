@@ -8,6 +8,7 @@ pub(crate) mod checks;
 pub(crate) mod compression;
 pub(crate) mod limit;
 pub(crate) mod log;
+pub(crate) mod log_format;
 pub(crate) mod member;
 pub(crate) mod monitor;
 pub(crate) mod packet;

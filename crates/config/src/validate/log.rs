@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use super::log_format;
 use crate::address::Endpoint;
 use crate::decode::{Context, Spanned, or_absent};
 use crate::raw::log::SyslogTransport;
+use crate::raw::log_format::LogFormatOr;
 use crate::raw::{self, AccessLogFormat};
 use crate::shapes::LogPath;
 use crate::snapshot::{AccessFormat, Address, LogSettings, LogTarget, Syslog, SyslogServer};
@@ -16,12 +18,15 @@ pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context
     let access_to = log_target(&access.to, directory, context);
     let waf = section.waf.as_ref().and_then(|waf| waf.to.as_ref());
     let waf_to = waf.map(|to| log_target(to, directory, context));
+    let (access_format, given_format) = match &access.format.value {
+        LogFormatOr::Word(AccessLogFormat::Json) => (AccessFormat::Json, None),
+        LogFormatOr::Word(AccessLogFormat::Combined) => (AccessFormat::Combined, None),
+        LogFormatOr::Word(AccessLogFormat::Off) => (AccessFormat::Off, None),
+        LogFormatOr::Given(given) => (AccessFormat::Given, log_format::given(given, context)),
+    };
     LogSettings {
-        access_format: match access.format.value {
-            AccessLogFormat::Json => AccessFormat::Json,
-            AccessLogFormat::Combined => AccessFormat::Combined,
-            AccessLogFormat::Off => AccessFormat::Off,
-        },
+        access_format,
+        given_format,
         waf_to: waf_to.unwrap_or_else(|| access_to.clone()),
         access_to,
     }

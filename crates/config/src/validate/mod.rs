@@ -10,6 +10,7 @@ mod files;
 mod limit;
 mod listening;
 mod log;
+mod log_format;
 mod monitor;
 mod monitor_answer;
 mod monitor_datagrams;

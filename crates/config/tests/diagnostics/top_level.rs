@@ -91,3 +91,68 @@ fn top_level_settings() {
            -> give each listener an address or port of its own"],
     );
 }
+
+#[test]
+fn forms_of_the_access_log() {
+    let with = |more: &str| format!("{}{more}\n", sound("", ""));
+    let format = |format: &str| with(&format!("log: {{ access: {{ format: {format} }} }}"));
+    for sound in [
+        "{ json: [ time, \"request.headers['X-A']\", status ] }",
+        "{ text: \"a\\t$$${ status }${request.headers[\\\"x\\\"]}\" }",
+    ] {
+        check(&format(sound), &[]);
+    }
+    for (unsound, column, message) in [
+        (
+            "{}",
+            26,
+            "a form of access log lines is `json` or `text` -> write { json: [ time, client, status ] }, or { text: \"${client} ${status}\" }",
+        ),
+        ("{ json: [] }", 34, "a line without fields -> name at least one, such as `time`"),
+        ("{ text: \"\" }", 34, "`log.access.format.text`: the text is empty -> -"),
+        (
+            "{ json: [ time ], text: a }",
+            50,
+            "`text` beside `json`: a line has one form -> remove one of them",
+        ),
+        ("{ json: [ time, time ] }", 42, "`time` stands twice in one line -> remove one of them"),
+        (
+            "{ json: [ statu ] }",
+            36,
+            "the access log has no field `statu` -> did you mean `status`?",
+        ),
+        (
+            "{ text: \"${status\" }",
+            34,
+            "a `$` that begins no `${FIELD}` -> write ${status} for a field, $$ for a dollar sign",
+        ),
+        (
+            "{ text: \"$remote_addr\" }",
+            34,
+            "a `$` that begins no `${FIELD}` -> write ${status} for a field, $$ for a dollar sign",
+        ),
+        (
+            "{ text: \"${remote_addr}\" }",
+            34,
+            "the access log has no field `remote_addr` -> write `client_ip`",
+        ),
+        (
+            "{ text: \"${http_x_app}\" }",
+            34,
+            "the access log has no field `http_x_app` -> write request.headers['x-app']",
+        ),
+        (
+            "{ text: \"a\\nb\" }",
+            34,
+            "a control character in a line of the access log -> write it in one line; each line of the log ends by itself",
+        ),
+    ] {
+        check(&format(unsound), &[&format!("error 8:{column} {message}")]);
+    }
+    let headers: Vec<String> =
+        (0..17).map(|number| format!("\"request.headers['x{number}']\"")).collect();
+    check(
+        &format(&format!("{{ json: [ {} ] }}", headers.join(", "))),
+        &["error 8:34 more than 16 header fields in a line of the access log -> leave some out"],
+    );
+}

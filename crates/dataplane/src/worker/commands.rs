@@ -90,7 +90,7 @@ impl Worker {
         }
         self.world.log.flush(&self.world.counted);
         self.world.waf_log.flush(&self.world.counted);
-        self.world.log.set_format(next.access_format());
+        self.world.log.set_format(next.access_format(), next.given_format());
         self.world.tools.notes_rules = self.world.log.notes_rules();
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
         self.move_waiting(&next);

@@ -109,7 +109,7 @@ impl World {
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
         let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
         let local = LocalTable::new(&table, None, id);
-        log.set_format(local.access_format());
+        log.set_format(local.access_format(), local.given_format());
         let mut tools = Tools::new(|| clock::now().now_us(), random::fill);
         tools.notes_rules = log.notes_rules();
         let world = Self {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{AccessFormat, Address, HttpSettings, Snapshot, Waf};
+use weir_config::snapshot::{AccessFormat, Address, GivenFormat, HttpSettings, Snapshot, Waf};
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
@@ -172,6 +172,11 @@ impl LocalTable {
     /// Form of access log lines.
     pub fn access_format(&self) -> AccessFormat {
         self.snapshot.log.access_format
+    }
+
+    /// That which the file gives.
+    pub fn given_format(&self) -> &GivenFormat {
+        &self.snapshot.log.given_format
     }
 
     /// All pools, as the snapshot numbers them.

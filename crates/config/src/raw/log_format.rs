@@ -1,0 +1,59 @@
+//! `log.access.format`: a word, or a form of one's own.
+
+use serde_json::{Value, json};
+
+use super::log::AccessLogFormat;
+use crate::decode::{Context, Decode, List, Registry, Shown, Spanned};
+use crate::scalar::Text;
+use crate::tree::{Node, NodeValue};
+
+section! {
+    /// A form of one's own for the lines of the access log.
+    LogFormat at "log.access.format" {
+        /// One JSON object per line with these fields, in this order: the names in [observability.md](observability.md#a-format-of-your-own), and `request.headers['NAME']`. A field without a value is left out.
+        optional json: List<Spanned<Text>>;
+        /// One line of text. `${FIELD}` stands for the value of a field, `-` if it has none; `$$` is a dollar sign.
+        optional text: Text;
+    }
+    later []
+}
+
+/// A word, or a form of one's own.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum LogFormatOr {
+    Word(AccessLogFormat),
+    Given(LogFormat),
+}
+
+impl Decode for LogFormatOr {
+    fn expected() -> String {
+        format!("{} or a map with `json` or `text`", AccessLogFormat::expected())
+    }
+
+    fn schema(registry: &mut Registry) -> Value {
+        json!({ "anyOf": [AccessLogFormat::schema(registry), LogFormat::schema(registry)] })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        match &node.value {
+            NodeValue::Map(entries) if entries.is_empty() => {
+                let message = "a form of access log lines is `json` or `text`";
+                let help = "write { json: [ time, client, status ] }, or { text: \"${client} ${status}\" }";
+                context.error_help(node.span, message, help);
+                None
+            }
+            NodeValue::Map(_) => LogFormat::decode(node, context).map(Self::Given),
+            _ => AccessLogFormat::decode(node, context).map(Self::Word),
+        }
+    }
+}
+
+impl Shown for LogFormatOr {
+    fn shown(&self) -> Value {
+        match self {
+            Self::Word(word) => word.shown(),
+            // No default is one.
+            Self::Given(_) => Value::Null,
+        }
+    }
+}

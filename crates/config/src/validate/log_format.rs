@@ -1,0 +1,188 @@
+//! `log.access.format`: a form of one's own.
+
+use std::sync::Arc;
+
+use crate::decode::{Context, Spanned};
+use crate::hints::nearest;
+use crate::quote::clip;
+use crate::raw::log_format::LogFormat as RawFormat;
+use crate::scalar::Text;
+use crate::snapshot::{LogField, LogFormat, LogLine, LogPiece};
+use crate::tree::Span;
+
+/// Fields of one line.
+const FIELDS_MAX: usize = 64;
+/// Header fields of one line.
+const HEADERS_MAX: usize = 16;
+/// Bytes of the text of a line.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+/// What other products call the fields.
+const OTHERS_NAMES: &[(&str, &str)] = &[
+    ("remote_addr", "client_ip"),
+    ("remote_port", "client"),
+    ("realip_remote_addr", "peer"),
+    ("time_iso8601", "time"),
+    ("time_local", "time_combined"),
+    ("request_method", "method"),
+    ("request_uri", "target"),
+    ("uri", "target"),
+    ("server_protocol", "version"),
+    ("http_referer", "referer"),
+    ("http_user_agent", "user_agent"),
+    ("http_host", "host"),
+    ("request_length", "bytes_received"),
+    ("request_time", "total_us"),
+    ("upstream_addr", "member"),
+    ("upstream_connect_time", "connect_us"),
+    ("upstream_header_time", "first_byte_us"),
+    ("upstream_response_time", "total_us"),
+    ("upstream_status", "status"),
+    ("ssl_protocol", "tls_version"),
+    ("ssl_cipher", "tls_cipher"),
+    ("ssl_server_name", "server_name"),
+    ("server_port", "virtual_server"),
+    ("backend", "pool"),
+    ("server", "member"),
+    ("frontend", "virtual_server"),
+    ("path", "target"),
+    ("id", "request_id"),
+    ("duration", "total_us"),
+];
+
+/// The form that the file gives, if it is sound.
+pub(super) fn given(raw: &RawFormat, context: &mut Context) -> Option<Arc<LogFormat>> {
+    let mut headers = Vec::new();
+    let line = match (&raw.json, &raw.text) {
+        (Some(json), None) => {
+            let mut fields = Vec::new();
+            for name in json.iter() {
+                let field = field(&name.value.0, name.span, &mut headers, context)?;
+                if fields.contains(&field) {
+                    let message = format!("`{}` stands twice in one line", clip(&name.value.0));
+                    context.error_help(name.span, message, "remove one of them");
+                    return None;
+                }
+                fields.push(field);
+            }
+            is_bounded(fields.len(), headers.len(), json.span, context)
+                .then_some(LogLine::Json(fields))?
+        }
+        (None, Some(text)) => {
+            let pieces = pieces(text, &mut headers, context)?;
+            is_bounded(pieces.len(), headers.len(), text.span, context)
+                .then_some(LogLine::Text(pieces))?
+        }
+        (Some(_), Some(text)) => {
+            let message = "`text` beside `json`: a line has one form";
+            context.error_help(text.span, message, "remove one of them");
+            return None;
+        }
+        // The decoder has told.
+        (None, None) => return None,
+    };
+    Some(Arc::new(LogFormat { line, headers }))
+}
+
+fn is_bounded(pieces: usize, headers: usize, span: Span, context: &mut Context) -> bool {
+    if pieces == 0 {
+        context.error_help(span, "a line without fields", "name at least one, such as `time`");
+    } else if headers > HEADERS_MAX {
+        let message = format!("more than {HEADERS_MAX} header fields in a line of the access log");
+        context.error_help(span, message, "leave some out");
+    } else if pieces > 2 * FIELDS_MAX + 1 {
+        let message = format!("more than {FIELDS_MAX} fields in a line of the access log");
+        context.error_help(span, message, "leave some out");
+    } else {
+        return true;
+    }
+    false
+}
+
+/// What a line of text is made of.
+fn pieces(
+    text: &Spanned<Text>,
+    headers: &mut Vec<Box<str>>,
+    context: &mut Context,
+) -> Option<Vec<LogPiece>> {
+    let (span, text) = (text.span, &text.value.0);
+    if text.len() > TEXT_BYTES_MAX {
+        let message = format!("a line of the access log has {TEXT_BYTES_MAX} bytes at most here");
+        context.error_help(span, message, "shorten it");
+        return None;
+    }
+    if text.chars().any(|char| char.is_control() && char != '\t') {
+        let help = "write it in one line; each line of the log ends by itself";
+        context.error_help(span, "a control character in a line of the access log", help);
+        return None;
+    }
+    let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text.as_str());
+    while let Some((before, behind)) = rest.split_once('$') {
+        literal.push_str(before);
+        if let Some(behind) = behind.strip_prefix('$') {
+            literal.push('$');
+            rest = behind;
+        } else if let Some((name, behind)) =
+            behind.strip_prefix('{').and_then(|behind| behind.split_once('}'))
+        {
+            if !literal.is_empty() {
+                pieces.push(LogPiece::Literal(std::mem::take(&mut literal).into_bytes().into()));
+            }
+            pieces.push(LogPiece::Field(field(name, span, headers, context)?));
+            rest = behind;
+        } else {
+            let message = "a `$` that begins no `${FIELD}`";
+            context.error_help(span, message, "write ${status} for a field, $$ for a dollar sign");
+            return None;
+        }
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() {
+        pieces.push(LogPiece::Literal(literal.into_bytes().into()));
+    }
+    Some(pieces)
+}
+
+/// The field of this name.
+fn field(
+    name: &str,
+    span: Span,
+    headers: &mut Vec<Box<str>>,
+    context: &mut Context,
+) -> Option<LogField> {
+    let name = name.trim();
+    if let Some((_, field)) = LogField::NAMED.iter().find(|(known, _)| *known == name) {
+        return Some(*field);
+    }
+    let quoted = name.strip_prefix("request.headers[").and_then(|rest| rest.strip_suffix(']'));
+    let header = quoted.and_then(|quoted| {
+        let inside = |quote: char| quoted.strip_prefix(quote)?.strip_suffix(quote);
+        inside('\'').or_else(|| inside('"'))
+    });
+    if let Some(header) = header.filter(|header| weir_http::is_token(header.as_bytes())) {
+        let header = header.to_ascii_lowercase();
+        let place = headers.iter().position(|known| **known == *header).unwrap_or_else(|| {
+            headers.push(header.into());
+            headers.len() - 1
+        });
+        // There are 16 at most, or the line is refused.
+        return Some(LogField::Header(u8::try_from(place).unwrap_or(u8::MAX)));
+    }
+    let plain = name.trim_start_matches('$').strip_prefix("req.").unwrap_or(name);
+    let message = format!("the access log has no field `{}`", clip(name));
+    let help = match OTHERS_NAMES.iter().find(|(other, _)| *other == plain) {
+        Some((_, ours)) => format!("write `{ours}`"),
+        None => match plain.strip_prefix("http_") {
+            Some(header) => format!("write request.headers['{}']", header.replace('_', "-")),
+            None => match nearest(plain, LogField::NAMED.iter().map(|(name, _)| *name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => {
+                    let names: Vec<_> = LogField::NAMED.iter().map(|(name, _)| *name).collect();
+                    format!("the fields are {} and request.headers['NAME']", names.join(", "))
+                }
+            },
+        },
+    };
+    context.error_help(span, message, help);
+    None
+}

@@ -1,0 +1,355 @@
+//! Lines in a form that the file gives.
+//!
+//! What a line says of the request head is kept as it is, each value behind its field and its length: it is written
+//! when the request ends, in the form that is in force then.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_config::snapshot::{LogField, LogFormat, LogLine, LogPiece};
+use weir_core::expression::TlsFacts;
+use weir_event_loop::wall_clock::Date;
+use weir_http::message::RequestHead;
+
+use super::{Entry, RequestId, put_address_text, put_marks, put_quoted, put_rules, version_of};
+use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number};
+
+/// A form, and the number that the worker gave it.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// It tells what was kept for this form from what was kept for an earlier one.
+    pub number: u8,
+    /// The form.
+    pub format: Arc<LogFormat>,
+}
+
+/// Tags of what is kept of a request; [`HEADERS`] and those above it are header fields of the form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Client = 0,
+    Method = 1,
+    Host = 2,
+    Target = 3,
+    Version = 4,
+    Referer = 5,
+    UserAgent = 6,
+    ServerName = 7,
+    DatagramsReceived = 8,
+    DatagramsSent = 9,
+}
+
+/// The tag of the first header field.
+const HEADERS: u8 = 64;
+
+impl Given {
+    /// Keeps what lines say of a request head.
+    pub fn keep_head(
+        &self,
+        client: Option<SocketAddr>,
+        head: &RequestHead,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        self.begin(out);
+        if let Some(client) = client {
+            let mut text = Vec::new();
+            put_address_text(&mut text, client);
+            keep(out, Kept::Client as u8, &text);
+        }
+        let shown = [
+            (LogField::Method, Kept::Method, head.method_text.of(input)),
+            (LogField::Host, Kept::Host, head.authority(input)),
+            (LogField::Target, Kept::Target, head.target.of(input)),
+            (LogField::Version, Kept::Version, version_of(head).as_bytes()),
+        ];
+        for (field, tag, value) in shown {
+            if self.format.shows(field) {
+                keep(out, tag as u8, value);
+            }
+        }
+        let value = |name: &[u8]| {
+            let mut fields = head.fields.iter();
+            let found = fields.find(|field| field.name.of(input).eq_ignore_ascii_case(name));
+            found.map(|field| field.value.of(input))
+        };
+        for (field, tag, name) in [
+            (LogField::Referer, Kept::Referer, &b"referer"[..]),
+            (LogField::UserAgent, Kept::UserAgent, b"user-agent"),
+        ] {
+            if let Some(value) = value(name).filter(|_| self.format.shows(field)) {
+                keep(out, tag as u8, value);
+            }
+        }
+        for (tag, name) in (HEADERS..).zip(&self.format.headers) {
+            if let Some(value) = value(name.as_bytes()) {
+                keep(out, tag, value);
+            }
+        }
+    }
+
+    /// Keeps the name that a connection without requests asked for.
+    pub fn keep_server_name(&self, server_name: &str, out: &mut Vec<u8>) {
+        self.begin(out);
+        keep(out, Kept::ServerName as u8, server_name.as_bytes());
+    }
+
+    /// Keeps how many datagrams a session had.
+    pub fn keep_datagrams(&self, (received, sent): (u64, u64), out: &mut Vec<u8>) {
+        self.begin(out);
+        for (tag, number) in [(Kept::DatagramsReceived, received), (Kept::DatagramsSent, sent)] {
+            let mut text = Vec::new();
+            put_number(&mut text, number);
+            keep(out, tag as u8, &text);
+        }
+    }
+
+    fn begin(&self, out: &mut Vec<u8>) {
+        if out.is_empty() {
+            out.push(self.number);
+        }
+    }
+
+    /// Writes one line.
+    pub fn write(
+        &self,
+        out: &mut Vec<u8>,
+        entry: &Entry<'_>,
+        (date, millisecond): (&Date, u64),
+        of_log: u128,
+    ) {
+        let line = Line { given: self, entry, date, millisecond, of_log };
+        match &self.format.line {
+            LogLine::Json(fields) => line.json(fields, out),
+            LogLine::Text(pieces) => line.text(pieces, out),
+        }
+        out.push(b'\n');
+    }
+}
+
+fn keep(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
+    // An empty value is as good as none.
+    if value.is_empty() {
+        return;
+    }
+    let value = &value[..value.len().min(SHOWN_BYTES_MAX)];
+    out.push(tag);
+    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    out.extend_from_slice(value);
+}
+
+/// The value behind this tag.
+fn kept(mut rest: &[u8], wanted: u8) -> Option<&[u8]> {
+    while let [tag, low, high, behind @ ..] = rest {
+        let (value, next) =
+            behind.split_at_checked(usize::from(u16::from_le_bytes([*low, *high])))?;
+        if *tag == wanted {
+            return Some(value);
+        }
+        rest = next;
+    }
+    None
+}
+
+/// A value of a field.
+enum Value<'a> {
+    /// Bytes of a client, or a name.
+    Text(&'a [u8]),
+    /// Text that was made here.
+    Made(Vec<u8>),
+    Number(u64),
+    /// A list in JSON.
+    List(Vec<u8>),
+}
+
+struct Line<'a> {
+    given: &'a Given,
+    entry: &'a Entry<'a>,
+    date: &'a Date,
+    millisecond: u64,
+    of_log: u128,
+}
+
+impl Line<'_> {
+    fn json(&self, fields: &[LogField], out: &mut Vec<u8>) {
+        out.push(b'{');
+        let mut is_first = true;
+        for &field in fields {
+            let Some(value) = self.value(field) else { continue };
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
+            put_json_string(out, self.name(field).as_bytes());
+            out.push(b':');
+            match value {
+                Value::Text(text) => put_json_string(out, text),
+                Value::Made(text) => put_json_string(out, &text),
+                Value::Number(number) => put_number(out, number),
+                Value::List(list) => out.extend_from_slice(&list),
+            }
+        }
+        out.push(b'}');
+    }
+
+    fn text(&self, pieces: &[LogPiece], out: &mut Vec<u8>) {
+        for piece in pieces {
+            match piece {
+                LogPiece::Literal(literal) => out.extend_from_slice(literal),
+                LogPiece::Field(field) => match self.value(*field) {
+                    None => out.push(b'-'),
+                    Some(Value::Text(text)) => put_quoted(out, text),
+                    Some(Value::Made(text)) => put_quoted(out, &text),
+                    Some(Value::Number(number)) => put_number(out, number),
+                    Some(Value::List(list)) => put_quoted(out, &list),
+                },
+            }
+        }
+    }
+
+    fn name(&self, field: LogField) -> &str {
+        if let LogField::Header(place) = field {
+            return self.given.format.headers.get(usize::from(place)).map_or("", |name| name);
+        }
+        LogField::NAMED.iter().find(|(_, named)| *named == field).map_or("", |(name, _)| name)
+    }
+
+    /// What is known of the request; `None`: nothing.
+    fn value(&self, field: LogField) -> Option<Value<'_>> {
+        let entry = self.entry;
+        Some(match field {
+            LogField::Time => Value::Made({
+                let mut text = self.date.iso.as_bytes().to_vec();
+                put(&mut text, format_args!(".{:03}Z", self.millisecond));
+                text
+            }),
+            LogField::TimeCombined => Value::Text(self.date.combined.as_bytes()),
+            LogField::RequestId => match entry.request_id {
+                RequestId::OfLog => Value::Made(format!("{:032x}", self.of_log).into_bytes()),
+                RequestId::Made(id) => Value::Made(format!("{id:032x}").into_bytes()),
+                RequestId::Taken(id) => Value::Text(id),
+            },
+            LogField::Client | LogField::ClientIp | LogField::Peer => self.end(field)?,
+            LogField::VirtualServer => Value::Text(entry.server.as_bytes()),
+            LogField::Method => self.kept(Kept::Method)?,
+            LogField::Host => self.kept(Kept::Host)?,
+            LogField::Target => self.kept(Kept::Target)?,
+            LogField::Version => self.kept(Kept::Version)?,
+            LogField::Referer => self.kept(Kept::Referer)?,
+            LogField::UserAgent => self.kept(Kept::UserAgent)?,
+            LogField::ServerName => self.kept(Kept::ServerName)?,
+            LogField::DatagramsReceived => self.kept_number(Kept::DatagramsReceived)?,
+            LogField::DatagramsSent => self.kept_number(Kept::DatagramsSent)?,
+            LogField::Header(place) => self.kept_at(HEADERS.saturating_add(place))?,
+            LogField::Pool => Value::Text(entry.pool.filter(|it| !it.is_empty())?.as_bytes()),
+            LogField::Member => Value::Text(entry.member.filter(|it| !it.is_empty())?.as_bytes()),
+            LogField::Status => Value::Number(entry.status.into()),
+            LogField::BytesReceived => Value::Number(entry.bytes_received),
+            LogField::BytesSent => Value::Number(entry.bytes_sent),
+            LogField::BodyBytesSent => {
+                Value::Number(entry.bytes_sent.saturating_sub(entry.head_bytes_sent))
+            }
+            LogField::Retries => Value::Number(entry.retries.into()),
+            LogField::QueueUs => Value::Number(entry.queue_us),
+            LogField::ConnectUs => Value::Number(entry.connect_us),
+            LogField::FirstByteUs => Value::Number(entry.first_byte_us),
+            LogField::TotalUs => Value::Number(entry.total_us),
+            LogField::Marks | LogField::Rules => self.list(field)?,
+            LogField::Persistence => Value::Text(entry.decided.persistence?.as_str().as_bytes()),
+            LogField::TlsVersion => Value::Text(self.tls()?.version.as_bytes()),
+            LogField::TlsCipher => Value::Text(self.tls()?.cipher.as_bytes()),
+            LogField::Termination => Value::Text(entry.termination.as_str().as_bytes()),
+        })
+    }
+
+    fn end(&self, field: LogField) -> Option<Value<'_>> {
+        let named = self.kept(Kept::Client);
+        let address = match (field, named) {
+            (LogField::Client, Some(named)) => return Some(named),
+            (LogField::ClientIp, Some(Value::Text(named))) => {
+                return Some(Value::Made(without_port(named)));
+            }
+            (LogField::Peer, _) => self.entry.peer,
+            _ => self.entry.client,
+        };
+        let mut text = Vec::new();
+        match (address, field) {
+            (None, _) => text.extend_from_slice(b"unix"),
+            (Some(address), LogField::ClientIp) => put(&mut text, format_args!("{}", address.ip())),
+            (Some(address), _) => put_address_text(&mut text, address),
+        }
+        Some(Value::Made(text))
+    }
+
+    fn list(&self, field: LogField) -> Option<Value<'_>> {
+        let (decided, mut list) = (&self.entry.decided, Vec::new());
+        match field {
+            LogField::Rules if decided.has_rules() => put_rules(&mut list, decided),
+            LogField::Marks => put_marks(&mut list, decided.shown_marks()?),
+            _ => return None,
+        }
+        Some(Value::List(list))
+    }
+
+    fn tls(&self) -> Option<&TlsFacts<'_>> {
+        self.entry.tls.as_ref().filter(|tls| !tls.version.is_empty())
+    }
+
+    fn kept(&self, tag: Kept) -> Option<Value<'_>> {
+        self.kept_at(tag as u8)
+    }
+
+    fn kept_at(&self, tag: u8) -> Option<Value<'_>> {
+        let (number, rest) = self.entry.request.split_first()?;
+        // Header fields of another form than this one stand at other places.
+        let is_known = tag < HEADERS || *number == self.given.number;
+        kept(rest, tag).filter(|_| is_known).map(Value::Text)
+    }
+
+    fn kept_number(&self, tag: Kept) -> Option<Value<'_>> {
+        let Some(Value::Text(text)) = self.kept(tag) else { return None };
+        std::str::from_utf8(text).ok()?.parse().ok().map(Value::Number)
+    }
+}
+
+/// An address as it was kept, without its port.
+fn without_port(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    match text.parse::<SocketAddr>() {
+        Ok(address) => address.ip().to_string().into_bytes(),
+        Err(_) => text.into_owned().into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let mut out = Vec::new();
+        keep(&mut out, Kept::Method as u8, b"GET");
+        keep(&mut out, Kept::Referer as u8, b"");
+        keep(&mut out, Kept::Target as u8, &[b'a'; 3_000]);
+        keep(&mut out, HEADERS + 1, b"\0\xff");
+        assert_eq!(kept(&out, Kept::Method as u8), Some(&b"GET"[..]));
+        assert_eq!(kept(&out, Kept::Referer as u8), None);
+        assert_eq!(kept(&out, Kept::Target as u8).map(<[u8]>::len), Some(SHOWN_BYTES_MAX));
+        assert_eq!(kept(&out, HEADERS + 1), Some(&b"\0\xff"[..]));
+        assert_eq!(kept(&out, HEADERS), None);
+        for cut in 0..out.len() {
+            // Whatever is there of it, nothing is read that was not kept.
+            let method = kept(&out[..cut], Kept::Method as u8);
+            assert!(matches!(method, None | Some(b"GET")), "{method:?}");
+        }
+    }
+
+    #[test]
+    fn every_field_is_documented() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+        let docs = std::fs::read_to_string(docs).expect("the document");
+        for (name, _) in LogField::NAMED {
+            let rows = docs.lines().filter(|line| line.starts_with("| `"));
+            let named = rows.filter_map(|row| row[2..].split('|').next());
+            assert!(named.into_iter().any(|cell| cell.contains(&format!("`{name}`"))), "{name}");
+        }
+    }
+}
