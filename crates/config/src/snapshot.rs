@@ -43,7 +43,7 @@ pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{Listening, ranges};
 pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
-pub use log_target::{LogTarget, Syslog, SyslogServer};
+pub use log_target::{LogTarget, Syslog, SyslogServer, SyslogTls};
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
@@ -552,6 +552,8 @@ pub struct PoolTls {
     /// Everything that it was made from: two that have the same are alike.
     pub made_from: Vec<Vec<u8>>,
 }
+
+impl Eq for PoolTls {}
 
 impl PartialEq for PoolTls {
     fn eq(&self, other: &Self) -> bool {

@@ -170,6 +170,22 @@ fn where_findings_are_logged() {
         let read = log(&format!("log: {{ access: {{ to: {{ syslog: {to} }} }} }}\n"));
         assert_eq!((&read.access_to, &read.waf_to), (&expected, &expected), "{to}");
     }
+    for (to, server, name) in [
+        ("log.example, transport: tls, tls: { verify: false }", "log.example:6514", "log.example"),
+        (
+            "'[::1]:99', transport: tls, tls: { verify: false, server_name: a.example }",
+            "[::1]:99",
+            "a.example",
+        ),
+        ("192.0.2.1, transport: tls, tls: { verify: false }", "192.0.2.1:6514", "192.0.2.1"),
+    ] {
+        let read = log(&format!("log: {{ access: {{ to: {{ syslog: {to} }} }} }}\n"));
+        let LogTarget::Syslog(Syslog { server: SyslogServer::Tls(tls), .. }) = &read.access_to
+        else {
+            panic!("{:?}", read.access_to)
+        };
+        assert_eq!((&*tls.server, &*tls.name), (server, name), "{to}");
+    }
     let both = log("log: { access: { to: ./a.log }, waf: { to: ./w.log } }\n");
     assert_eq!((both.access_to, both.waf_to), (file("dir/./a.log"), file("dir/./w.log")));
     assert_eq!(

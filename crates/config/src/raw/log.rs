@@ -2,6 +2,7 @@
 
 use crate::address::Endpoint;
 use crate::raw::log_format::LogFormatOr;
+use crate::raw::tls::PoolTls;
 use crate::raw::waf::WafLog;
 use crate::scalar::Name;
 use crate::shapes::LogPath;
@@ -31,10 +32,12 @@ section! {
 section! {
     /// A syslog server; each line is a message of RFC 5424.
     Syslog at "log.access.to" {
-        /// Where it listens: `unix:/dev/log`, or a host and its port, 514 if none is given.
+        /// Where it listens: `unix:/dev/log`, or a host and its port; if none is given 514, and 6514 over TLS.
         required syslog: Endpoint;
         /// How it is reached, unless by a unix socket.
         default transport: SyslogTransport = SyslogTransport::Udp;
+        /// With `transport: tls`: whom to trust, and what to show. The server's certificate must be for its host in `syslog`, or for `server_name`.
+        optional tls: PoolTls;
         /// What the messages are filed under.
         default facility: SyslogFacility = SyslogFacility::Local0;
         /// The name of the program in each message. Default: `weir`.
@@ -50,8 +53,10 @@ choice! {
         Udp = "udp",
         /// One connection; each message has its length in front (RFC 6587).
         Tcp = "tcp",
+        /// The same within TLS (RFC 5425).
+        Tls = "tls",
     }
-    later ["tls"] maps []
+    later [] maps []
 }
 
 choice! {

@@ -14,7 +14,7 @@ use crate::tree::{Node, NodeValue};
 pub(crate) enum LogPath {
     Stdout,
     File(PathBuf),
-    Syslog(Syslog),
+    Syslog(Box<Syslog>),
 }
 
 impl Decode for LogPath {
@@ -29,7 +29,7 @@ impl Decode for LogPath {
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         if let NodeValue::Map(_) = node.value {
-            return Syslog::decode(node, context).map(Self::Syslog);
+            return Syslog::decode(node, context).map(Box::new).map(Self::Syslog);
         }
         decode_text(node, context, |text| {
             if text == "stdout" {

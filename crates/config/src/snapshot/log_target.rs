@@ -1,6 +1,9 @@
 //! Where log lines go.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::PoolTls;
 
 /// Where log lines go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +36,19 @@ pub enum SyslogServer {
     Udp(String),
     /// At this host and port, by a connection.
     Tcp(String),
+    /// The same within TLS.
+    Tls(SyslogTls),
+}
+
+/// A syslog server that is reached over TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyslogTls {
+    /// Its host and port.
+    pub server: String,
+    /// The name that its certificate must be for.
+    pub name: Arc<str>,
+    /// Whom to trust, and what to show.
+    pub tls: Arc<PoolTls>,
 }
 
 impl std::fmt::Display for SyslogServer {
@@ -41,6 +57,7 @@ impl std::fmt::Display for SyslogServer {
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
             Self::Udp(server) => write!(formatter, "{server} (udp)"),
             Self::Tcp(server) => write!(formatter, "{server} (tcp)"),
+            Self::Tls(SyslogTls { server, .. }) => write!(formatter, "{server} (tls)"),
         }
     }
 }

@@ -2,15 +2,20 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::log_format;
+use super::tls::TlsProfiles;
 use crate::address::Endpoint;
-use crate::decode::{Context, Spanned, or_absent};
+use crate::decode::{Context, Section as _, Spanned, or_absent};
 use crate::raw::log::SyslogTransport;
 use crate::raw::log_format::LogFormatOr;
+use crate::raw::tls::PoolTls;
 use crate::raw::{self, AccessLogFormat};
 use crate::shapes::LogPath;
-use crate::snapshot::{AccessFormat, Address, LogSettings, LogTarget, Syslog, SyslogServer};
+use crate::snapshot::{
+    AccessFormat, Address, LogSettings, LogTarget, Syslog, SyslogServer, SyslogTls,
+};
 
 pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context) -> LogSettings {
     let section = or_absent(file.log.as_ref());
@@ -45,7 +50,9 @@ fn log_target(to: &Spanned<LogPath>, directory: &Path, context: &mut Context) ->
             LogTarget::File(path)
         }
         LogPath::Syslog(syslog) => match &syslog.syslog {
-            Some(server) => LogTarget::Syslog(syslog_server(&server.value, syslog, context)),
+            Some(server) => {
+                LogTarget::Syslog(syslog_server(&server.value, syslog, directory, context))
+            }
             // The decoder has told that it lacks.
             None => LogTarget::Stdout,
         },
@@ -58,11 +65,46 @@ const SYSLOG_TAG_BYTES_MAX: usize = 48;
 /// The port of syslog over UDP and, by custom, over TCP.
 const SYSLOG_PORT: u16 = 514;
 
-fn syslog_server(server: &Endpoint, raw: &raw::log::Syslog, context: &mut Context) -> Syslog {
-    let port = |port: u16| if port == 0 { SYSLOG_PORT } else { port };
-    let by_network = |server: String| match raw.transport.value {
+/// The port of syslog over TLS (RFC 5425 section 4.1).
+const SYSLOG_TLS_PORT: u16 = 6_514;
+
+/// A server that is reached over TLS.
+fn by_tls(
+    host: &str,
+    server: String,
+    raw: &raw::log::Syslog,
+    directory: &Path,
+    context: &mut Context,
+) -> SyslogServer {
+    let absent = Spanned { value: PoolTls::absent(), span: raw.transport.span, given: false };
+    let settings = raw.tls.as_ref().unwrap_or(&absent);
+    let made = TlsProfiles::new(&[], directory).of_pool(settings, (false, false), context);
+    // What is wrong with it has been told.
+    let Some(tls) = made else { return SyslogServer::Tcp(server) };
+    let name = tls.server_name.clone().unwrap_or_else(|| host.into());
+    SyslogServer::Tls(SyslogTls { server, name, tls: Arc::new(tls) })
+}
+
+fn syslog_server(
+    server: &Endpoint,
+    raw: &raw::log::Syslog,
+    directory: &Path,
+    context: &mut Context,
+) -> Syslog {
+    let is_tls = raw.transport.value == SyslogTransport::Tls;
+    if let Some(tls) = raw.tls.as_ref().filter(|_| !is_tls) {
+        let message = "`tls` has no effect: the server is reached without TLS";
+        context.error_help(tls.span, message, "add `transport: tls`, or remove `tls`");
+    }
+    let port = |port: u16| match port {
+        0 if is_tls => SYSLOG_TLS_PORT,
+        0 => SYSLOG_PORT,
+        port => port,
+    };
+    let mut by_network = |host: &str, server: String| match raw.transport.value {
         SyslogTransport::Udp => SyslogServer::Udp(server),
         SyslogTransport::Tcp => SyslogServer::Tcp(server),
+        SyslogTransport::Tls => by_tls(host, server, raw, directory, context),
     };
     let server = match server {
         Endpoint::Literal(Address::Unix(path)) => {
@@ -73,9 +115,12 @@ fn syslog_server(server: &Endpoint, raw: &raw::log::Syslog, context: &mut Contex
             SyslogServer::Unix(path.clone())
         }
         Endpoint::Literal(Address::Socket(address) | Address::Udp(address)) => {
-            by_network(SocketAddr::new(address.ip(), port(address.port())).to_string())
+            let server = SocketAddr::new(address.ip(), port(address.port())).to_string();
+            by_network(&address.ip().to_string(), server)
         }
-        Endpoint::Name { host, port: given } => by_network(format!("{host}:{}", port(*given))),
+        Endpoint::Name { host, port: given } => {
+            by_network(host, format!("{host}:{}", port(*given)))
+        }
     };
     let tag = raw.tag.as_ref();
     if let Some(tag) = tag.filter(|tag| tag.value.0.len() > SYSLOG_TAG_BYTES_MAX) {

@@ -29,6 +29,14 @@ fn top_level_settings() {
         &["error 8:48 `tag` has 50 bytes; a message of syslog has room for 48 -> -"],
     );
     check(
+        &with(
+            "log: { access: { to: { syslog: 192.0.2.1, transport: tcp, tls: { verify: false } } } }",
+        ),
+        &[
+            "error 8:64 `tls` has no effect: the server is reached without TLS -> add `transport: tls`, or remove `tls`",
+        ],
+    );
+    check(
         &with("log: { access: { to: stdot } }"),
         &[
             "error 8:22 `log.access.to` must be `stdout`, a file's path, or `{ syslog: ADDRESS }`, found the text \"stdot\" \

@@ -1,4 +1,7 @@
-//! Lines as messages of syslog (RFC 5424): datagrams (RFC 5426), or over a connection with the length of each in front (RFC 6587).
+//! Lines as messages of syslog (RFC 5424): datagrams (RFC 5426), or over a connection with the length of each in front (RFC 6587),
+//! within TLS if that is wanted (RFC 5425).
+
+mod tls;
 
 use std::io::{self, ErrorKind, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
@@ -10,6 +13,7 @@ use rustix::net::RecvFlags;
 use weir_config::snapshot::{Syslog, SyslogServer};
 use weir_dataplane::reports::{Log, LogBatch};
 
+use self::tls::Encrypted;
 use crate::time;
 
 /// A server that does not take a connection, or what is sent to it, in this time is not waited for.
@@ -29,6 +33,7 @@ enum Connection {
     Unix(UnixDatagram),
     Udp(UdpSocket),
     Tcp(TcpStream),
+    Tls(Box<Encrypted>),
 }
 
 /// What sends to one server.
@@ -54,7 +59,7 @@ impl Sender {
     pub fn open(settings: &Syslog) -> io::Result<Self> {
         let connection = match settings.server {
             SyslogServer::Unix(_) => Some(Connection::open(&settings.server)?),
-            SyslogServer::Udp(_) | SyslogServer::Tcp(_) => None,
+            SyslogServer::Udp(_) | SyslogServer::Tcp(_) | SyslogServer::Tls(_) => None,
         };
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let is_sound = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
@@ -70,8 +75,8 @@ impl Sender {
     /// Sends each line of a batch.
     pub fn send(&mut self, batch: &LogBatch) -> Sent {
         let head = self.head(batch.log);
-        let messages =
-            messages(&head, &batch.bytes, matches!(self.settings.server, SyslogServer::Tcp(_)));
+        let is_stream = matches!(self.settings.server, SyslogServer::Tcp(_) | SyslogServer::Tls(_));
+        let messages = messages(&head, &batch.bytes, is_stream);
         let mut sent = Sent { lines: 0, error: None };
         let mut rest = &messages[..];
         let mut is_again = false;
@@ -103,13 +108,14 @@ impl Sender {
     }
 
     fn send_one(&mut self, message: &[u8]) -> io::Result<()> {
-        if self.connection.as_ref().is_none_or(Connection::is_closed) {
+        if self.connection.as_mut().is_none_or(Connection::is_closed) {
             self.connection = Some(self.connect()?);
         }
         match &mut self.connection {
             Some(Connection::Unix(socket)) => socket.send(message).map(drop),
             Some(Connection::Udp(socket)) => socket.send(message).map(drop),
             Some(Connection::Tcp(stream)) => stream.write_all(message),
+            Some(Connection::Tls(stream)) => stream.write_all(message),
             None => Err(ErrorKind::NotConnected.into()),
         }
     }
@@ -179,25 +185,20 @@ impl Connection {
                 socket.connect(address)?;
                 Self::Udp(socket)
             }
-            SyslogServer::Tcp(server) => {
-                let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
-                for address in server.to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
-                        Ok(stream) => {
-                            stream.set_write_timeout(Some(SERVER_TIMEOUT))?;
-                            return Ok(Self::Tcp(stream));
-                        }
-                        Err(error) => failed = error,
-                    }
-                }
-                return Err(failed);
+            SyslogServer::Tcp(server) => Self::Tcp(connect(server)?),
+            SyslogServer::Tls(server) => {
+                Self::Tls(Box::new(Encrypted::open(connect(&server.server)?, server)?))
             }
         })
     }
 
     /// Whether the server has closed it: what is written then is lost without an error.
-    fn is_closed(&self) -> bool {
-        let Self::Tcp(stream) = self else { return false };
+    fn is_closed(&mut self) -> bool {
+        let stream = match self {
+            Self::Unix(_) | Self::Udp(_) => return false,
+            Self::Tls(stream) => return stream.is_closed(),
+            Self::Tcp(stream) => stream,
+        };
         let mut byte = [0; 1];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         match rustix::net::recv(stream, &mut byte, flags) {
@@ -205,6 +206,22 @@ impl Connection {
             Err(error) => error != Errno::AGAIN,
         }
     }
+}
+
+/// A connection to the first address of a server that takes one.
+fn connect(server: &str) -> io::Result<TcpStream> {
+    let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
+    for address in server.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, SERVER_TIMEOUT) {
+            Ok(stream) => {
+                stream.set_write_timeout(Some(SERVER_TIMEOUT))?;
+                stream.set_read_timeout(Some(SERVER_TIMEOUT))?;
+                return Ok(stream);
+            }
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 #[cfg(test)]

@@ -1,5 +1,12 @@
 use std::io::Read as _;
 use std::net::TcpListener;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+use weir_config::snapshot::{PoolTls, SyslogTls};
+use weir_tls::client::{ClientSettings, client_config};
 
 use super::*;
 
@@ -123,7 +130,7 @@ fn a_connection_counts_messages_and_is_opened_again() {
         // It closes; the next batch has a connection of its own.
         drop(connection);
         let start = Instant::now();
-        while !sender.connection.as_ref().is_none_or(Connection::is_closed) {
+        while !sender.connection.as_mut().is_none_or(Connection::is_closed) {
             assert!(start.elapsed() < PATIENCE);
             std::thread::yield_now();
         }
@@ -142,4 +149,118 @@ fn a_server_that_is_away_is_not_asked_at_each_batch() {
     let sent = sender.send(&batch(Log::Access, "two\n"));
     assert_eq!((sent.lines, sender.not_before), (0, Some(until)), "it was not tried");
     assert!(sent.error.unwrap().to_string().contains("tried again later"));
+}
+
+/// A certificate for this name, and a server that has it.
+fn certified(name: &str) -> (CertificateDer<'static>, Arc<ServerConfig>) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate =
+        rcgen::CertificateParams::new(vec![name.into()]).unwrap().self_signed(&key).unwrap();
+    let der = certificate.der().clone();
+    let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = builder.with_no_client_auth().with_single_cert(vec![der.clone()], key).unwrap();
+    (der, Arc::new(config))
+}
+
+fn over_tls(server: String, name: &str, trusted: &CertificateDer<'static>) -> SyslogServer {
+    let authorities = Some(vec![trusted.clone()]);
+    let settings = ClientSettings { authorities, identity: None, alpn: Vec::new() };
+    let config = client_config(&settings).unwrap();
+    let tls = Arc::new(PoolTls { config, server_name: None, made_from: Vec::new() });
+    SyslogServer::Tls(SyslogTls { server, name: name.into(), tls })
+}
+
+/// Takes a connection and reads what comes until it ends so.
+fn read_encrypted(
+    server: &TcpListener,
+    config: &Arc<ServerConfig>,
+    end: &str,
+) -> (String, StreamOwned<ServerConnection, TcpStream>) {
+    let (stream, _) = server.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let connection = ServerConnection::new(Arc::clone(config)).unwrap();
+    let mut stream = StreamOwned::new(connection, stream);
+    let (mut text, mut buffer) = (Vec::new(), [0; 1024]);
+    while !text.ends_with(end.as_bytes()) {
+        match stream.read(&mut buffer) {
+            Ok(length) if length > 0 => text.extend_from_slice(&buffer[..length]),
+            end => panic!("{end:?} after {text:?}"),
+        }
+    }
+    (String::from_utf8(text).unwrap(), stream)
+}
+
+#[test]
+fn messages_go_within_tls_and_the_connection_is_opened_again() {
+    let (certificate, config) = certified("logs.example");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let settings = settings(over_tls(address, "logs.example", &certificate));
+    let (done, is_done) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut texts = Vec::new();
+        for _ in 0..2 {
+            let (text, stream) = read_encrypted(&server, &config, "two");
+            texts.push(text);
+            // It closes with the end of TLS, or without.
+            if texts.len() == 1 {
+                let mut stream = stream;
+                stream.conn.send_close_notify();
+                stream.conn.complete_io(&mut stream.sock).unwrap();
+            }
+            done.send(()).unwrap();
+        }
+        texts
+    });
+    let mut sender = Sender::open(&settings).unwrap();
+    for _ in 0..2 {
+        let sent = sender.send(&batch(Log::Access, "one\ntwo\n"));
+        assert_eq!((sent.lines, sent.error.map(|error| error.to_string())), (2, None));
+        is_done.recv_timeout(PATIENCE).unwrap();
+        let start = Instant::now();
+        while !sender.connection.as_mut().is_none_or(Connection::is_closed) {
+            assert!(start.elapsed() < PATIENCE);
+            std::thread::yield_now();
+        }
+    }
+    for text in reader.join().unwrap() {
+        let messages = counted(&text);
+        assert_eq!(messages.len(), 2, "{text}");
+        check(messages[1], "134", "access", "two");
+    }
+}
+
+#[test]
+fn a_server_with_another_name_or_without_tls_gets_nothing() {
+    let (certificate, config) = certified("other.example");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let reader = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        let mut connection = ServerConnection::new(config).unwrap();
+        assert!(connection.complete_io(&mut stream).is_err());
+        drop(stream);
+        // In the clear.
+        let (mut stream, _) = server.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"hello\n").unwrap();
+        let mut got = Vec::new();
+        let _ = stream.read_to_end(&mut got);
+        String::from_utf8_lossy(&got).into_owned()
+    });
+    let error_of = |expected: &str| {
+        let mut sender =
+            Sender::open(&settings(over_tls(address.clone(), "logs.example", &certificate)))
+                .unwrap();
+        // No second try.
+        sender.not_before = Some(Instant::now());
+        let sent = sender.send(&batch(Log::Access, "one\n"));
+        let error = sent.error.expect("an error").to_string();
+        assert!(sent.lines == 0 && error.contains(expected), "{error}");
+    };
+    error_of("the certificate is not for this name");
+    error_of("corrupt message");
+    assert!(!reader.join().unwrap().contains("one"));
 }
