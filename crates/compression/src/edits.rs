@@ -6,7 +6,7 @@ use weir_http::list;
 use weir_http::message::{Framing, ResponseHead, Span, Version};
 
 use crate::eligibility::{Decision, RequestTraits};
-use crate::entity_tags::weaken;
+use crate::entity_tags::weaken_tag;
 
 /// Edits a response's head as decided; to be called behind all other edits, for it changes what they made.
 ///
@@ -76,10 +76,6 @@ pub fn framing(framing: Framing, version: Version) -> Framing {
             Framing::Chunked.toward(version)
         }
     }
-}
-
-fn weaken_tag(head: &ResponseHead, input: &[u8], edits: &mut FieldEdits, scratch: &mut Vec<u8>) {
-    edits.change_each(b"ETag", values(&head.fields, input, "ETag"), scratch, weaken);
 }
 
 /// Sees to it that Vary names Accept-Encoding: in the line that is there, or in one of its own.

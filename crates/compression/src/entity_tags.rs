@@ -21,7 +21,7 @@
 
 use weir_http::edits::{Change, FieldEdits};
 use weir_http::fields::values;
-use weir_http::message::RequestHead;
+use weir_http::message::{RequestHead, ResponseHead};
 
 /// One tag of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ fn whole_tag(value: &[u8]) -> Option<Tag<'_>> {
 
 /// Appends what becomes of an ETag when its response is compressed: a strong tag gets weak, and what is no tag
 /// goes, for someone might take it for a strong one.
-pub(crate) fn weaken(value: &[u8], out: &mut Vec<u8>) -> Change {
+fn weaken(value: &[u8], out: &mut Vec<u8>) -> Change {
     match whole_tag(value) {
         Some(Tag { is_weak: true, .. }) => Change::None,
         Some(Tag { is_weak: false, opaque }) => {
@@ -77,6 +77,16 @@ pub(crate) fn weaken(value: &[u8], out: &mut Vec<u8>) -> Change {
         }
         None => Change::Removed,
     }
+}
+
+/// Makes the tag of a response weak, whose content is changed on the way.
+pub fn weaken_tag(
+    head: &ResponseHead,
+    input: &[u8],
+    edits: &mut FieldEdits,
+    scratch: &mut Vec<u8>,
+) {
+    edits.change_each(b"ETag", values(&head.fields, input, "ETag"), scratch, weaken);
 }
 
 /// Whether the client has the content of a response whose member did not see it: If-None-Match names as

@@ -34,7 +34,7 @@ pub use coding::{Coding, Level};
 pub use edits::{edit_response, framing, make_unchanged};
 pub use eligibility::{
     BadPattern, DEFAULT_TYPES, Decision, FlushWhen, MediaTypes, RequestTraits, ResponseTraits,
-    Rules, decide,
+    Rules, decide, default_types,
 };
 pub use encoder::{
     CALL_TARGET_US, EncodeError, Encoder, Flush, memory_bytes_max, slice_bytes_max, whole_bytes_max,

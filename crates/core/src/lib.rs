@@ -7,6 +7,7 @@
 
 pub mod admin_state;
 pub mod balance;
+pub mod body_edit;
 pub mod clock;
 pub mod datagram;
 pub mod expression;

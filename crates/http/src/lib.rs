@@ -15,6 +15,7 @@ pub mod forwarded;
 pub mod h1;
 pub mod h2;
 mod ip_text;
+pub mod media_types;
 pub mod message;
 pub mod origin;
 pub mod path;

@@ -15,8 +15,8 @@
 //!
 //! A response that another client would have got compressed says so: `Vary: Accept-Encoding`.
 
+mod default_types;
 mod facts;
-mod media_types;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +25,9 @@ use weir_http::message::Version;
 use crate::coding::{Coding, Level};
 use crate::negotiation::{Choice, accept_encoding};
 
+pub use default_types::{DEFAULT_TYPES, default_types};
 pub use facts::{RequestTraits, ResponseTraits};
-pub use media_types::{BadPattern, DEFAULT_TYPES, MediaTypes};
+pub use weir_http::media_types::{BadPattern, MediaTypes};
 
 /// What is compressed, and how. What is on offer by default, and from which size on, is in
 /// [`Rules::default`].
@@ -56,7 +57,7 @@ impl Default for Rules {
             ],
             min_size_bytes: DEFAULT_MIN_SIZE_BYTES,
             level_min: None,
-            types: MediaTypes::default(),
+            types: default_types(),
         }
     }
 }

@@ -3,9 +3,10 @@
 use crate::address::Endpoint;
 use crate::decode::{OneOrMany, Spanned};
 use crate::raw::limit::RateLimit;
-use crate::scalar::{Duration, Name, Off, Text, WordOr};
+use crate::scalar::{Duration, GIB, KIB, MIB, Name, Off, Size, Text, WordOr};
 use crate::shapes::{
-    AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, PoolChoice, Rewrite, StatusCode,
+    AnyText, AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, PoolChoice,
+    Replacements, Rewrite, StatusCode,
 };
 
 section! {
@@ -78,6 +79,8 @@ one_of! {
         ReplaceResponseHeader as "replace_response_header": HeaderPatterns;
         /// The `Location` of responses, changed by a pattern.
         RewriteLocation as "rewrite_location": Rewrite;
+        /// Text that is replaced in the body of the response, wherever it stands in it.
+        ReplaceResponseBody as "replace_response_body": ReplaceBody;
         /// A cookie for the client.
         SetCookie as "set_cookie": SetCookie;
         /// Request cookies that the member does not get.
@@ -136,6 +139,25 @@ section! {
         optional content_type: Text;
         /// Further fields, each with TEXT.
         optional headers: FieldTexts;
+    }
+    later []
+}
+
+section! {
+    /// What is replaced in the body of a member's response while it streams: `strings`, or what matches a `regex`. One that is encoded, a part (206) and a gRPC call pass as they are.
+    ReplaceBody at "policies.NAME.rules[].then[].replace_response_body" {
+        /// Strings, each with the text that takes its place. Of several that begin at one place the longest counts.
+        optional strings: Replacements;
+        /// A regular expression in the syntax of Rust's `regex` crate, over bytes. It has no `^`, `$` and `\b`, and does not match the empty text.
+        optional regex: Text;
+        /// What takes the place of each match of `regex`: `$1` and `${name}` are what it captured, `$$` is a dollar.
+        optional to: AnyText;
+        /// The most bytes of one match; of an event stream so many may wait for more to come. What would be longer is no match.
+        default match_size_max: Size<1, { 64 * KIB }> = Size(KIB);
+        /// Media types of the bodies: `text/html`, `text/*`, `+json` for all that end so. Default: HTML, XHTML, CSS and JavaScript.
+        optional types: Vec<Spanned<Text>>;
+        /// A body of known length that is longer passes as it is. Of another one, what comes behind so many bytes does, and what comes behind the place from where on replacing would make it longer.
+        default size_max: Size<1, GIB> = Size(8 * MIB);
     }
     later []
 }

@@ -6,6 +6,7 @@ mod http;
 mod log_path;
 mod payload;
 mod pools;
+mod replacements;
 mod secret;
 mod tls;
 mod variables;
@@ -27,6 +28,7 @@ pub(crate) use http::{
 pub(crate) use log_path::LogPath;
 pub(crate) use payload::{HexBytes, Payload};
 pub(crate) use pools::PoolChoice;
+pub(crate) use replacements::Replacements;
 pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
 pub(crate) use variables::TxTexts;

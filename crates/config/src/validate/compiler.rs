@@ -183,7 +183,7 @@ pub(super) fn varying(
 }
 
 /// Reports what is wrong with an expression at its places in the file.
-fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
+pub(super) fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
     for error in [error].into_iter().chain(&error.more) {
         explain_one(error, span, text, context);
     }

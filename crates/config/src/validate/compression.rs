@@ -10,7 +10,7 @@ use crate::decode::{Context, NamedItem, Spanned};
 use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::compression as raw;
-use crate::scalar::{Off, WordOr};
+use crate::scalar::{Off, Text, WordOr};
 
 /// The profiles, and which of them some virtual server has.
 pub(super) struct CompressionProfiles<'a> {
@@ -55,23 +55,27 @@ fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rules> {
     let offered = offered(raw);
     let types = match &raw.types {
         None => defaults.types,
-        Some(types) => {
-            let patterns = types.iter().map(|pattern| pattern.value.0.as_str());
-            match MediaTypes::parse(patterns) {
-                Ok(types) => types,
-                Err(bad) => {
-                    let at = types.iter().find(|pattern| pattern.value.0 == bad.0);
-                    let span = at.map_or(types.span, |pattern| pattern.span);
-                    let message = format!("`{}` is not a media type", clip(&bad.0));
-                    let help = "write it like text/html, text/* or +json";
-                    context.error_help(span, message, help);
-                    return None;
-                }
-            }
-        }
+        Some(types) => given_types(types, context)?,
     };
     let level_min = level_min(raw);
     Some(Rules { offered, min_size_bytes: raw.min_size.value.0, level_min, types })
+}
+
+/// The types that a list names, if they are such.
+pub(super) fn given_types(
+    types: &Spanned<Vec<Spanned<Text>>>,
+    context: &mut Context,
+) -> Option<MediaTypes> {
+    let patterns = types.iter().map(|pattern| pattern.value.0.as_str());
+    let bad = match MediaTypes::parse(patterns) {
+        Ok(types) => return Some(types),
+        Err(bad) => bad,
+    };
+    let at = types.iter().find(|pattern| pattern.value.0 == bad.0);
+    let span = at.map_or(types.span, |pattern| pattern.span);
+    let message = format!("`{}` is not a media type", clip(&bad.0));
+    context.error_help(span, message, "write it like text/html, text/* or +json");
+    None
 }
 
 /// What is allowed, and does nothing.

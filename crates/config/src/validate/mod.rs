@@ -27,6 +27,7 @@ mod policies;
 mod policy;
 mod pool;
 mod relay;
+mod responses;
 mod server;
 mod source;
 mod split;

@@ -13,11 +13,12 @@ use super::compiler::Compiler;
 use super::demands::Demands;
 use super::files::{Source, content_type_of, field_value, source};
 use super::path_texts::PathCondition;
+use super::responses;
 use super::split;
 use super::unreachable::{self, Outline};
 use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::policy as raw;
-use crate::scalar::{Name, WordOr};
+use crate::scalar::{Name, Text, WordOr};
 use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
 use crate::snapshot::RuleName;
 use crate::tree::Span;
@@ -173,46 +174,21 @@ impl Compiler<'_> {
                 let fields = self.patterns(fields, context)?;
                 fields.into_iter().map(Action::RequestField).for_each(push);
             }
-            raw::Action::SetResponseHeader(fields) => {
-                let fields = self.fields(fields, FieldChange::Set, context)?;
-                fields.into_iter().map(Action::ResponseField).for_each(push);
-            }
-            raw::Action::AddResponseHeader(fields) => {
-                let fields = self.fields(fields, FieldChange::Add, context)?;
-                fields.into_iter().map(Action::ResponseField).for_each(push);
-            }
-            raw::Action::RemoveResponseHeader(names) => {
-                let fields = remove(&names.value.0, context)?;
-                fields.into_iter().map(Action::ResponseField).for_each(push);
-            }
-            raw::Action::ReplaceResponseHeader(fields) => {
-                let fields = self.patterns(fields, context)?;
-                fields.into_iter().map(Action::ResponseField).for_each(push);
-            }
-            raw::Action::RewriteLocation(how) => {
-                let change = FieldChange::Rewrite(self.rewrite(how, Purpose::Uri, context)?);
-                push(Action::ResponseField(FieldAction { name: "Location".into(), change }));
-            }
-            raw::Action::SetCookie(cookie) => {
-                push(Action::SetCookie(Arc::new(self.cookie(&cookie.value, context)?)));
+            raw::Action::SetResponseHeader(_)
+            | raw::Action::AddResponseHeader(_)
+            | raw::Action::RemoveResponseHeader(_)
+            | raw::Action::ReplaceResponseHeader(_)
+            | raw::Action::RewriteLocation(_)
+            | raw::Action::SetCookie(_)
+            | raw::Action::ReplaceResponseBody(_) => {
+                responses::action(self, &raw.value, context)?.into_iter().for_each(push);
             }
             raw::Action::RemoveCookie(names) => {
                 let names = names.value.0.iter().map(|name| name.value.0.as_bytes().into());
                 push(Action::RemoveCookies(names.collect()));
             }
-            raw::Action::Log(text) => {
-                push(Action::Log(self.template(
-                    &text.value.0,
-                    text.span,
-                    Purpose::HeaderValue,
-                    context,
-                )?));
-            }
-            raw::Action::Trace(text) => {
-                let text =
-                    self.template(&text.value.0, text.span, Purpose::HeaderValue, context)?;
-                push(Action::Trace(text));
-            }
+            raw::Action::Log(text) => push(Action::Log(line(self, text, context)?)),
+            raw::Action::Trace(text) => push(Action::Trace(line(self, text, context)?)),
             raw::Action::Close => push(Action::Close),
             raw::Action::Reset => push(Action::Reset),
         }
@@ -278,7 +254,11 @@ impl Compiler<'_> {
         is_sound.then(|| Action::Answer(Arc::new(Answer { status, body, fields })))
     }
 
-    fn cookie(&mut self, raw: &raw::SetCookie, context: &mut Context) -> Option<CookieTemplate> {
+    pub(super) fn cookie(
+        &mut self,
+        raw: &raw::SetCookie,
+        context: &mut Context,
+    ) -> Option<CookieTemplate> {
         let (name, value) = (raw.name.as_ref()?, raw.value.as_ref()?);
         let domain = if_given(raw.domain.as_ref(), |domain| field_value(domain, context));
         let path = field_value(&raw.path, context);
@@ -306,7 +286,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn rewrite(
+    pub(super) fn rewrite(
         &mut self,
         raw: &Spanned<shapes::Rewrite>,
         purpose: Purpose,
@@ -323,7 +303,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn fields(
+    pub(super) fn fields(
         &mut self,
         raw: &Spanned<FieldTexts>,
         change: impl Fn(Template) -> FieldChange,
@@ -344,7 +324,7 @@ impl Compiler<'_> {
         is_sound.then_some(fields)
     }
 
-    fn patterns(
+    pub(super) fn patterns(
         &mut self,
         raw: &Spanned<HeaderPatterns>,
         context: &mut Context,
@@ -363,6 +343,15 @@ impl Compiler<'_> {
         }
         is_sound.then_some(fields)
     }
+}
+
+/// What a rule writes to a log.
+fn line(
+    compiler: &mut Compiler<'_>,
+    text: &Spanned<Text>,
+    context: &mut Context,
+) -> Option<Template> {
+    compiler.template(&text.value.0, text.span, Purpose::HeaderValue, context)
 }
 
 /// The body of an answer, and the type that its file's name tells.
@@ -408,7 +397,10 @@ fn come_in_time(actions: &[(Action, Span)], waits: bool, context: &mut Context) 
     is_sound
 }
 
-fn remove(names: &[Spanned<FieldName>], context: &mut Context) -> Option<Vec<FieldAction>> {
+pub(super) fn remove(
+    names: &[Spanned<FieldName>],
+    context: &mut Context,
+) -> Option<Vec<FieldAction>> {
     let is_sound = names.iter().filter(|name| !may_be_changed(name, context)).count() == 0;
     let fields = names.iter().map(|name| FieldAction {
         name: name.value.0.as_str().into(),

@@ -384,3 +384,58 @@ fn policies_behind_one_that_always_ends() {
         &[&behind("https_redirect", "5:17", "q")],
     );
 }
+
+#[test]
+fn text_in_bodies_that_cannot_be_replaced() {
+    let action = |keys: &str| format!("{{ replace_response_body: {{ {keys} }} }}");
+    for keys in [
+        "strings: { a: b, 1: \"\" }",
+        "regex: a+, to: \"\"",
+        "regex: \"(a)\", to: \"$1\\n\", types: [ \"text/*\", +json ], match_size_max: 64KiB, size_max: 1B",
+    ] {
+        check_actions(&action(keys), &[]);
+    }
+    let here = "`policies.q.rules[0].then[0].replace_response_body";
+    for (keys, expected) in [
+        (
+            "types: [ text/html ]",
+            "error 12:42 what is to be replaced is missing -> add `strings`, or `regex` and `to`".to_owned(),
+        ),
+        ("strings: { a: b }, to: c", "error 12:42 `strings` beside `regex` or `to` -> use an action for each".into()),
+        ("regex: a", "error 12:51 `regex` without `to` -> add `to: \"\"` to remove what matches".into()),
+        ("strings: {}", format!("error 12:53 {here}.strings` is empty; it needs at least one text -> -")),
+        ("strings: { \"\": b }", "error 12:55 the empty text cannot be replaced -> -".into()),
+        (
+            "strings: [ a ]",
+            format!("error 12:53 {here}.strings` must be a map from texts to texts, found a list -> write {{ \"old text\": \"new text\" }}"),
+        ),
+        (
+            "strings: { a: b }, match_size_max: 1B",
+            "error 12:79 `match_size_max` is about `regex`, and there is none -> remove it".into(),
+        ),
+        (
+            "regex: a*, to: b",
+            "error 12:51 the regular expression matches the empty text -> write `+` in place of `*`, or name what has to be there".into(),
+        ),
+        (
+            "regex: ^a, to: b",
+            "error 12:51 the regular expression has `^`, `$` or `\\b`, which a stream cannot tell -> \
+             name the text around what you mean: `>price<` in place of `\\bprice\\b`".into(),
+        ),
+        (
+            "regex: a, to: $1",
+            "error 12:58 the regular expression has no group `1` -> -".into(),
+        ),
+        ("regex: (, to: b", "error 12:51 not a regular expression: unclosed group -> -".into()),
+        (
+            "strings: { a: b }, types: []",
+            format!("error 12:70 {here}.types` is empty; it needs at least one item -> -"),
+        ),
+        (
+            "strings: { a: b }, types: [ html ]",
+            "error 12:72 `html` is not a media type -> write it like text/html, text/* or +json".into(),
+        ),
+    ] {
+        check_actions(&action(keys), &[&expected]);
+    }
+}

@@ -25,6 +25,8 @@ pub struct ServerView {
     expiry_unix_s: Option<u64>,
     /// Its requests are inspected.
     has_waf: bool,
+    /// Its rules replace text in bodies.
+    rewrites_bodies: bool,
     is_relay: bool,
     is_of_datagrams: bool,
     /// When the first of its OCSP responses is over; 0: one is not there.
@@ -45,6 +47,7 @@ impl ServerView {
                     totals: server.counters.totals(),
                     expiry_unix_s: expiry.map(|at_s| at_s.max(0) as u64),
                     has_waf: configured.waf.is_some(),
+                    rewrites_bodies: configured.policies.iter().any(|it| it.edits_bodies()),
                     is_relay: configured.service.is_relay(),
                     is_of_datagrams: configured.service.sessions().is_some(),
                     ocsp_expiry_unix_s: ocsp.map(|at_s| at_s.max(0) as u64),
@@ -214,6 +217,14 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         |server, to| {
             to.labelled("side", "in", server.totals.compression_bytes_in);
             to.labelled("side", "out", server.totals.compression_bytes_out);
+        };
+    "weir_virtual_server_rewritten_bodies_total" Counter + ",outcome"
+        "Responses whose bodies rules would rewrite: that were (outcome rewritten), that passed as they were because they were encoded (encoded), a part (part) or too long, these from some place on at least (too_long); without such rules there is no sample."
+        |server, to| if server.rewrites_bodies {
+            to.labelled("outcome", "rewritten", server.totals.bodies_rewritten);
+            to.labelled("outcome", "encoded", server.totals.bodies_encoded);
+            to.labelled("outcome", "part", server.totals.bodies_part);
+            to.labelled("outcome", "too_long", server.totals.bodies_too_long);
         };
     "weir_virtual_server_waf_requests_total" Counter + ",outcome"
         "Requests that the web application firewall looked at (outcome inspected), and of these: blocked for what rules found (blocked), that would have been blocked (detected), that could not be judged (unjudged); without waf there is no sample."

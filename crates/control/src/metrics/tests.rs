@@ -158,7 +158,7 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, no rules, no TLS, no packet path, no firewall, and relays nothing.
+        // The observed process has no monitors, no rules, no TLS, no packet path, no firewall, rewrites and relays nothing.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
                 "weir_l4_",
@@ -166,6 +166,7 @@ fn labels_are_as_described() {
                 "weir_policy_",
                 "weir_virtual_server_certificate_",
                 "weir_virtual_server_waf_",
+                "weir_virtual_server_rewritten_",
                 "weir_waf_",
                 "weir_virtual_server_relayed_",
                 "weir_virtual_server_datagrams_",

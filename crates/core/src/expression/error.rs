@@ -21,7 +21,7 @@ pub struct ExpressionError {
 }
 
 impl ExpressionError {
-    pub(super) fn new(range: Range<usize>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(range: Range<usize>, message: impl Into<String>) -> Self {
         Self { message: message.into(), range, help: None, more: Vec::new() }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn parse_braced(text: &str, start: usize) -> Result<(Node, usize), Ex
 }
 
 /// Refuses texts that are larger than anyone writes.
-pub(super) fn check_length(text: &str) -> Result<(), ExpressionError> {
+pub(crate) fn check_length(text: &str) -> Result<(), ExpressionError> {
     if text.len() > TEXT_LENGTH_BYTES_MAX {
         let message = format!("longer than {TEXT_LENGTH_BYTES_MAX} bytes");
         return Err(

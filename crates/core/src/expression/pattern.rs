@@ -15,8 +15,10 @@ use super::{REGEX_CACHE_BYTES_MAX, REGEX_NESTING_MAX, REGEX_SIZE_BYTES_MAX};
 
 /// A regular expression that any number of workers search with.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     regex: Regex,
+    /// It is read as Unicode in whole.
+    is_unicode: bool,
 }
 
 /// What one worker needs to search with one [`Pattern`]: with a machine of its own no worker waits for
@@ -31,25 +33,33 @@ impl Pattern {
     /// # Errors
     /// What is wrong with it, in one line.
     pub fn new(pattern: &str) -> Result<Self, String> {
-        build(pattern, false)
-            .or_else(|_| build(pattern, true))
-            .map(|regex| Self { regex })
-            .map_err(|error| describe(&error))
+        let of = |is_unicode| build(pattern, is_unicode).map(|regex| Self { regex, is_unicode });
+        of(false).or_else(|_| of(true)).map_err(|error| describe(&error))
     }
 
-    pub fn machine(&self) -> Machine {
+    /// What searches for it.
+    pub fn regex(&self) -> &Regex {
+        &self.regex
+    }
+
+    /// How it is read.
+    pub fn syntax(&self) -> syntax::Config {
+        syntax_of(self.is_unicode)
+    }
+
+    pub(super) fn machine(&self) -> Machine {
         Machine { cache: self.regex.create_cache(), captures: self.regex.create_captures() }
     }
 
     /// Whether it matches anywhere.
-    pub fn matches(&self, machine: &mut Machine, text: &[u8]) -> bool {
+    pub(super) fn matches(&self, machine: &mut Machine, text: &[u8]) -> bool {
         let input = Input::new(text).earliest(true);
         self.regex.search_half_with(&mut machine.cache, &input).is_some()
     }
 
     /// Calls `found` for each match with what follows the one before it up to this one, and its
     /// groups, until it breaks off. What follows the last match, or `None` if there is no match.
-    pub fn for_each_match<'t>(
+    pub(super) fn for_each_match<'t>(
         &self,
         machine: &mut Machine,
         text: &'t [u8],
@@ -87,9 +97,13 @@ impl Pattern {
     }
 }
 
+fn syntax_of(unicode: bool) -> syntax::Config {
+    syntax::Config::new().unicode(unicode).utf8(false).nest_limit(REGEX_NESTING_MAX)
+}
+
 fn build(pattern: &str, unicode: bool) -> Result<Regex, Box<BuildError>> {
     Regex::builder()
-        .syntax(syntax::Config::new().unicode(unicode).utf8(false).nest_limit(REGEX_NESTING_MAX))
+        .syntax(syntax_of(unicode))
         .configure(
             Config::new()
                 .utf8_empty(false)

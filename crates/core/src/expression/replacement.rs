@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use super::fields::Fields;
 use super::parser::check_length;
+use super::pattern::Pattern;
 use super::slots::Slots;
 use super::template::lone_dollar;
 use super::{ExpressionError, REPLACED_LENGTH_BYTES_MAX};
@@ -24,9 +25,12 @@ pub struct Replacement {
     to: Box<[Part]>,
 }
 
+/// A part of what takes the place of a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
+    /// These bytes.
     Literal(Box<[u8]>),
+    /// What the group of this number holds.
     Group(usize),
 }
 
@@ -73,7 +77,9 @@ impl Replacement {
             let message = format!("not a regular expression: {reason}");
             ReplacementError::Regex(ExpressionError::new(0..regex.len(), message))
         })?;
-        let to = parse(to, pattern, slots).map_err(ReplacementError::To)?;
+        check_controls(to).map_err(ReplacementError::To)?;
+        let of = &slots.patterns()[pattern as usize];
+        let to = parts(to, of).map_err(ReplacementError::To)?;
         Ok(Self { pattern, to: to.into() })
     }
 
@@ -116,18 +122,25 @@ impl Replacement {
     }
 }
 
-fn parse(to: &str, pattern: u32, slots: &Slots) -> Result<Vec<Part>, ExpressionError> {
+fn check_controls(to: &str) -> Result<(), ExpressionError> {
+    match to.find(|char: char| char.is_ascii_control() && char != '\t') {
+        None => Ok(()),
+        Some(place) => {
+            let message = "a control character, which no path, query, host or field may have";
+            Err(ExpressionError::new(place..place + 1, message))
+        }
+    }
+}
+
+/// Reads what takes the place of matches of a pattern.
+pub(crate) fn parts(to: &str, pattern: &Pattern) -> Result<Vec<Part>, ExpressionError> {
     let mut parts = Vec::new();
     let mut literal = Vec::new();
     let mut at = 0;
-    if let Some(place) = to.find(|char: char| char.is_ascii_control() && char != '\t') {
-        let message = "a control character, which no path, query, host or field may have";
-        return Err(ExpressionError::new(place..place + 1, message));
-    }
     while let Some(length) = to[at..].find('$') {
         let dollar = at + length;
         literal.extend_from_slice(&to.as_bytes()[at..dollar]);
-        let (part, end) = parse_dollar(to, dollar, pattern, slots)?;
+        let (part, end) = parse_dollar(to, dollar, pattern)?;
         match part {
             Part::Literal(text) => literal.extend_from_slice(&text),
             group => {
@@ -152,8 +165,7 @@ fn flush(literal: &mut Vec<u8>, parts: &mut Vec<Part>) {
 fn parse_dollar(
     to: &str,
     dollar: usize,
-    pattern: u32,
-    slots: &Slots,
+    pattern: &Pattern,
 ) -> Result<(Part, usize), ExpressionError> {
     let rest = &to[dollar + 1..];
     if rest.starts_with('$') {
@@ -168,7 +180,6 @@ fn parse_dollar(
             return Err(lone_dollar(dollar, help));
         }
     };
-    let pattern = &slots.patterns()[pattern as usize];
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     let group = if is_number {
         name.parse().ok().filter(|number| *number < pattern.groups())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::split::Split;
+use crate::body_edit::BodyEdit;
 use crate::expression::{Reads, Replacement, Template};
 
 /// What a rule does.
@@ -30,6 +31,8 @@ pub enum Action {
     ResponseField(FieldAction),
     /// A cookie for the client.
     SetCookie(Arc<CookieTemplate>),
+    /// Text is replaced in the body of the response.
+    ReplaceBody(Arc<BodyEdit>),
     /// The response is not compressed.
     LeaveUncompressed,
     /// Whether the web application firewall looks at the request, and what it does then.
@@ -101,6 +104,7 @@ impl Action {
             | Self::Persistence(_)
             | Self::RateLimit(_)
             | Self::RemoveCookies(_)
+            | Self::ReplaceBody(_)
             | Self::LeaveUncompressed
             | Self::Inspection(_)
             | Self::Close
@@ -125,6 +129,7 @@ impl Action {
             self,
             Self::ResponseField(_)
                 | Self::SetCookie(_)
+                | Self::ReplaceBody(_)
                 | Self::LeaveUncompressed
                 | Self::Log(_)
                 | Self::Trace(_)

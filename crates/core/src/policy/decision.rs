@@ -12,6 +12,7 @@ use super::action::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, PoolChoice, Rewrite, WafMode,
 };
 use super::rules::{Policy, Rules, Strategy};
+use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, Replaced, Template};
 use crate::persistence::cookie::OtherTokens;
 
@@ -48,11 +49,19 @@ pub struct Decision {
     pub marks: Lines,
     /// For the event log.
     pub messages: Lines,
+    /// What is replaced in the body of the response.
+    pub body_edits: Vec<Arc<BodyEdit>>,
+    target: Target,
+    scratch: Vec<u8>,
+    candidates: Vec<u32>,
+}
+
+/// A target while rules make it another.
+#[derive(Debug, Default)]
+struct Target {
     path: Vec<u8>,
     is_path_given: bool,
     is_too_long: bool,
-    scratch: Vec<u8>,
-    candidates: Vec<u32>,
 }
 
 /// How a request ends without a member.
@@ -161,8 +170,9 @@ impl Decision {
         self.followed.clear();
         self.marks.clear();
         self.messages.clear();
-        self.is_path_given = false;
-        self.is_too_long = false;
+        self.body_edits.clear();
+        self.target.is_path_given = false;
+        self.target.is_too_long = false;
     }
 
     /// Follows the policies for a request, up to an action that ends it. Of the rules behind that only the changes to the
@@ -284,7 +294,7 @@ impl Decision {
                 self.scratch.clear();
                 match rewrite(how, now.unwrap_or_default(), evaluation, &mut self.scratch) {
                     Replaced::Yes => self.request.query_mut().extend_from_slice(&self.scratch),
-                    Replaced::TooLong => self.is_too_long = true,
+                    Replaced::TooLong => self.target.is_too_long = true,
                     Replaced::No => {}
                 }
             }
@@ -294,7 +304,7 @@ impl Decision {
                 self.scratch.clear();
                 match rewrite(how, now, evaluation, &mut self.scratch) {
                     Replaced::Yes => self.request.authority_mut().extend_from_slice(&self.scratch),
-                    Replaced::TooLong => self.is_too_long = true,
+                    Replaced::TooLong => self.target.is_too_long = true,
                     Replaced::No => {}
                 }
             }
@@ -329,6 +339,7 @@ impl Decision {
                 self.response
                     .add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
             }
+            Action::ReplaceBody(edit) => self.body_edits.push(Arc::clone(edit)),
             Action::LeaveUncompressed => self.is_uncompressed = true,
             Action::Inspection(mode) => self.inspection = Some(*mode),
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
@@ -341,14 +352,14 @@ impl Decision {
 
     fn rewrite_path(&mut self, how: &Rewrite, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
         let received = facts.request.member_path(facts.request_input);
-        let now = if self.is_path_given { &*self.path } else { received };
+        let now = if self.target.is_path_given { &*self.target.path } else { received };
         self.scratch.clear();
         match rewrite(how, now, evaluation, &mut self.scratch) {
             Replaced::Yes => {
-                self.is_path_given = true;
-                std::mem::swap(&mut self.path, &mut self.scratch);
+                self.target.is_path_given = true;
+                std::mem::swap(&mut self.target.path, &mut self.scratch);
             }
-            Replaced::TooLong => self.is_too_long = true,
+            Replaced::TooLong => self.target.is_too_long = true,
             Replaced::No => {}
         }
     }
@@ -387,13 +398,13 @@ impl Decision {
 
     /// Makes the rewritten target one that can be sent. A question mark in the path begins the query.
     fn finish_target(&mut self, form: PathForm) -> Result<(), RewriteError> {
-        if self.is_too_long {
+        if self.target.is_too_long {
             return Err(RewriteError::Length);
         }
-        if self.is_path_given {
-            let (path, query) = match memchr::memchr(b'?', &self.path) {
-                Some(at) => (&self.path[..at], Some(&self.path[at + 1..])),
-                None => (&*self.path, None),
+        if self.target.is_path_given {
+            let (path, query) = match memchr::memchr(b'?', &self.target.path) {
+                Some(at) => (&self.target.path[..at], Some(&self.target.path[at + 1..])),
+                None => (&*self.target.path, None),
             };
             rewritten(path, form, self.request.path_mut()).map_err(|_| RewriteError::Path)?;
             if let Some(query) = query {

@@ -60,6 +60,12 @@ impl Rules {
         self.edits_response
     }
 
+    /// Whether one of them replaces text in bodies.
+    pub fn edit_bodies(&self) -> bool {
+        let is_edit = |action: &Action| matches!(action, Action::ReplaceBody(_));
+        self.rules.iter().any(|rule| rule.actions.iter().any(is_edit))
+    }
+
     /// Which of them are followed.
     pub fn strategy(&self) -> Strategy {
         self.strategy
@@ -89,4 +95,11 @@ pub struct Policy {
     pub request: Rules,
     /// What waits for the response: the parts of rules for requests, then rules for responses.
     pub response: Vec<Rules>,
+}
+
+impl Policy {
+    /// Whether one of its rules replaces text in bodies.
+    pub fn edits_bodies(&self) -> bool {
+        self.request.edit_bodies() || self.response.iter().any(Rules::edit_bodies)
+    }
 }

@@ -189,12 +189,12 @@ impl Worker {
             leaving.subtract(leaving.get());
         }
         self.world.clients.clear();
-        let mut encodings = Vec::new();
+        let mut transforms = Vec::new();
         for exchange in self.exchanges.values_mut() {
-            encodings.push(exchange.http_mut().and_then(|it| it.encoding.take()));
+            transforms.push(exchange.http_mut().and_then(|it| it.transforms.take()));
         }
         // What was compressed for a client that is gone is given up, not sent.
-        encodings.into_iter().for_each(|encoding| self.world.tools.give_encoding(encoding));
+        transforms.into_iter().for_each(|it| self.world.tools.give_transforms(it));
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
         self.world.queues = Queues::default();

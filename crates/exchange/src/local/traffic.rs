@@ -14,7 +14,7 @@ use weir_core::limit::{Admission, retry_after_s};
 use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, Standing};
 use weir_core::persistence::{path_parameter, session_id};
 use weir_core::policy::{
-    Action, Decision, Policy, PoolChoice, RewriteError, Rule, Split, place_of,
+    Action, Decision, Policy, PoolChoice, RewriteError, Rule, Rules, Split, place_of,
 };
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
@@ -47,6 +47,8 @@ pub struct Traffic {
     pub draws: bool,
     /// Some rule changes the head of whatever response there will be.
     pub edits_responses: bool,
+    /// A rule that looks at responses may replace text in their bodies.
+    pub rewrites_bodies: bool,
 }
 
 /// What becomes of a request.
@@ -152,6 +154,7 @@ impl Traffic {
         let hidden = table.stickies.hidden(stickies.iter().flatten());
         let is_split = |action: &Action| matches!(action, Action::Pool(PoolChoice::Split(_)));
         let is_drawn = |rule: &Rule| rule.actions.iter().any(is_split);
+        let mut later = server.policies.iter().flat_map(|policy| &policy.response);
         let answers_responses = |policy: &Arc<Policy>| !policy.response.is_empty();
         Some(Self {
             snapshot: Arc::clone(snapshot),
@@ -165,6 +168,7 @@ impl Traffic {
             has_response_rules: server.policies.iter().any(answers_responses),
             draws: server.policies.iter().any(|policy| policy.request.all().iter().any(is_drawn)),
             edits_responses: server.policies.iter().any(|policy| policy.request.edits_response()),
+            rewrites_bodies: later.any(Rules::edit_bodies),
         })
     }
 

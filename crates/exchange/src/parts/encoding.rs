@@ -1,10 +1,11 @@
-//! What becomes of the body of a response that may be compressed.
+//! What becomes of the body of a response that is changed on its way.
 
 use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
 use weir_http::message::ResponseHead;
 
 use crate::parts::messages::Message;
+use crate::parts::rewriting::Rewriting;
 
 /// What is remembered of a request until its response comes.
 pub struct Codings {
@@ -25,7 +26,16 @@ impl Codings {
     }
 }
 
-/// What becomes of the body of a response.
+/// What becomes of the body of a response, in this order.
+#[derive(Default)]
+pub struct Transforms {
+    /// Text is replaced in it.
+    pub rewriting: Option<Rewriting>,
+    /// It is compressed.
+    pub encoding: Option<Encoding>,
+}
+
+/// How the body of a response is compressed.
 pub enum Encoding {
     /// It is compressed as it comes.
     Stream {

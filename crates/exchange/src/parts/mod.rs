@@ -19,6 +19,7 @@ pub mod pieces;
 pub mod remembered;
 pub mod request;
 pub mod request_ids;
+pub mod rewriting;
 pub mod scratch;
 pub mod stream_end;
 pub mod tools;

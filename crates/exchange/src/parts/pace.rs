@@ -29,7 +29,7 @@ impl Pace {
 
 /// Whether a media type is that of calls: `application/grpc`, `application/grpc+proto`, `application/grpc-web`. JSON and XML by such a
 /// name are read as documents by servers that know no calls.
-fn is_grpc(media_type: &[u8]) -> bool {
+pub fn is_grpc(media_type: &[u8]) -> bool {
     let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let Some((start, codec)) = essence.split_at_checked(GRPC.len()) else { return false };
     let is_document = |codec: &[u8]| {

@@ -37,6 +37,11 @@ impl Pieces {
         Self { next: Next::More, ..Self::whole(data_bytes) }
     }
 
+    /// All of a buffer with so many bytes, into which something was made that had this behind it.
+    pub fn made(data_bytes: usize, next: Next) -> Self {
+        Self { next, ..Self::whole(data_bytes) }
+    }
+
     /// Where the pieces begin and end.
     #[inline]
     pub fn ranges(&self) -> impl Iterator<Item = (usize, usize)> + Clone {

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use weir_core::body_edit::BodyEdit;
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_core::persistence::cookie::OtherTokens;
 use weir_core::policy::{Decision, Lines};
@@ -26,6 +28,8 @@ pub struct Remembered {
     pub response: FieldEdits,
     /// Marks for the access log.
     pub marks: Lines,
+    /// What is replaced in the body of the response.
+    pub body_edits: Vec<Arc<BodyEdit>>,
     /// Rules that were followed, by their numbers in the snapshot, for the access log.
     pub followed: Vec<u32>,
     /// What a trusted proxy calls it; empty: it has a number.
@@ -89,6 +93,7 @@ impl Remembered {
     pub fn take(&mut self, decision: &mut Decision, stickiness: Option<Stickiness>) {
         std::mem::swap(&mut self.response, &mut decision.response);
         std::mem::swap(&mut self.marks, &mut decision.marks);
+        std::mem::swap(&mut self.body_edits, &mut decision.body_edits);
         std::mem::swap(&mut self.other_tokens, &mut decision.other_tokens);
         self.stickiness = stickiness;
     }
@@ -132,6 +137,7 @@ impl Remembered {
     pub fn clear(&mut self) {
         self.response.clear();
         self.marks.clear();
+        self.body_edits.clear();
         self.followed.clear();
         self.request_id = Box::default();
         self.stickiness = None;

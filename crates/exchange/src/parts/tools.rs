@@ -1,12 +1,13 @@
 //! What transactions use one after another: buffers, heads, encoders. Nothing in it says anything of the one before.
 
 use weir_compression::{Budget, Pool};
+use weir_core::body_edit::Searchers;
 use weir_core::policy::{Decision, place_of};
 use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
 use crate::local::key_limits::LimitPlace;
-use crate::parts::encoding::Encoding;
+use crate::parts::encoding::{Encoding, Transforms};
 use crate::parts::held::HeldRoom;
 use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::parts::request_ids::RequestIds;
@@ -36,6 +37,8 @@ pub struct Tools {
     draws: Option<u64>,
     /// Whether the access log tells which rules were followed.
     pub notes_rules: bool,
+    /// What searches bodies for text that is replaced.
+    pub searchers: Searchers,
     /// What compresses.
     pub encoders: Pool,
     /// How hard it tries.
@@ -61,6 +64,7 @@ impl Tools {
             draws: None,
             notes_rules: false,
             spare_remembered: Vec::new(),
+            searchers: Searchers::default(),
             encoders: Pool::default(),
             budget: Budget::new(time_us()),
             time_us,
@@ -95,9 +99,14 @@ impl Tools {
         }
     }
 
-    /// Takes an encoder back.
-    pub fn give_encoding(&mut self, encoding: Option<Box<Encoding>>) {
-        match encoding.map(|encoding| *encoding) {
+    /// Takes back what has changed a body.
+    pub fn give_transforms(&mut self, transforms: Option<Box<Transforms>>) {
+        let Some(transforms) = transforms else { return };
+        let Transforms { rewriting, encoding } = *transforms;
+        if let Some(rewriting) = rewriting {
+            rewriting.end(&mut self.searchers);
+        }
+        match encoding {
             Some(Encoding::Stream { encoder, .. }) => self.encoders.give(encoder),
             Some(Encoding::Whole(encoded)) => self.scratch.give(encoded),
             Some(Encoding::Dropped { .. }) | None => {}

@@ -189,6 +189,14 @@ counters! {
         persistence_kept,
         /// Requests whose client was known and moved to another member.
         persistence_moved,
+        /// Responses in whose bodies text was looked for, to be replaced.
+        bodies_rewritten,
+        /// Those that passed as they were, since they were encoded.
+        bodies_encoded,
+        /// Those that did since they were parts.
+        bodies_part,
+        /// Those that did since they were too long, or from some place on.
+        bodies_too_long,
         /// Responses that were compressed.
         responses_compressed,
         /// Bytes of bodies before they were compressed.

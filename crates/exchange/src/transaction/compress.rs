@@ -12,7 +12,7 @@ use weir_http::message::{Framing, Method, RequestHead, ResponseHead};
 
 use crate::edge::{Edge, Flow, Side};
 use crate::local::table::LocalServer;
-use crate::parts::encoding::{Codings, Encoded, Encoding};
+use crate::parts::encoding::{Codings, Encoded, Encoding, Transforms};
 use crate::parts::messages::Message;
 use crate::parts::pieces::{self, Next, Pieces};
 use crate::transaction::exchange::Exchange;
@@ -31,7 +31,8 @@ impl Exchange {
                 _ => DROPPED_BYTES_MAX,
             };
             make_unchanged(head, input);
-            self.encoding = Some(Box::new(Encoding::Dropped { left_bytes }));
+            let encoding = Some(Encoding::Dropped { left_bytes });
+            self.transforms = Some(Box::new(Transforms { encoding, rewriting: None }));
         }
     }
 }
@@ -156,8 +157,8 @@ impl Exchange {
         if let Decision::Compress { .. } = decision {
             self.ends.server.counters.responses_compressed.add(1);
         }
-        if let Some(encoding) = encoding {
-            self.encoding = Some(Box::new(encoding));
+        if encoding.is_some() {
+            self.transforms.get_or_insert_default().encoding = encoding;
         }
         framing
     }
@@ -209,7 +210,8 @@ impl Exchange {
         is_done: bool,
         compressed: &mut Message,
     ) -> Encoded {
-        let (encoder, flush, has_more) = match self.encoding.as_deref_mut() {
+        let encoding = self.transforms.as_deref_mut().and_then(|it| it.encoding.as_mut());
+        let (encoder, flush, has_more) = match encoding {
             None => return Encoded::Broken,
             Some(Encoding::Whole(encoded)) => {
                 std::mem::swap(encoded, compressed);

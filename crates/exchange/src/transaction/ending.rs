@@ -159,8 +159,8 @@ impl Exchange {
         self.ends.end(at, termination, stream_end);
         at.recycle(std::mem::take(&mut self.request.bytes));
         inspect::leave(self, at);
-        let encoding = self.encoding.take();
-        at.tools().give_encoding(encoding);
+        let transforms = self.transforms.take();
+        at.tools().give_transforms(transforms);
         self.ends.over = Some(after);
     }
 }

@@ -8,7 +8,7 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::Framing;
 
 use crate::edge::Edge;
-use crate::parts::encoding::{Codings, Encoding};
+use crate::parts::encoding::{Codings, Transforms};
 use crate::parts::ends::Ends;
 use crate::parts::failure::{Blame, Loss, MemberFailure};
 use crate::parts::inspecting::Scrutiny;
@@ -64,8 +64,8 @@ pub struct Exchange {
     pub codings: Option<Codings>,
     /// How far the web application firewall is with it, where that has something to do.
     pub scrutiny: Option<Box<Scrutiny>>,
-    /// What compresses the response, or drops it.
-    pub encoding: Option<Box<Encoding>>,
+    /// What changes the body of the response, or drops it.
+    pub transforms: Option<Box<Transforms>>,
 }
 
 impl Exchange {

@@ -19,6 +19,7 @@ pub mod policy;
 pub mod receiving;
 pub mod relay;
 pub mod response;
+pub mod rewrite;
 pub mod seeking;
 pub mod sending;
 pub mod stages;

@@ -21,6 +21,7 @@ use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::naming::{Named, name};
+use crate::transaction::rewrite;
 
 /// Decides about a request of a virtual server that does more than hand it on.
 pub fn consider(
@@ -48,6 +49,9 @@ pub fn consider(
     if let Verdict::Forward(_) = verdict {
         let settings = &server.settings().client_address;
         tell_member(settings, arrival.peer(), &facts, &mut decision.request, &mut scratch);
+        if traffic.rewrites_bodies || !decision.body_edits.is_empty() {
+            rewrite::ask_for_plain(server, &facts, &mut decision.request.fields, &mut scratch);
+        }
     }
     at.tools().scratch.give(scratch);
     let named = match &server.settings().request_id {
@@ -146,7 +150,8 @@ fn keep(
         || is_for_rules
         || server.http.rewrite_location
         || !decision.response.is_empty()
-        || !decision.marks.is_empty();
+        || !decision.marks.is_empty()
+        || !decision.body_edits.is_empty();
     if !is_remembered {
         return;
     }
@@ -205,6 +210,7 @@ impl Exchange {
             let mut decision = at.tools().response_decision.take().unwrap_or_default();
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut remembered.marks, &mut decision.marks);
+            std::mem::swap(&mut remembered.body_edits, &mut decision.body_edits);
             if let Some(facts) = remembered.facts(ResponseFacts { head, input }) {
                 let mut fields = traffic.fields();
                 let mut evaluation = fields.begin(facts);
@@ -220,6 +226,7 @@ impl Exchange {
             }
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut remembered.marks, &mut decision.marks);
+            std::mem::swap(&mut remembered.body_edits, &mut decision.body_edits);
             decision.clear();
             at.tools().response_decision = Some(decision);
         }

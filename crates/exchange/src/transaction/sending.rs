@@ -15,6 +15,7 @@ use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::policy::keep_cookies;
+use crate::transaction::rewrite;
 
 /// What became of some of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,10 +98,19 @@ pub fn begin_judged(
     }
     keep_cookies(exchange, at, (head, input), &mut edits);
     exchange.time_response(&mut edits);
+    let is_rewritten = rewrite::begin(exchange, at, (head, input), &mut edits);
+    // It is compressed behind that, and not as it came.
+    let (framing, body) = match is_rewritten {
+        true => (weir_compression::framing(head.framing, exchange.request.version), &b""[..]),
+        false => (framing, body),
+    };
     let framing = match exchange.ends.server.settings().compression.is_some() {
         true => exchange.begin_compression(at, head, (input, body), &mut edits, framing),
         false => framing,
     };
+    if is_rewritten && head.framing == Framing::None {
+        head.content_length = None;
+    }
     let message = exchange.begin_message(at, (head, input), &edits, framing);
     at.tools().response_edits = edits;
     message
@@ -116,10 +126,36 @@ pub fn send_judged(
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
 ) -> Passed {
-    if exchange.encoding.is_none() {
+    let Some(transforms) = &exchange.transforms else {
         exchange.send_pieces(at, head, (input, pieces), end);
         return Passed::On;
+    };
+    if transforms.rewriting.is_none() {
+        return send_encoded(exchange, at, head, (input, pieces), end);
     }
+    let is_encoded = transforms.encoding.is_some();
+    let mut text = at.tools().scratch.take();
+    let is_end = !matches!(end, End::No);
+    rewrite::pass(exchange, at, (input, pieces), is_end, &mut text);
+    let made = Pieces::made(text.len(), pieces.next);
+    let passed = if is_encoded {
+        send_encoded(exchange, at, head, (&text, &made), end)
+    } else {
+        exchange.send_pieces(at, head, (&text, &made), end);
+        Passed::On
+    };
+    at.tools().scratch.give(text);
+    passed
+}
+
+/// The same, of a body that is compressed or dropped.
+fn send_encoded(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: Message,
+    (input, pieces): (&[u8], &Pieces),
+    end: End<'_>,
+) -> Passed {
     let is_end = !matches!(end, End::No);
     let mut compressed = at.tools().scratch.take();
     let encoded = exchange.compress(at, (input, pieces), is_end, &mut compressed);

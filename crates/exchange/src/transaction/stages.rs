@@ -109,7 +109,7 @@ impl Exchange {
                 account,
             },
             codings,
-            encoding: None,
+            transforms: None,
             keep_alive,
             client_closes,
             phase: Phase::AwaitHead,

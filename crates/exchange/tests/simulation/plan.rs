@@ -141,6 +141,7 @@ impl Plan {
                 (Server::Relay, Ask::Get),
                 (Server::Guarded, Ask::Put),
                 (Server::Watched, Ask::Expect),
+                (Server::Rewritten, Ask::Get),
             ] {
                 let mut plan = Self {
                     number: 1,

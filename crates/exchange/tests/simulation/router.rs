@@ -190,7 +190,7 @@ impl Router {
         assert!(ends.remembered.is_none() && !ends.parked.waits(), "it waits for nothing");
         if let Transaction::Http(exchange) = &it {
             assert!(
-                exchange.encoding.is_none() && exchange.request.bytes.is_empty(),
+                exchange.transforms.is_none() && exchange.request.bytes.is_empty(),
                 "it is empty"
             );
         }

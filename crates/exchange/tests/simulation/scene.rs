@@ -35,12 +35,21 @@ pub enum Server {
     Guarded,
     /// They are judged, and members get them whatever comes of it.
     Watched,
+    /// Text is looked for in the bodies of their responses, which holds some of each back.
+    Rewritten,
 }
 
 impl Server {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Plain, Self::Queue, Self::Delayed, Self::Relay, Self::Guarded, Self::Watched];
+    pub const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Queue,
+        Self::Delayed,
+        Self::Relay,
+        Self::Guarded,
+        Self::Watched,
+        Self::Rewritten,
+    ];
 }
 
 /// What is in force.
@@ -50,6 +59,17 @@ pub struct Scene {
     /// What the one worker has of it.
     pub table: LocalTable,
 }
+
+/// Nothing of it is found in any body, and each byte may be the beginning of it.
+const REWRITING: &str = r#"
+  rewriting:
+    strategy: all_match
+    rules:
+      - then:
+          - set_response_header: { Content-Type: text/html }
+          - replace_response_body: { regex: ".{1,8}weirgate", to: "", match_size_max: 64B }
+          - replace_response_body: { strings: { weirgatE: "" } }
+"#;
 
 thread_local! {
     static SNAPSHOT: Arc<Snapshot> = Arc::new(snapshot());
@@ -76,6 +96,7 @@ fn snapshot() -> Snapshot {
             ("relay", format!("type: tcp, pool: queue{version}")),
             ("guarded", format!("pool: queue{version}, {http}, {delay}")),
             ("watched", format!("pool: queue{version}, {http}")),
+            ("rewritten", format!("pool: plain{version}, {http}, policies: [ rewriting ]")),
         ] {
             let port = servers.len() + 1;
             let listen = format!("listen: \"127.0.0.1:{port}\"");
@@ -87,7 +108,7 @@ fn snapshot() -> Snapshot {
             "  queue{version}: {{ http2: {http2}, {retries}, {LINE}, {queue} }}\n"
         ));
     }
-    let text = format!("virtual_servers:\n{servers}pools:\n{pools}");
+    let text = format!("virtual_servers:\n{servers}pools:\n{pools}policies:\n{REWRITING}");
     let parsed = weir_config::parse("simulation.yaml", &text);
     let config = parsed.config.unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
     let mut snapshot = config.snapshot(&weir_config::Resolutions::default());
@@ -168,6 +189,8 @@ impl Scene {
             (Server::Guarded, true) => "guarded2",
             (Server::Watched, false) => "watched1",
             (Server::Watched, true) => "watched2",
+            (Server::Rewritten, false) => "rewritten1",
+            (Server::Rewritten, true) => "rewritten2",
         };
         self.table.server(name).expect("the configuration has it")
     }

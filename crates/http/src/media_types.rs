@@ -1,4 +1,4 @@
-//! Which content types are worth an encoder's time.
+//! Types of content, and lists of patterns of them.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ enum Pattern {
 }
 
 /// A list of patterns of content types.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaTypes(Vec<Pattern>);
 
 /// A text that is no pattern of content types.
@@ -31,32 +31,6 @@ impl fmt::Display for BadPattern {
 }
 
 impl std::error::Error for BadPattern {}
-
-/// What people expect to be compressed: texts, data formats that are texts, and the few binary formats
-/// that are not compressed in themselves. Event streams are among `text/*`: they are flushed after every event
-/// (see [`super::FlushWhen`]), so nothing waits in an encoder.
-pub const DEFAULT_TYPES: [&str; 20] = [
-    "text/*",
-    "+json",
-    "+xml",
-    "+text",
-    "application/json",
-    "application/javascript",
-    "application/x-javascript",
-    "application/xml",
-    "application/x-ndjson",
-    "application/yaml",
-    "application/toml",
-    "application/rtf",
-    "application/wasm",
-    "application/vnd.apple.mpegurl",
-    "application/vnd.ms-fontobject",
-    "font/ttf",
-    "font/otf",
-    "image/bmp",
-    "image/x-icon",
-    "image/vnd.microsoft.icon",
-];
 
 impl MediaTypes {
     /// Reads patterns: `type/subtype`, `type/*`, `+suffix` (or `*+suffix`) and `*/*`, in letters of any case.
@@ -73,16 +47,10 @@ impl MediaTypes {
     }
 }
 
-impl Default for MediaTypes {
-    fn default() -> Self {
-        Self::parse(DEFAULT_TYPES).unwrap_or(Self(Vec::new()))
-    }
-}
-
 impl Pattern {
     fn parse(text: &str) -> Result<Self, BadPattern> {
         let bad = || BadPattern(text.to_owned());
-        let is_token = |part: &str| weir_http::is_token(part.as_bytes()) && !part.contains('*');
+        let is_token = |part: &str| crate::is_token(part.as_bytes()) && !part.contains('*');
         let suffix = text.strip_prefix('*').unwrap_or(text);
         if let Some(name) = suffix.strip_prefix('+') {
             return if is_token(name) {
@@ -121,10 +89,10 @@ impl Pattern {
 /// `type/subtype` of a Content-Type without its parameters.
 fn media_type(content_type: &[u8]) -> Option<&[u8]> {
     let end = content_type.iter().position(|byte| *byte == b';').unwrap_or(content_type.len());
-    let media_type = weir_http::trim_ows(&content_type[..end]);
+    let media_type = crate::trim_ows(&content_type[..end]);
     let slash = media_type.iter().position(|byte| *byte == b'/')?;
     let is_sound =
-        weir_http::is_token(&media_type[..slash]) && weir_http::is_token(&media_type[slash + 1..]);
+        crate::is_token(&media_type[..slash]) && crate::is_token(&media_type[slash + 1..]);
     is_sound.then_some(media_type)
 }
 
@@ -174,35 +142,6 @@ mod tests {
                 Err(BadPattern(text.to_owned())),
                 "{text}"
             );
-        }
-    }
-
-    #[test]
-    fn what_is_compressed_by_default() {
-        let types = MediaTypes::default();
-        assert_eq!(types.0.len(), DEFAULT_TYPES.len());
-        for (content_type, expected) in [
-            ("text/html; charset=utf-8", true),
-            ("text/css", true),
-            ("text/javascript", true),
-            ("text/event-stream", true),
-            ("application/json", true),
-            ("application/ld+json", true),
-            ("application/rss+xml", true),
-            ("image/svg+xml", true),
-            ("application/wasm", true),
-            ("font/ttf", true),
-            ("font/woff2", false),
-            ("image/png", false),
-            ("image/webp", false),
-            ("video/mp4", false),
-            ("application/zip", false),
-            ("application/pdf", false),
-            ("application/octet-stream", false),
-            ("application/grpc", false),
-            ("multipart/byteranges; boundary=x", false),
-        ] {
-            assert_eq!(types.contain(content_type.as_bytes()), expected, "{content_type}");
         }
     }
 }

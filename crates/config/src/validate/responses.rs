@@ -1,0 +1,136 @@
+//! What rules do to responses.
+
+use std::sync::Arc;
+
+use weir_core::body_edit::{BodyEdit, PatternEdit, PatternError, StringEdit, StringError, What};
+use weir_core::expression::{Purpose, ReplacementError};
+use weir_core::policy::{Action, FieldAction, FieldChange};
+use weir_http::media_types::MediaTypes;
+
+use super::compiler::{Compiler, explain};
+use super::compression::given_types;
+use super::policy::remove;
+use crate::decode::{Context, Spanned};
+use crate::raw::policy as raw;
+use crate::shapes::Replacements;
+use crate::tree::Span;
+
+/// Types of content in which text is replaced, if nothing else is said: what browsers read as text.
+const TYPES: [&str; 5] =
+    ["text/html", "application/xhtml+xml", "text/css", "text/javascript", "application/javascript"];
+
+/// The actions that one on responses stands for, if it is sound.
+pub(super) fn action(
+    compiler: &mut Compiler<'_>,
+    raw: &raw::Action,
+    context: &mut Context,
+) -> Option<Vec<Action>> {
+    let fields = match raw {
+        raw::Action::SetResponseHeader(fields) => {
+            compiler.fields(fields, FieldChange::Set, context)?
+        }
+        raw::Action::AddResponseHeader(fields) => {
+            compiler.fields(fields, FieldChange::Add, context)?
+        }
+        raw::Action::RemoveResponseHeader(names) => remove(&names.value.0, context)?,
+        raw::Action::ReplaceResponseHeader(fields) => compiler.patterns(fields, context)?,
+        raw::Action::RewriteLocation(how) => {
+            let change = FieldChange::Rewrite(compiler.rewrite(how, Purpose::Uri, context)?);
+            vec![FieldAction { name: "Location".into(), change }]
+        }
+        raw::Action::SetCookie(cookie) => {
+            let cookie = compiler.cookie(&cookie.value, context)?;
+            return Some(vec![Action::SetCookie(Arc::new(cookie))]);
+        }
+        raw::Action::ReplaceResponseBody(edit) => {
+            return body_edit(edit, context).map(|edit| vec![Action::ReplaceBody(Arc::new(edit))]);
+        }
+        other => {
+            debug_assert!(false, "`{}` is about requests", other.key());
+            return None;
+        }
+    };
+    Some(fields.into_iter().map(Action::ResponseField).collect())
+}
+
+/// What is replaced in bodies, if it is sound.
+fn body_edit(raw: &Spanned<raw::ReplaceBody>, context: &mut Context) -> Option<BodyEdit> {
+    let types = match &raw.types {
+        None => MediaTypes::parse(TYPES).ok(),
+        Some(types) => given_types(types, context),
+    };
+    let what = match (&raw.strings, &raw.regex, &raw.to) {
+        (Some(strings), None, None) => {
+            let given = raw.match_size_max.given;
+            if given {
+                let message = "`match_size_max` is about `regex`, and there is none";
+                context.error_help(raw.match_size_max.span, message, "remove it");
+            }
+            strings_edit(strings, context).filter(|_| !given).map(What::Strings)
+        }
+        (None, Some(_), Some(_)) => pattern_edit(raw, context),
+        (None, Some(regex), None) => {
+            let help = "add `to: \"\"` to remove what matches";
+            context.error_help(regex.span, "`regex` without `to`", help);
+            None
+        }
+        (Some(_), _, _) => {
+            let message = "`strings` beside `regex` or `to`";
+            context.error_help(raw.span, message, "use an action for each");
+            None
+        }
+        (None, None, _) => {
+            let message = "what is to be replaced is missing";
+            context.error_help(raw.span, message, "add `strings`, or `regex` and `to`");
+            None
+        }
+    };
+    Some(BodyEdit { what: what?, types: types?, size_bytes_max: raw.size_max.value.0 })
+}
+
+fn strings_edit(raw: &Spanned<Replacements>, context: &mut Context) -> Option<StringEdit> {
+    let pairs = &raw.value.0;
+    if pairs.is_empty() {
+        return None;
+    }
+    let bytes: Vec<(&[u8], &[u8])> =
+        pairs.iter().map(|(from, to)| (from.value.as_bytes(), to.value.0.as_bytes())).collect();
+    match StringEdit::new(&bytes) {
+        Ok(edit) => Some(edit),
+        Err(error) => {
+            let span = match error {
+                StringError::Empty(at) | StringError::Length(at) => pairs[at].0.span,
+                StringError::Count | StringError::Search => raw.span,
+            };
+            context.error(span, error.to_string());
+            None
+        }
+    }
+}
+
+fn pattern_edit(raw: &raw::ReplaceBody, context: &mut Context) -> Option<What> {
+    let (regex, to) = (raw.regex.as_ref()?, raw.to.as_ref()?);
+    let refuse = |span: Span, message: String, help: &str, context: &mut Context| {
+        context.error_help(span, message, help);
+        None
+    };
+    match PatternEdit::new(&regex.value.0, &to.value.0, raw.match_size_max.value.0 as usize) {
+        Ok(pattern) => Some(What::Pattern(Box::new(pattern))),
+        Err(PatternError::Text(ReplacementError::Regex(error))) => {
+            explain(&error, regex.span, &regex.value.0, context);
+            None
+        }
+        Err(PatternError::Text(ReplacementError::To(error))) => {
+            explain(&error, to.span, &to.value.0, context);
+            None
+        }
+        Err(error @ PatternError::Empty) => {
+            let help = "write `+` in place of `*`, or name what has to be there";
+            refuse(regex.span, error.to_string(), help, context)
+        }
+        Err(error @ PatternError::Around) => {
+            let help = "name the text around what you mean: `>price<` in place of `\\bprice\\b`";
+            refuse(regex.span, error.to_string(), help, context)
+        }
+    }
+}

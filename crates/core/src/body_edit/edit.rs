@@ -1,0 +1,67 @@
+//! What is replaced in bodies.
+
+use weir_http::media_types::MediaTypes;
+
+use super::found::Found;
+use super::pattern::{PatternEdit, Searcher};
+use super::strings::StringEdit;
+
+/// What is replaced in bodies, and in which.
+#[derive(Debug)]
+pub struct BodyEdit {
+    /// What is replaced.
+    pub what: What,
+    /// Types of content that it is replaced in.
+    pub types: MediaTypes,
+    /// What comes behind so many bytes, or what would make as many, passes as it is.
+    pub size_bytes_max: u64,
+}
+
+/// What is replaced.
+#[derive(Debug)]
+pub enum What {
+    /// Strings, each by another.
+    Strings(StringEdit),
+    /// What matches a pattern.
+    Pattern(Box<PatternEdit>),
+}
+
+impl What {
+    pub(super) fn searcher(&self) -> Option<Searcher> {
+        match self {
+            Self::Strings(_) => None,
+            Self::Pattern(pattern) => Some(pattern.searcher()),
+        }
+    }
+
+    /// What is next in `text` from this place on; `is_end`: nothing follows the text.
+    pub(super) fn find(
+        &self,
+        searcher: Option<&mut Searcher>,
+        (text, from): (&[u8], usize),
+        is_end: bool,
+    ) -> Found {
+        match (self, searcher) {
+            (Self::Strings(strings), _) => strings.find(text, from, is_end),
+            (Self::Pattern(pattern), Some(searcher)) => pattern.find(searcher, text, from, is_end),
+            (Self::Pattern(_), None) => Found::Clear(text.len()),
+        }
+    }
+
+    /// Appends what takes the place of what was found last.
+    pub(super) fn write(
+        &self,
+        searcher: Option<&Searcher>,
+        text: &[u8],
+        (start, end, string): (usize, usize, usize),
+        out: &mut Vec<u8>,
+    ) {
+        match (self, searcher) {
+            (Self::Strings(strings), _) => out.extend_from_slice(strings.to(string)),
+            (Self::Pattern(pattern), Some(searcher)) => {
+                pattern.write(searcher, text, (start, end), out);
+            }
+            (Self::Pattern(_), None) => out.extend_from_slice(&text[start..end]),
+        }
+    }
+}

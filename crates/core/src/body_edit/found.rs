@@ -1,0 +1,17 @@
+//! What a search has found.
+
+/// What is next in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// This is to be replaced.
+    Match {
+        /// Where it begins.
+        start: usize,
+        /// Where it ends.
+        end: usize,
+        /// Which of the strings it is.
+        string: usize,
+    },
+    /// Nothing up to here; from here on more has to come.
+    Clear(usize),
+}

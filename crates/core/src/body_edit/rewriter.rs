@@ -1,0 +1,108 @@
+//! One body on its way.
+
+use std::sync::Arc;
+
+use super::edit::BodyEdit;
+use super::found::Found;
+use super::pattern::Searcher;
+
+/// Replaces text in one body, piece by piece.
+#[derive(Debug)]
+pub struct Rewriter {
+    pub(super) edit: Arc<BodyEdit>,
+    pub(super) searcher: Option<Searcher>,
+    /// What may be the beginning of something to replace.
+    held: Vec<u8>,
+    taken_bytes: u64,
+    written_bytes: u64,
+    /// Nothing is replaced any more.
+    is_passing: bool,
+    is_cut: bool,
+}
+
+impl Rewriter {
+    pub(super) fn new(edit: Arc<BodyEdit>, searcher: Option<Searcher>) -> Self {
+        Self {
+            edit,
+            searcher,
+            held: Vec::new(),
+            taken_bytes: 0,
+            written_bytes: 0,
+            is_passing: false,
+            is_cut: false,
+        }
+    }
+
+    /// Takes a piece of the body, and appends to `out` what goes on of it and of those before. `joined` is for its use.
+    pub fn rewrite(&mut self, piece: &[u8], joined: &mut Vec<u8>, out: &mut Vec<u8>) {
+        let left = if self.is_passing { 0 } else { self.edit.size_bytes_max - self.taken_bytes };
+        let left = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+        let (piece, beyond) = piece.split_at(left);
+        self.taken_bytes += left as u64;
+        if beyond.is_empty() {
+            return self.advance(piece, false, joined, out);
+        }
+        if !self.is_passing {
+            self.is_cut = true;
+            self.advance(piece, true, joined, out);
+            self.is_passing = true;
+        }
+        out.extend_from_slice(beyond);
+    }
+
+    /// The body is whole: what was held goes on.
+    pub fn finish(&mut self, joined: &mut Vec<u8>, out: &mut Vec<u8>) {
+        if !self.is_passing {
+            self.advance(b"", true, joined, out);
+            self.is_passing = true;
+        }
+    }
+
+    /// Bytes that have yet to go on.
+    pub fn held_bytes(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether some of it passed as it was, because there was too much of it.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    fn advance(&mut self, piece: &[u8], is_end: bool, joined: &mut Vec<u8>, out: &mut Vec<u8>) {
+        let text = if self.held.is_empty() {
+            piece
+        } else {
+            joined.clear();
+            joined.append(&mut self.held);
+            joined.extend_from_slice(piece);
+            joined
+        };
+        let what = &self.edit.what;
+        let mut from = 0;
+        loop {
+            let (start, end, string) = match what.find(self.searcher.as_mut(), (text, from), is_end)
+            {
+                Found::Match { start, end, string } => (start, end, string),
+                Found::Clear(upto) => {
+                    out.extend_from_slice(&text[from..upto]);
+                    self.written_bytes += (upto - from) as u64;
+                    from = upto;
+                    break;
+                }
+            };
+            out.extend_from_slice(&text[from..start]);
+            let before = out.len();
+            what.write(self.searcher.as_ref(), text, (start, end, string), out);
+            self.written_bytes += (start - from + out.len() - before) as u64;
+            from = end;
+            if self.written_bytes > self.edit.size_bytes_max {
+                out.truncate(before);
+                out.extend_from_slice(&text[start..]);
+                from = text.len();
+                (self.is_passing, self.is_cut) = (true, true);
+                break;
+            }
+        }
+        self.held.extend_from_slice(&text[from..]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Strings that are replaced.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use super::found::Found;
+
+/// Most strings in one action.
+pub const STRINGS_MAX: usize = 256;
+/// Longest string, and longest text in its place.
+pub const STRING_BYTES_MAX: usize = 4096;
+
+/// Strings that are replaced, each by another.
+#[derive(Debug)]
+pub struct StringEdit {
+    search: AhoCorasick,
+    to: Vec<Box<[u8]>>,
+    beginnings: Beginnings,
+    longest_bytes: usize,
+}
+
+/// Why strings cannot be replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StringError {
+    /// There is none, or more than [`STRINGS_MAX`].
+    Count,
+    /// This one is empty.
+    Empty(usize),
+    /// This one, or what takes its place, is longer than [`STRING_BYTES_MAX`].
+    Length(usize),
+    /// They do not fit the search.
+    Search,
+}
+
+impl fmt::Display for StringError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => write!(out, "one action replaces 1 to {STRINGS_MAX} strings"),
+            Self::Empty(_) => write!(out, "the empty text cannot be replaced"),
+            Self::Length(_) => write!(out, "a text here has at most {STRING_BYTES_MAX} bytes"),
+            Self::Search => write!(out, "the strings are too long together"),
+        }
+    }
+}
+
+impl std::error::Error for StringError {}
+
+impl StringEdit {
+    /// For strings and what takes their places.
+    ///
+    /// # Errors
+    /// Which of them is at fault, and why.
+    pub fn new(strings: &[(&[u8], &[u8])]) -> Result<Self, StringError> {
+        if strings.is_empty() || strings.len() > STRINGS_MAX {
+            return Err(StringError::Count);
+        }
+        for (index, (from, to)) in strings.iter().enumerate() {
+            if from.is_empty() {
+                return Err(StringError::Empty(index));
+            }
+            if from.len().max(to.len()) > STRING_BYTES_MAX {
+                return Err(StringError::Length(index));
+            }
+        }
+        let search = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(strings.iter().map(|(from, _)| from))
+            .map_err(|_| StringError::Search)?;
+        Ok(Self {
+            search,
+            to: strings.iter().map(|(_, to)| (*to).into()).collect(),
+            beginnings: Beginnings::of(strings.iter().map(|(from, _)| *from)),
+            longest_bytes: strings.iter().map(|(from, _)| from.len()).max().unwrap_or(0),
+        })
+    }
+
+    pub(super) fn to(&self, string: usize) -> &[u8] {
+        self.to.get(string).map_or(&[], |to| to)
+    }
+
+    pub(super) fn find(&self, text: &[u8], from: usize, is_end: bool) -> Found {
+        let open = if is_end { text.len() } else { self.open_from(text, from) };
+        let found = self.search.find(Input::new(text).span(from..text.len()));
+        match found {
+            // What is open may become a longer one, or one that begins before.
+            Some(found) if found.start() < open => Found::Match {
+                start: found.start(),
+                end: found.end(),
+                string: found.pattern().as_usize(),
+            },
+            _ => Found::Clear(open),
+        }
+    }
+
+    /// From where on the end of the text may be the beginning of a string.
+    fn open_from(&self, text: &[u8], from: usize) -> usize {
+        let start = from.max(text.len().saturating_sub(self.longest_bytes - 1));
+        text.len() - self.beginnings.open_bytes(&text[start..])
+    }
+}
+
+/// The beginnings of the strings, as a tree; each leads to the longest other one that it ends with (the automaton of Aho and
+/// Corasick, 1975). It tells how much of a text's end may still become a string.
+#[derive(Debug)]
+struct Beginnings {
+    nodes: Vec<Beginning>,
+}
+
+#[derive(Debug, Default)]
+struct Beginning {
+    /// What may follow, by the next byte.
+    next: BTreeMap<u8, u32>,
+    /// The longest beginning that this one ends with.
+    shorter: u32,
+    bytes: u32,
+}
+
+impl Beginnings {
+    fn of<'s>(strings: impl Iterator<Item = &'s [u8]>) -> Self {
+        let mut nodes = vec![Beginning::default()];
+        for string in strings {
+            let mut at = 0;
+            for (byte, bytes) in string.iter().zip(1..) {
+                at = match nodes[at].next.get(byte) {
+                    Some(next) => *next as usize,
+                    None => {
+                        let next = nodes.len();
+                        nodes[at].next.insert(*byte, next as u32);
+                        nodes.push(Beginning { bytes, ..Beginning::default() });
+                        next
+                    }
+                };
+            }
+        }
+        let mut tree = Self { nodes };
+        // Shorter ones first: each needs those before it.
+        let mut order: Vec<u32> = tree.nodes[0].next.values().copied().collect();
+        let mut index = 0;
+        while index < order.len() {
+            let parent = order[index];
+            index += 1;
+            let next: Vec<(u8, u32)> = tree.nodes[parent as usize]
+                .next
+                .iter()
+                .map(|(byte, next)| (*byte, *next))
+                .collect();
+            for (byte, child) in next {
+                let shorter = tree.nodes[parent as usize].shorter;
+                tree.nodes[child as usize].shorter = tree.step(shorter, byte);
+                order.push(child);
+            }
+        }
+        tree
+    }
+
+    /// The longest beginning that this one and a byte end with.
+    fn step(&self, mut at: u32, byte: u8) -> u32 {
+        loop {
+            let node = &self.nodes[at as usize];
+            match node.next.get(&byte) {
+                Some(next) => return *next,
+                None if at == 0 => return 0,
+                None => at = node.shorter,
+            }
+        }
+    }
+
+    /// Bytes at the end of a text that a string may begin with, if more follows.
+    fn open_bytes(&self, text: &[u8]) -> usize {
+        let mut at = text.iter().fold(0, |at, byte| self.step(at, *byte));
+        // One that cannot go on is a whole string, or nothing.
+        while at != 0 && self.nodes[at as usize].next.is_empty() {
+            at = self.nodes[at as usize].shorter;
+        }
+        self.nodes[at as usize].bytes as usize
+    }
+}

@@ -1,0 +1,61 @@
+//! Text that is replaced in the body of a response.
+
+use std::sync::Arc;
+
+use weir_core::body_edit::{BodyEdit, Rewriter, Searchers};
+
+use crate::parts::scratch::{Message, Scratch};
+
+/// What replaces text in one body: each works on what the one before has made.
+pub struct Rewriting {
+    stages: Vec<Rewriter>,
+    /// It was told that not all of the body is rewritten.
+    is_cut_told: bool,
+}
+
+impl Rewriting {
+    /// For one body.
+    pub fn of(edits: &[Arc<BodyEdit>], searchers: &mut Searchers) -> Self {
+        let stages = edits.iter().map(|edit| searchers.take(edit)).collect();
+        Self { stages, is_cut_told: false }
+    }
+
+    /// Takes some of the body, and writes what goes on of it. Whether it is news that not all of it is rewritten.
+    pub fn pass<'a>(
+        &mut self,
+        data: impl Iterator<Item = &'a [u8]>,
+        is_end: bool,
+        scratch: &mut Scratch,
+        out: &mut Message,
+    ) -> bool {
+        let Some((first, others)) = self.stages.split_first_mut() else {
+            data.for_each(|piece| out.extend_from_slice(piece));
+            return false;
+        };
+        let mut joined = scratch.take();
+        for piece in data {
+            first.rewrite(piece, &mut joined, out);
+        }
+        if is_end {
+            first.finish(&mut joined, out);
+        }
+        for stage in others {
+            let mut made = scratch.take();
+            std::mem::swap(&mut made, out);
+            stage.rewrite(&made, &mut joined, out);
+            if is_end {
+                stage.finish(&mut joined, out);
+            }
+            scratch.give(made);
+        }
+        scratch.give(joined);
+        let is_cut = !self.is_cut_told && self.stages.iter().any(Rewriter::is_cut);
+        self.is_cut_told |= is_cut;
+        is_cut
+    }
+
+    /// Its body is over, or given up.
+    pub fn end(self, searchers: &mut Searchers) {
+        self.stages.into_iter().for_each(|stage| searchers.give(stage));
+    }
+}

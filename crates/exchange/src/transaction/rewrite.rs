@@ -1,0 +1,141 @@
+//! Text in the bodies of responses that rules replace, before they are compressed.
+
+use std::sync::Arc;
+
+use weir_compression::{ResponseTraits, entity_tags};
+use weir_core::body_edit::BodyEdit;
+use weir_core::expression::Facts;
+use weir_http::edits::FieldEdits;
+use weir_http::message::{Framing, Method, ResponseHead};
+
+use crate::edge::Edge;
+use crate::local::table::LocalServer;
+use crate::parts::messages::Message;
+use crate::parts::pace::is_grpc;
+use crate::parts::pieces::Pieces;
+use crate::parts::rewriting::Rewriting;
+use crate::transaction::exchange::Exchange;
+
+/// Digests of what the member has sent (RFC 9530, and those before it): of what is sent on they are not true.
+const DIGESTS: [&[u8]; 4] = [b"Digest", b"Content-MD5", b"Repr-Digest", b"Content-Digest"];
+
+/// What becomes of a response whose body may be rewritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is rewritten.
+    Rewritten,
+    /// It has no body: what it says of that is what it would say of the rewritten one.
+    Unchanged,
+    /// It passes as it is: it is encoded.
+    Encoded,
+    /// It is a part.
+    Part,
+    /// It is too long.
+    TooLong,
+    /// It is of another type, or has nothing to rewrite.
+    Other,
+}
+
+/// A member is asked for a body that can be read, and in terms of its own entity tags.
+pub fn ask_for_plain(
+    server: &LocalServer,
+    facts: &Facts<'_>,
+    edits: &mut FieldEdits,
+    scratch: &mut Vec<u8>,
+) {
+    edits.set(b"Accept-Encoding", |out| out.extend_from_slice(b"identity"));
+    // Otherwise it is done with what is asked for the sake of that.
+    if server.settings().compression.is_none() {
+        entity_tags::restore_if_match(facts.request, facts.request_input, edits, scratch);
+    }
+}
+
+/// Decides whether the body of a response is rewritten, and changes its head so. To be called behind all changes that rules make.
+pub fn begin(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (head, input): (&ResponseHead, &[u8]),
+    edits: &mut FieldEdits,
+) -> bool {
+    let Some(remembered) = exchange.ends.remembered.as_deref_mut() else { return false };
+    if remembered.body_edits.is_empty() {
+        return false;
+    }
+    let mut chosen = std::mem::take(&mut remembered.body_edits);
+    let is_head = exchange.request.method == Method::Head;
+    let response = ResponseTraits::read(head, input, edits, is_head);
+    let has_digest = response.has_digest;
+    let fate = fate(&response, head.framing, is_head, &mut chosen);
+    let counters = &exchange.ends.server.counters;
+    match fate {
+        Fate::Rewritten => counters.bodies_rewritten.add(1),
+        Fate::Encoded => counters.bodies_encoded.add(1),
+        Fate::Part => counters.bodies_part.add(1),
+        Fate::TooLong => counters.bodies_too_long.add(1),
+        Fate::Unchanged | Fate::Other => {}
+    }
+    if !matches!(fate, Fate::Rewritten | Fate::Unchanged) {
+        return false;
+    }
+    let mut scratch = at.tools().scratch.take();
+    entity_tags::weaken_tag(head, input, edits, &mut scratch);
+    at.tools().scratch.give(scratch);
+    if fate == Fate::Unchanged {
+        return false;
+    }
+    edits.remove(b"Accept-Ranges");
+    if has_digest {
+        DIGESTS.iter().for_each(|name| edits.remove(name));
+        if let Some(remembered) = exchange.ends.remembered.as_deref_mut() {
+            remembered.note_response_edits(head, edits);
+        }
+    }
+    if head.framing != Framing::None {
+        let rewriting = Some(Rewriting::of(&chosen, &mut at.tools().searchers));
+        exchange.transforms.get_or_insert_default().rewriting = rewriting;
+    }
+    true
+}
+
+/// What becomes of a response. Those of the edits that are not for it are taken out.
+fn fate(
+    response: &ResponseTraits<'_>,
+    framing: Framing,
+    is_head: bool,
+    edits: &mut Vec<Arc<BodyEdit>>,
+) -> Fate {
+    let content_type = response.content_type.unwrap_or_default();
+    if response.status == 304 {
+        let is_of = |edit: &Arc<BodyEdit>| edit.types.contain(content_type);
+        let is_rewritten = response.content_type.is_none() || edits.iter().any(is_of);
+        return if is_rewritten { Fate::Unchanged } else { Fate::Other };
+    }
+    edits.retain(|edit| edit.types.contain(content_type));
+    let has_none = framing == Framing::None && !is_head;
+    if edits.is_empty() || has_none || is_grpc(content_type) {
+        return Fate::Other;
+    }
+    if response.status == 206 || response.is_range {
+        return Fate::Part;
+    }
+    if response.is_encoded {
+        return Fate::Encoded;
+    }
+    edits.retain(|edit| response.length_bytes.is_none_or(|bytes| bytes <= edit.size_bytes_max));
+    if edits.is_empty() { Fate::TooLong } else { Fate::Rewritten }
+}
+
+/// Writes what goes on of the data that `pieces` name.
+pub fn pass(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (input, pieces): (&[u8], &Pieces),
+    is_end: bool,
+    out: &mut Message,
+) {
+    let transforms = exchange.transforms.as_deref_mut();
+    let Some(rewriting) = transforms.and_then(|it| it.rewriting.as_mut()) else { return };
+    if rewriting.pass(pieces.of(input), is_end, &mut at.tools().scratch, out) {
+        exchange.ends.server.counters.bodies_too_long.add(1);
+    }
+}
