@@ -14,7 +14,7 @@ pub struct FieldEdits {
     /// Names and values.
     text: Vec<u8>,
     /// Names whose received lines do not travel on.
-    withheld: Vec<Span>,
+    withheld: Vec<Withheld>,
     /// Names whose values are changed where they stand, so that they do not come in trailers either.
     changed: Vec<Span>,
     added: Vec<Line>,
@@ -36,6 +36,16 @@ pub enum Change {
 struct Line {
     name: Span,
     value: Span,
+    /// It was received, and is changed.
+    is_received: bool,
+}
+
+/// A name whose received lines do not travel on.
+#[derive(Debug, Clone, Copy)]
+struct Withheld {
+    name: Span,
+    /// They are changed, and added anew.
+    is_changed: bool,
 }
 
 impl FieldEdits {
@@ -67,8 +77,15 @@ impl FieldEdits {
         self.added.retain(|line| !line.name.of(text).eq_ignore_ascii_case(name));
         if !self.withholds(name) {
             let name = self.push(name);
-            self.withheld.push(name);
+            self.withheld.push(Withheld { name, is_changed: false });
         }
+    }
+
+    /// Takes back what was made of received lines: another message takes their place.
+    pub fn forget_received(&mut self) {
+        self.added.retain(|line| !line.is_received);
+        self.withheld.retain(|withheld| !withheld.is_changed);
+        self.changed.clear();
     }
 
     /// Adds a line behind all others. The value is what `write` appends; it must be free of control
@@ -82,7 +99,7 @@ impl FieldEdits {
             "a value that would split the head"
         );
         let value = Span::new(start, self.text.len());
-        self.added.push(Line { name, value });
+        self.added.push(Line { name, value, is_received: false });
     }
 
     /// Makes this the only line of its name.
@@ -119,14 +136,14 @@ impl FieldEdits {
                 }
                 if what != Change::Removed {
                     let value = Span::new(start, self.text.len());
-                    self.added.push(Line { name: spelling, value });
+                    self.added.push(Line { name: spelling, value, is_received: true });
                 }
             }
             if is_same {
                 self.added.truncate(before);
                 self.text.truncate(start);
             } else {
-                self.withheld.push(spelling);
+                self.withheld.push(Withheld { name: spelling, is_changed: true });
             }
         }
         let mut index = 0;
@@ -158,7 +175,7 @@ impl FieldEdits {
     /// hyphens, say, since members that see names as CGI variables would take it for the same.
     #[inline]
     pub fn withholds(&self, name: &[u8]) -> bool {
-        self.withheld.iter().any(|withheld| is_alike(name, withheld.of(&self.text)))
+        self.withheld.iter().any(|withheld| is_alike(name, withheld.name.of(&self.text)))
     }
 
     /// Whether there is something that [holds for trailers](FieldNames) too.
@@ -194,7 +211,8 @@ pub struct FieldNames {
 impl FieldNames {
     /// Adds the names whose received lines the edits withhold or change.
     pub fn note(&mut self, edits: &FieldEdits) {
-        for name in edits.withheld.iter().chain(&edits.changed) {
+        let withheld = edits.withheld.iter().map(|withheld| &withheld.name);
+        for name in withheld.chain(&edits.changed) {
             let start = self.text.len();
             self.text.extend_from_slice(name.of(&edits.text));
             self.names.push(Span::new(start, self.text.len()));
@@ -379,6 +397,25 @@ mod tests {
         assert!(edits.withholds(b"X"));
         edits.change_each(b"X", received.into_iter(), &mut scratch, shout);
         assert_eq!(lines(&edits), ["X: ADDED", "Y: other", "x: same", "x: A"]);
+    }
+
+    #[test]
+    fn what_was_made_of_received_lines_is_taken_back() {
+        let double = |value: &[u8], out: &mut Vec<u8>| {
+            out.extend_from_slice(&value.repeat(2));
+            Change::Changed
+        };
+        let mut edits = FieldEdits::default();
+        edits.add(b"X", |out| out.extend_from_slice(b"own"));
+        edits.set(b"Y", |out| out.extend_from_slice(b"set"));
+        edits.remove(b"Z");
+        edits.change_each(b"X", [&b"a"[..]].into_iter(), &mut Vec::new(), double);
+        edits.change_each(b"W", [&b"b"[..]].into_iter(), &mut Vec::new(), double);
+        assert_eq!(lines(&edits), ["X: ownown", "Y: set", "X: aa", "W: bb"]);
+        edits.forget_received();
+        assert_eq!(lines(&edits), ["X: ownown", "Y: set"]);
+        let withheld = [b"W", b"X", b"Y", b"Z"].map(|name| edits.withholds(name));
+        assert_eq!(withheld, [false, false, true, true]);
     }
 
     #[test]

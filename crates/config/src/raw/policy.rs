@@ -51,9 +51,9 @@ one_of! {
         Pool as "pool": PoolChoice;
         /// The member that gets the request, or the connection, whatever the balancing says: an address of the pool. When it is down, another is picked.
         Member as "member": Endpoint;
-        /// Answers with a redirection. Ends the policies.
+        /// Answers with a redirection. Ends the policies. In a rule that reads the response it takes the place of that.
         Redirect as "redirect": Redirect;
-        /// Answers in place of a member. Ends the policies.
+        /// Answers in place of a member. Ends the policies. In a rule that reads the response it takes the place of that.
         Respond as "respond": Respond;
         /// Another path: TEXT, or a pattern and what takes the place of each match. Applied after the last policy and canonicalised again.
         RewritePath as "rewrite_path": Rewrite;

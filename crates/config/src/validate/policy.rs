@@ -388,7 +388,7 @@ fn come_in_time(actions: &[(Action, Span)], waits: bool, context: &mut Context) 
         }
     }
     for ((action, _), (_, next)) in actions.iter().zip(actions.iter().skip(1)) {
-        if action.ends_request() {
+        if action.is_end() {
             let message = "nothing comes after an answer, `close` or `reset`";
             context.error_help(*next, message, "move it before");
             is_sound = false;

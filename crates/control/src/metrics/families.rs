@@ -308,6 +308,9 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_requests_ended_by_policy_total" Counter
         "Requests that policies answered, closed or reset."
         |server, to| to.value(server.totals.requests_ended_by_policy);
+    "weir_virtual_server_responses_replaced_total" Counter
+        "Responses that rules answered in the place of: of members, and weir's own."
+        |server, to| to.value(server.totals.responses_replaced);
     "weir_virtual_server_rewrites_failed_total" Counter
         "Requests that a policy rewrote into something that cannot be sent."
         |server, to| to.value(server.totals.rewrites_failed);

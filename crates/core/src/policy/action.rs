@@ -69,9 +69,14 @@ impl Action {
         one.into_iter().chain(split.into_iter().flat_map(|split| split.pools()))
     }
 
-    /// Whether nothing more is done with the request after it.
-    pub fn ends_request(&self) -> bool {
+    /// Whether nothing more is done after it.
+    pub fn is_end(&self) -> bool {
         matches!(self, Self::Answer(_) | Self::Close | Self::Reset)
+    }
+
+    /// Whether its request gets no member. An answer that reads the response takes the place of that.
+    pub fn ends_request(&self) -> bool {
+        self.is_end() && !self.reads_response()
     }
 
     /// Whether it changes the head of whatever response there will be.
@@ -123,7 +128,7 @@ impl Action {
         self.reads_response() || matches!(self, Self::ResponseField(field) if rewrites(field))
     }
 
-    /// Whether it works on the request, and so comes too late for a response.
+    /// Whether it works on the request, and so comes too late for a response. An answer may take the place of a member's.
     pub fn is_for_request(&self) -> bool {
         !matches!(
             self,
@@ -133,6 +138,7 @@ impl Action {
                 | Self::LeaveUncompressed
                 | Self::Log(_)
                 | Self::Trace(_)
+                | Self::Answer(_)
         )
     }
 }

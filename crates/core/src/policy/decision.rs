@@ -51,6 +51,8 @@ pub struct Decision {
     pub messages: Lines,
     /// What is replaced in the body of the response.
     pub body_edits: Vec<Arc<BodyEdit>>,
+    /// A rule was followed: without one there is nothing of what rules leave.
+    has_followed: bool,
     target: Target,
     scratch: Vec<u8>,
     candidates: Vec<u32>,
@@ -166,11 +168,13 @@ impl Decision {
         self.other_tokens.clear();
         self.end = None;
         self.answer.clear();
-        self.body.clear();
-        self.followed.clear();
-        self.marks.clear();
-        self.messages.clear();
-        self.body_edits.clear();
+        if std::mem::take(&mut self.has_followed) {
+            self.body.clear();
+            self.followed.clear();
+            self.marks.clear();
+            self.messages.clear();
+            self.body_edits.clear();
+        }
         self.target.is_path_given = false;
         self.target.is_too_long = false;
     }
@@ -229,7 +233,8 @@ impl Decision {
         matches!(self.end, Some(End::Close | End::Reset))
     }
 
-    /// Follows the policies for a response; its changes are added to [`Decision::response`].
+    /// Follows the policies for a response; its changes are added to [`Decision::response`]. An answer takes the place of the
+    /// response; of the rules behind it only the changes to that are made.
     pub fn follow_response(
         &mut self,
         policies: &[Arc<Policy>],
@@ -238,7 +243,8 @@ impl Decision {
     ) {
         for policy in policies {
             for rules in &policy.response {
-                self.follow(rules, evaluation, facts, Extent::All);
+                let extent = if self.end.is_some() { Extent::ResponseEdits } else { Extent::All };
+                self.follow(rules, evaluation, facts, extent);
             }
         }
     }
@@ -265,6 +271,7 @@ impl Decision {
             if !holds {
                 continue;
             }
+            self.has_followed = true;
             let is_whole = extent == Extent::All;
             if is_whole || rule.edits_response() {
                 self.followed.extend(rule.id);

@@ -175,6 +175,8 @@ counters! {
         requests_delayed,
         /// Requests that policies answered, closed or reset.
         requests_ended_by_policy,
+        /// Responses that policies answered in the place of.
+        responses_replaced,
         /// Requests that a policy rewrote into something that cannot be sent.
         rewrites_failed,
         /// Requests that the web application firewall has judged, or could not judge.

@@ -20,12 +20,16 @@ impl Exchange {
         (head, input): (&ResponseHead, &[u8]),
         has_member_ended: bool,
     ) {
-        self.response_began(at, head.status);
+        self.response_began(at, head.status, false);
         count_status!(self.ends.server.counters, head.status);
         // What follows is no response.
         inspect::leave(self, at);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
-        self.edit_response(at, head, input, &mut edits);
+        if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {
+            // The member has begun to speak the other protocol: nothing takes the place of that.
+            answer.clear();
+            at.tools().response_decision = Some(answer);
+        }
         keep_cookies(self, at, (head, input), &mut edits);
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
             (&self.request.websocket, &self.ends.attempt.member_stream)

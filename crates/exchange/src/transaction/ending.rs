@@ -5,7 +5,7 @@ use weir_core::policy::{AnswerBody, Decision, End};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{Framing, Method};
 
-use crate::edge::Edge;
+use crate::edge::{Edge, Release};
 use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Outcome};
 use crate::parts::messages::OwnAnswer;
@@ -57,7 +57,6 @@ impl Exchange {
     ) {
         self.ends.drop_member(at);
         inspect::leave(self, at);
-        let draining = at.turn().is_draining;
         if self.phase == Phase::Judge {
             // Nothing of it has gone out, and nothing will.
             self.phase = Phase::AwaitHead;
@@ -65,29 +64,16 @@ impl Exchange {
         if self.phase != Phase::AwaitHead {
             return self.truncate(at, termination);
         }
-        // The rest of a request body is not waited for: it may be long, and nobody wants it.
-        let keep_alive = self.keep_alive && self.request.is_whole && !draining;
-        self.ends.account.status = status;
-        self.keep_alive = keep_alive;
-        count_status!(self.ends.server.counters, status);
-        let head_only = self.request.method == Method::Head;
-        let version = self.request.version;
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         let mut head = at.tools().own_head.take().unwrap_or_default();
         head.clear();
         head.status = status;
-        self.edit_response(at, &head, b"", &mut edits);
-        for (name, value) in fields.added() {
-            if !edits.withholds(name) {
-                edits.add(name, |out| out.extend_from_slice(value));
-            }
-        }
-        keep_cookies(self, at, (&head, b""), &mut edits);
+        let answer = self.edit_response(at, &head, b"", &mut edits);
         at.tools().own_head = Some(head);
-        let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
-        at.answer(&mut self.ends, &own);
-        at.tools().response_edits = edits;
-        self.complete(at, termination);
+        match answer {
+            Some(decision) => send_decided(self, at, decision, termination, edits),
+            None => send_own(self, at, (status, fields, body), termination, edits),
+        }
     }
 
     /// All of the response is handed over, and the member connection dealt with: it ends now, or when the client has taken it.
@@ -165,6 +151,95 @@ impl Exchange {
     }
 }
 
+/// Sends a response of weir's own with these changes, and ends the exchange.
+fn send_own(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (status, fields, body): (u16, &FieldEdits, Option<&[u8]>),
+    termination: Termination,
+    mut edits: FieldEdits,
+) {
+    // The rest of a request body is not waited for: it may be long, and nobody wants it.
+    let may_go_on = exchange.request.is_whole && !at.turn().is_draining;
+    exchange.keep_alive &= may_go_on;
+    exchange.ends.account.status = status;
+    count_status!(exchange.ends.server.counters, status);
+    let head_only = exchange.request.method == Method::Head;
+    let (version, keep_alive) = (exchange.request.version, exchange.keep_alive);
+    let mut head = at.tools().own_head.take().unwrap_or_default();
+    head.clear();
+    head.status = status;
+    for (name, value) in fields.added() {
+        if !edits.withholds(name) {
+            edits.add(name, |out| out.extend_from_slice(value));
+        }
+    }
+    keep_cookies(exchange, at, (&head, b""), &mut edits);
+    at.tools().own_head = Some(head);
+    let own = OwnAnswer { status, version, keep_alive, head_only, edits: &edits, body };
+    at.answer(&mut exchange.ends, &own);
+    at.tools().response_edits = edits;
+    exchange.complete(at, termination);
+}
+
+/// Sends the answer that a rule has for the place of a response, and ends the exchange. Rules are not followed again.
+fn send_decided(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    mut decision: Box<Decision>,
+    termination: Termination,
+    edits: FieldEdits,
+) {
+    exchange.ends.server.counters.responses_replaced.add(1);
+    with_answer(exchange, &mut decision, |exchange, answer| {
+        send_own(exchange, at, answer, termination, edits);
+    });
+    decision.clear();
+    at.tools().response_decision = Some(decision);
+}
+
+/// Hands on the answer that policies have decided upon, with the page for its status where it has no body of its own.
+fn with_answer(
+    exchange: &mut Exchange,
+    decision: &mut Decision,
+    then: impl FnOnce(&mut Exchange, (u16, &FieldEdits, Option<&[u8]>)),
+) {
+    let Some(End::Answer { status, body }) = &decision.end else {
+        debug_assert!(false, "it ends otherwise");
+        return;
+    };
+    let page = exchange.error_page(*status);
+    let fields = &mut decision.answer;
+    let body = match body {
+        AnswerBody::Fixed(bytes) => bytes,
+        AnswerBody::Made => &decision.body[..],
+        AnswerBody::None => page.as_ref().map_or(&b""[..], |page| {
+            let content_type = page.content_type.as_bytes();
+            fields.set(b"Content-Type", |out| out.extend_from_slice(content_type));
+            &page.body
+        }),
+    };
+    then(exchange, (*status, fields, Some(body)));
+}
+
+/// Answers in the place of a member that has: what comes of its response is dropped. `is_whole`: nothing does.
+pub fn replace_response(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    decision: Box<Decision>,
+    is_whole: bool,
+    mut edits: FieldEdits,
+) {
+    let is_kept = is_whole && exchange.request.is_whole;
+    at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
+    exchange.ends.leave_member(at, None);
+    inspect::leave(exchange, at);
+    // Nothing of the response has gone out.
+    exchange.phase = Phase::AwaitHead;
+    edits.forget_received();
+    send_decided(exchange, at, decision, Termination::Policy, edits);
+}
+
 impl Exchange {
     /// Ends an exchange that gets no member.
     pub fn end_early(&mut self, at: &mut impl Edge, ending: Ending, decision: &mut Decision) {
@@ -185,20 +260,10 @@ impl Exchange {
             Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
             Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
             Ending::Policy => match &decision.end {
-                Some(End::Answer { status, body }) => {
-                    let (status, fields) = (*status, &mut decision.answer);
-                    let page = self.error_page(status);
-                    let body = match body {
-                        AnswerBody::Fixed(bytes) => bytes,
-                        AnswerBody::Made => &decision.body[..],
-                        AnswerBody::None => page.as_ref().map_or(&b""[..], |page| {
-                            let content_type = page.content_type.as_bytes();
-                            fields.set(b"Content-Type", |out| out.extend_from_slice(content_type));
-                            &page.body
-                        }),
-                    };
-                    let termination = Termination::Policy;
-                    self.respond_with(at, status, termination, fields, Some(body));
+                Some(End::Answer { .. }) => {
+                    with_answer(self, decision, |exchange, (status, fields, body)| {
+                        exchange.respond_with(at, status, Termination::Policy, fields, body);
+                    });
                 }
                 Some(End::Reset) => {
                     self.end_unanswered(at, Termination::Policy, true);

@@ -137,6 +137,11 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'
         _ => &b""[..],
     };
     let message = begin_judged(exchange, at, &mut head, (&text, begins_with));
+    if exchange.phase != Phase::Respond {
+        // A rule has answered in its place.
+        at.tools().scratch.give(message);
+        return Passed::Over;
+    }
     let pieces = if is_whole { Pieces::whole(seen.len()) } else { Pieces::part(seen.len()) };
     let End::Trailers(fields, text) = end else {
         return send_judged(exchange, at, message, (seen, &pieces), end);

@@ -192,16 +192,18 @@ fn why_unsendable(error: RewriteError) -> &'static str {
 
 impl Exchange {
     /// The changes to the response of an exchange: those decided with the request, those of rules for
-    /// responses, the cookie of its persistence. They are left in `edits`.
+    /// responses, the cookie of its persistence. They are left in `edits`. Where a rule has an answer for the place of the
+    /// response, it is returned.
     pub fn edit_response(
         &mut self,
         at: &mut impl Edge,
         head: &ResponseHead,
         input: &[u8],
         edits: &mut FieldEdits,
-    ) {
+    ) -> Option<Box<Decision>> {
         edits.clear();
-        let Some(mut remembered) = self.ends.remembered.take() else { return };
+        let mut remembered = self.ends.remembered.take()?;
+        let mut answer = None;
         let server = Rc::clone(&self.ends.server);
         let member = self.ends.attempt.member();
         std::mem::swap(edits, &mut remembered.response);
@@ -227,8 +229,12 @@ impl Exchange {
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut remembered.marks, &mut decision.marks);
             std::mem::swap(&mut remembered.body_edits, &mut decision.body_edits);
-            decision.clear();
-            at.tools().response_decision = Some(decision);
+            if decision.end.is_some() {
+                answer = Some(decision);
+            } else {
+                decision.clear();
+                at.tools().response_decision = Some(decision);
+            }
         }
         // Without bytes it is an answer of weir's own.
         if let (true, Some(member), false) =
@@ -244,6 +250,7 @@ impl Exchange {
         }
         remembered.note_response_edits(head, edits);
         self.ends.remembered = Some(remembered);
+        answer
     }
 }
 

@@ -13,6 +13,7 @@ use crate::parts::messages::{HeadKind, Message, OutHead, Sending};
 use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
+use crate::transaction::ending::replace_response;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::rewrite;
@@ -93,8 +94,13 @@ pub fn begin_judged(
     }
     let mut edits = std::mem::take(&mut at.tools().response_edits);
     edits.clear();
-    if exchange.ends.remembered.is_some() {
-        exchange.edit_response(at, head, input, &mut edits);
+    if exchange.ends.remembered.is_some()
+        && let Some(answer) = exchange.edit_response(at, head, input, &mut edits)
+    {
+        // What was held to be judged may not be all that came.
+        let is_whole = exchange.phase == Phase::AwaitHead && is_all(head.framing, body);
+        replace_response(exchange, at, answer, is_whole, edits);
+        return at.tools().scratch.take();
     }
     keep_cookies(exchange, at, (head, input), &mut edits);
     exchange.time_response(&mut edits);
@@ -114,6 +120,16 @@ pub fn begin_judged(
     let message = exchange.begin_message(at, (head, input), &edits, framing);
     at.tools().response_edits = edits;
     message
+}
+
+/// Whether a response that is framed so has just this body.
+fn is_all(framing: Framing, body: &[u8]) -> bool {
+    match framing {
+        Framing::None => body.is_empty(),
+        Framing::Length(bytes) => body.len() as u64 == bytes,
+        Framing::Chunked => body == b"0\r\n\r\n",
+        Framing::UntilClose => false,
+    }
 }
 
 /// Passes on pieces of a response's body that nothing looks at any more, behind its head where that has not gone out yet, and its

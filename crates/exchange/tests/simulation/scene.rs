@@ -35,7 +35,7 @@ pub enum Server {
     Guarded,
     /// They are judged, and members get them whatever comes of it.
     Watched,
-    /// Text is looked for in the bodies of their responses, which holds some of each back.
+    /// Text is looked for in the bodies of their responses, which holds some of each back; those without a body are replaced.
     Rewritten,
 }
 
@@ -69,6 +69,8 @@ const REWRITING: &str = r#"
           - set_response_header: { Content-Type: text/html }
           - replace_response_body: { regex: ".{1,8}weirgate", to: "", match_size_max: 64B }
           - replace_response_body: { strings: { weirgatE: "" } }
+      - when: response.status == 304
+        then: [ { respond: { status: 410, body: "gone" } } ]
 "#;
 
 thread_local! {
