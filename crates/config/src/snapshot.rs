@@ -478,8 +478,8 @@ pub struct Pool {
     pub http2: bool,
     /// Idle member connections kept for reuse.
     pub reuse: ReuseSettings,
-    /// Further members that one request may try.
-    pub retries: u8,
+    /// How requests that a member has failed are tried on others.
+    pub retries: Retries,
     /// Until a member has accepted a connection.
     pub connect_timeout_ms: u64,
     /// From the end of the request to the response head.
@@ -496,8 +496,6 @@ pub struct Pool {
     pub instead: Instead,
     /// Monitors that must pass for a member to be up; all, where it has fewer.
     pub monitors_min: u8,
-    /// Retries in proportion to requests.
-    pub retry_budget: Option<BudgetSettings>,
     /// What members are told of the client's address.
     pub proxy_protocol: Option<ProxyVersion>,
     /// How members are spoken to over TLS; `None`: without.
@@ -540,6 +538,19 @@ pub enum Maintenance {
     Page(Page),
     /// Clients are sent to this URL.
     Redirect(Arc<[u8]>),
+}
+
+/// How requests that a member has failed are tried on others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retries {
+    /// Further members that one request may try.
+    pub max: u8,
+    /// In proportion to requests.
+    pub budget: Option<BudgetSettings>,
+    /// Statuses of responses by which a member has failed a request.
+    pub on: Box<[u16]>,
+    /// By them also requests that may do something twice.
+    pub non_idempotent: bool,
 }
 
 /// `tls:` of a pool.

@@ -110,10 +110,10 @@ fn defaults() {
     assert_eq!(pool.source, Source::System);
     let reuse =
         ReuseSettings { idle_per_worker: 256, idle_timeout_ms: 30_000, requests_max: 100_000 };
-    assert_eq!((pool.reuse, pool.retries), (reuse, 1));
+    assert_eq!((pool.reuse, pool.retries.max), (reuse, 1));
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (5_000, 60_000));
     assert_eq!((pool.active_members_min, pool.slow_start_ms, pool.queue), (1, None, None));
-    assert_eq!((&pool.instead, pool.retry_budget), (&Instead::default(), None));
+    assert_eq!((&pool.instead, pool.retries.budget), (&Instead::default(), None));
 }
 
 #[test]
@@ -188,7 +188,7 @@ pools:
     assert_eq!(pool.passive, Some(passive));
     let reuse = ReuseSettings { idle_per_worker: 0, idle_timeout_ms: 1_000, requests_max: 5 };
     assert_eq!(pool.reuse, reuse);
-    assert_eq!(pool.retries, 0);
+    assert_eq!(pool.retries.max, 0);
     assert_eq!((pool.connect_timeout_ms, pool.response_timeout_ms), (250, 3_600_000));
     let source = pool.source.addresses().expect("an address");
     assert_eq!(source.addresses, [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9))]);

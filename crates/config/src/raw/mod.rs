@@ -33,7 +33,9 @@ use crate::scalar::WordOr;
 use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
-use crate::shapes::{ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network};
+use crate::shapes::{
+    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode,
+};
 use crate::snapshot;
 use crate::tree::Span;
 
@@ -380,6 +382,10 @@ section! {
         optional reuse: Reuse;
         /// Further members that a request may try when one cannot be reached. Only requests that are safe to repeat.
         default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
+        /// Statuses from 400 to 599 by which a member has failed a request, such as 502 and 503: another member is tried, within `retries` and `retry_budget`. Only requests that are safe to repeat and that weir has kept, and only before anything of a response has gone out. If nobody else can serve, the client gets the response.
+        optional retry_on: Vec<crate::decode::Spanned<StatusCode>>;
+        /// Whether requests that are not safe to repeat (POST, PATCH) are tried again by `retry_on`, too. The member that has answered may have done what they ask for.
+        default retry_non_idempotent: bool = false;
         /// Until a member has accepted a connection; then another member is tried.
         default connect_timeout: Timeout = Duration(5 * SECOND);
         /// From the end of the request to the response head; then the client gets 504.

@@ -23,7 +23,7 @@ use crate::raw::member::{MemberEntry, MemberState};
 use crate::raw::{self, Balance, BalanceOr, Leniency};
 use crate::snapshot::{
     self, Address, Instead, Maintenance, Monitor, PassiveMarking, Pool, PoolTls, ProxyVersion,
-    QueueSettings, ReuseSettings, Source, Spillover,
+    QueueSettings, Retries, ReuseSettings, Source, Spillover,
 };
 use crate::tree::Span;
 
@@ -106,6 +106,7 @@ fn model(
     let reuse = or_absent(raw.reuse.as_ref());
     let balance = balance(raw, compiler, context);
     let instead = instead(raw, compiler, context);
+    let retries = retries(raw, context);
     let monitors = monitors?;
     let monitors_min = monitor::monitors_min(
         raw.monitors_min.as_ref(),
@@ -126,10 +127,6 @@ fn model(
         }),
         instead: instead?,
         monitors_min,
-        retry_budget: raw.retry_budget.as_ref().map(|budget| BudgetSettings {
-            share_percent: budget.share.0.into(),
-            floor_per_s: budget.per_second_min.0,
-        }),
         proxy_protocol: match raw.proxy_protocol.value {
             raw::ProxyProtocol::Off => None,
             raw::ProxyProtocol::V1 => Some(ProxyVersion::V1),
@@ -143,7 +140,7 @@ fn model(
             idle_timeout_ms: reuse.idle_timeout.0,
             requests_max: reuse.requests_max.0,
         },
-        retries: raw.retries.0,
+        retries: retries?,
         connect_timeout_ms: raw.connect_timeout.0,
         response_timeout_ms: raw.response_timeout.0,
         source: Source::System,
@@ -213,6 +210,41 @@ fn maintenance(
         return None;
     };
     Some(Maintenance::Redirect(constant.into()))
+}
+
+fn retries(raw: &raw::Pool, context: &mut Context) -> Option<Retries> {
+    let mut is_sound = true;
+    let on = raw.retry_on.as_ref().map_or(&[][..], |on| &on.value);
+    for (index, status) in on.iter().enumerate() {
+        let code = status.value.0;
+        if !(400..=599).contains(&code) {
+            let message = format!("a response of status {code} is not tried again");
+            context.error_help(status.span, message, "name statuses from 400 to 599");
+            is_sound = false;
+        } else if on[..index].iter().any(|before| before.value.0 == code) {
+            context.warning_help(status.span, "`retry_on` names the same twice", "remove one");
+        }
+    }
+    if let (Some(on), 0) = (&raw.retry_on, raw.retries.0) {
+        let message = "`retry_on` without `retries`: no other member is tried";
+        context.error_help(on.span, message, "set `retries` to 1 or more, or remove it");
+        is_sound = false;
+    }
+    if raw.retry_non_idempotent.value && on.is_empty() {
+        let message = "`retry_non_idempotent` is about `retry_on`, and there is none";
+        context.error_help(raw.retry_non_idempotent.span, message, "add `retry_on`, or remove it");
+        is_sound = false;
+    }
+    let budget = raw.retry_budget.as_ref().map(|budget| BudgetSettings {
+        share_percent: budget.share.0.into(),
+        floor_per_s: budget.per_second_min.0,
+    });
+    is_sound.then(|| Retries {
+        max: raw.retries.0,
+        budget,
+        on: on.iter().map(|status| status.value.0).collect(),
+        non_idempotent: raw.retry_non_idempotent.value,
+    })
 }
 
 fn balance(

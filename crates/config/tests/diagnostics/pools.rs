@@ -293,3 +293,34 @@ fn words_of_leniency() {
            `unknown_status`, found the text \"bare_linefeeds\" -> did you mean `bare_line_feeds`?"],
     );
 }
+
+#[test]
+fn statuses_that_are_tried_again() {
+    for (keys, expected) in [
+        ("    retry_on: [ 503, 429 ]\n    retry_non_idempotent: true\n", None),
+        (
+            "    retry_on: [ 503, 200 ]\n",
+            Some(
+                "error 8:22 a response of status 200 is not tried again -> name statuses from 400 to 599",
+            ),
+        ),
+        (
+            "    retry_on: [ 503, 503 ]\n",
+            Some("warning 8:22 `retry_on` names the same twice -> remove one"),
+        ),
+        (
+            "    retries: 0\n    retry_on: [ 503 ]\n",
+            Some(
+                "error 9:15 `retry_on` without `retries`: no other member is tried -> set `retries` to 1 or more, or remove it",
+            ),
+        ),
+        (
+            "    retry_non_idempotent: true\n",
+            Some(
+                "error 8:27 `retry_non_idempotent` is about `retry_on`, and there is none -> add `retry_on`, or remove it",
+            ),
+        ),
+    ] {
+        check(&sound("", keys), expected.as_slice());
+    }
+}

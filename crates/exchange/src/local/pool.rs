@@ -299,14 +299,14 @@ impl LocalPool {
 
     /// Notes a request, of which retries are a share.
     pub fn note_request(&self, now_ms: u64) {
-        if self.settings.retry_budget.is_some() {
+        if self.settings.retries.budget.is_some() {
             self.budget.borrow_mut().request(now_ms);
         }
     }
 
     /// Whether a further try is within the budget; if so it counts.
     pub fn may_retry(&self, now_ms: u64) -> bool {
-        let Some(settings) = self.settings.retry_budget else {
+        let Some(settings) = self.settings.retries.budget else {
             return true;
         };
         self.budget.borrow_mut().try_retry(now_ms, settings)

@@ -76,7 +76,7 @@ impl Tries {
 
     /// How many further ones there may be.
     pub fn left(&self) -> u8 {
-        let allowed = (self.pool.settings().retries as usize + 1).min(TRIES_MAX);
+        let allowed = (self.pool.settings().retries.max as usize + 1).min(TRIES_MAX);
         (allowed as u8).saturating_sub(self.count)
     }
 

@@ -10,13 +10,12 @@ use weir_http::message::Framing;
 use crate::edge::Edge;
 use crate::parts::encoding::{Codings, Transforms};
 use crate::parts::ends::Ends;
-use crate::parts::failure::{Blame, Loss, MemberFailure};
+use crate::parts::failure::{Loss, MemberFailure};
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::request::Request;
-use crate::shared::counters::count_status;
 use crate::termination::Termination;
-use crate::transaction::seeking::{Found, mark_failure};
+use crate::transaction::seeking::Found;
 
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
@@ -235,36 +234,16 @@ impl Exchange {
         }
     }
 
-    /// The response head has come: the timers of the log stand, the request is not needed any more.
-    pub fn response_began(&mut self, at: &mut impl Edge, status: u16) {
+    /// The response head has come: the timers of the log stand, the request is not needed any more. `is_failure`: its status
+    /// counts against the member.
+    #[inline]
+    pub fn response_began(&mut self, at: &mut impl Edge, status: u16, is_failure: bool) {
         let now_us = at.turn().now_us();
-        if self.ends.attempt.first_byte_us == 0 {
-            self.ends.attempt.first_byte_us = now_us;
-        }
-        let first_byte_us = self.ends.attempt.first_byte_us;
+        self.ends.attempt.note_first_byte(now_us);
         self.ends.account.status = status;
         at.recycle(std::mem::take(&mut self.request.bytes));
         self.request.let_go();
-        let Some(member) = self.ends.attempt.member() else {
-            return;
-        };
-        let pool = &self.ends.tries.pool;
-        let local = &pool.members[member as usize];
-        let (live, counters) = (&local.live, &local.counters);
-        count_status!(counters, status);
-        let duration_us = first_byte_us.saturating_sub(self.ends.attempt.connected_us);
-        counters.response_duration.record(duration_us);
-        // How long the client took to send its request says nothing of the member.
-        if pool.is_timed() && self.ends.attempt.asked_us != 0 {
-            let from_us = self.ends.attempt.asked_us.max(self.ends.attempt.connected_us);
-            let own_us = first_byte_us.saturating_sub(from_us);
-            live.note_response_time(now_us / 1_000, own_us, status >= 500);
-        }
-        if status >= 500 {
-            mark_failure(at, pool, member, Blame::Status(status));
-        } else {
-            live.mark_success(now_us / 1_000);
-        }
+        self.ends.note_response(at, status, is_failure);
     }
 }
 

@@ -18,6 +18,7 @@ pub mod patience;
 pub mod policy;
 pub mod receiving;
 pub mod relay;
+mod repeating;
 pub mod response;
 pub mod rewrite;
 pub mod seeking;

@@ -11,8 +11,38 @@ use crate::parts::pieces::Pieces;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::inspect_response;
 use crate::transaction::sending::{Passed, begin_judged, send_interim, send_judged};
+use crate::transaction::{inspect_response, repeating};
+
+/// Begins a response whose status may count as a failure of the member: then another one may be asked.
+#[cold]
+fn begin_failing(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+) -> Message {
+    let is_failure = head.status >= 500;
+    if repeating::repeat(exchange, at, head, body) {
+        return at.tools().scratch.take();
+    }
+    exchange.response_began(at, head.status, is_failure);
+    begin_known(exchange, at, head, (input, body))
+}
+
+/// Begins a response that its client gets, or what rules put in its place.
+#[inline]
+fn begin_known(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &mut ResponseHead,
+    (input, body): (&[u8], &[u8]),
+) -> Message {
+    if exchange.scrutiny.is_some() && inspect_response::begin(exchange, at, (head, input)) {
+        return at.tools().scratch.take();
+    }
+    begin_judged(exchange, at, head, (input, body))
+}
 
 impl Exchange {
     /// Passes an interim response on, which the member has made.
@@ -23,6 +53,8 @@ impl Exchange {
         if self.request.version == Version::Http10 {
             return;
         }
+        // The client has got something of this member: no other one takes its place.
+        self.request.let_go();
         send_interim(self, at, head, input);
         if self.ends.is_client_behind(at) {
             self.await_client(at);
@@ -40,11 +72,11 @@ impl Exchange {
         (input, body): (&[u8], &[u8]),
     ) -> Message {
         self.leave_out_known(head, input);
-        self.response_began(at, head.status);
-        if self.scrutiny.is_some() && inspect_response::begin(self, at, (head, input)) {
-            return at.tools().scratch.take();
+        if head.status >= 400 {
+            return begin_failing(self, at, head, (input, body));
         }
-        begin_judged(self, at, head, (input, body))
+        self.response_began(at, head.status, false);
+        begin_known(self, at, head, (input, body))
     }
 
     /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.

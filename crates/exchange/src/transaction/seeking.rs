@@ -13,6 +13,7 @@ use crate::parts::notice::Notice;
 use crate::parts::parked::Parked;
 use crate::parts::request::Need;
 use crate::parts::tries::Lease;
+use crate::shared::counters::count_status;
 use crate::termination::Termination;
 
 /// What a failure counts as at least, where members are compared by the time they take.
@@ -134,6 +135,32 @@ impl Ends {
         }
         if let Some(failure) = failure {
             mark_failure(at, pool, member, Blame::Failure(failure));
+        }
+    }
+
+    /// The member has answered with this status: that counts for it, or against it.
+    #[inline]
+    pub fn note_response(&self, at: &mut impl Edge, status: u16, is_failure: bool) {
+        let Some(member) = self.attempt.member() else {
+            return;
+        };
+        let (now_us, first_byte_us) = (at.turn().now_us(), self.attempt.first_byte_us);
+        let pool = &self.tries.pool;
+        let local = &pool.members[member as usize];
+        let (live, counters) = (&local.live, &local.counters);
+        count_status!(counters, status);
+        let duration_us = first_byte_us.saturating_sub(self.attempt.connected_us);
+        counters.response_duration.record(duration_us);
+        // How long the client took to send its request says nothing of the member.
+        if pool.is_timed() && self.attempt.asked_us != 0 {
+            let from_us = self.attempt.asked_us.max(self.attempt.connected_us);
+            let own_us = first_byte_us.saturating_sub(from_us);
+            live.note_response_time(now_us / 1_000, own_us, is_failure);
+        }
+        if is_failure {
+            mark_failure(at, pool, member, Blame::Status(status));
+        } else {
+            live.mark_success(now_us / 1_000);
         }
     }
 

@@ -123,7 +123,7 @@ pub fn begin_judged(
 }
 
 /// Whether a response that is framed so has just this body.
-fn is_all(framing: Framing, body: &[u8]) -> bool {
+pub fn is_all(framing: Framing, body: &[u8]) -> bool {
     match framing {
         Framing::None => body.is_empty(),
         Framing::Length(bytes) => body.len() as u64 == bytes,

@@ -62,6 +62,8 @@ pub enum Event {
     MemberRespondsWhole,
     /// A response that has no body, 304.
     MemberRespondsBare,
+    /// The head of a response by which it fails, 503.
+    MemberFails,
     /// A piece of the body, or of the tunnel.
     MemberSends,
     /// All that is left of it, and the end.
@@ -111,7 +113,7 @@ impl Event {
 
     /// Whether something is lost by it that nobody has to lose.
     fn spoils(self, plan: &Plan) -> bool {
-        if matches!(self, MemberSwitches | MemberResponds | MemberRespondsWhole) {
+        if matches!(self, MemberSwitches | MemberResponds | MemberRespondsWhole | MemberFails) {
             return plan.is_tunnel() != (self == MemberSwitches);
         }
         !matches!(
@@ -275,7 +277,7 @@ fn member_responds(
             into.push(MemberHasNotRead);
         }
         if !(by_length && piece == rest) && piece <= room {
-            into.push(MemberResponds);
+            into.extend([MemberResponds, MemberFails]);
         }
         if rest <= room {
             into.push(MemberRespondsWhole);
@@ -378,6 +380,7 @@ fn of_member(router: &mut Router, event: Event) {
         MemberResponds => from_member::responds(router, 200, piece, false),
         MemberRespondsWhole => from_member::responds(router, 200, rest, true),
         MemberRespondsBare => from_member::responds(router, 304, 0, true),
+        MemberFails => from_member::responds(router, 503, 0, false),
         MemberSends => from_member::sends(router, piece, false),
         MemberSendsRest => from_member::sends(router, rest, true),
         MemberEnds => from_member::ends(router),

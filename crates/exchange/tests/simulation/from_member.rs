@@ -143,6 +143,9 @@ fn answers(router: &mut Router) -> bool {
 /// An interim response.
 pub fn says_interim(router: &mut Router) {
     if answers(router) {
+        if let Some(attempt) = connection(router).map(|it| it.attempt) {
+            router.world.book.attempts[attempt].has_interim = true;
+        }
         let (head, text) = router.world.plan.response_head(103, false);
         router.with_http(|it, at| it.forward_interim(at, &head, &text));
     }
@@ -180,7 +183,18 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     }
     let is_on_stream = is_stream(router);
     let body = if is_on_stream { &b""[..] } else { plan.response_bytes(0, bytes) };
+    let attempt = connection(router).map(|it| it.attempt);
+    if let Some(attempt) = attempt {
+        router.world.book.begin_answer(&plan, attempt, status);
+    }
     let message = router.with_http(|it, at| it.begin_response(at, &mut head, (&text, body)));
+    if router.http().is_some_and(|it| it.phase == Phase::AwaitHead && !it.is_over()) {
+        // Another member is asked in its place.
+        return;
+    }
+    if let Some(attempt) = attempt {
+        router.world.book.attempts[attempt].is_answered = true;
+    }
     if !is_on_stream {
         return passes(router, message, bytes, is_end);
     }

@@ -11,7 +11,7 @@ use weir_http::message::{Framing, RequestHead};
 use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use super::client::Client;
-use super::plan::{Framed, Plan};
+use super::plan::{Ask, Framed, Plan};
 use super::scene::{BODY_BYTES_MAX, Scene, Server};
 
 /// Members take targets as they come; nothing in them is raw.
@@ -39,8 +39,10 @@ pub struct Attempt {
     pub is_reached: bool,
     /// The member has said that it did not read it.
     pub is_unread: bool,
-    /// The member has answered something.
+    /// The member has answered something that its client gets.
     pub is_answered: bool,
+    /// It has sent an interim response.
+    pub has_interim: bool,
 }
 
 /// What was asked for.
@@ -77,6 +79,13 @@ impl Book {
                 assert!(plan.is_idempotent(), "it is asked for twice and must not be");
             }
         }
+    }
+
+    /// A response begins. One that fails by its status may be dropped, and another member be asked.
+    pub fn begin_answer(&mut self, plan: &Plan, attempt: usize, status: u16) {
+        let it = &mut self.attempts[attempt];
+        let has_got_some = it.has_interim && plan.ask != Ask::OldGet;
+        it.is_answered = status != 503 || has_got_some;
     }
 
     /// A transaction is over: what was sent of it, and what its client got.

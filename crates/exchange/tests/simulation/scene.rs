@@ -89,7 +89,7 @@ fn snapshot() -> Snapshot {
     let delay = format!("limits: {{ per_key: [ {{ key: \"${{request.host}}\", {rate} }} ] }}");
     let (mut servers, mut pools) = (String::new(), String::new());
     for (version, http2) in [(1, "false"), (2, "true")] {
-        let retries = "retries: 2, retry_budget: { per_second_min: 100000 }";
+        let retries = "retries: 2, retry_on: [ 503 ], retry_budget: { per_second_min: 100000 }";
         let first = 10 * version;
         for (name, rest) in [
             ("plain", format!("pool: plain{version}, {http}")),

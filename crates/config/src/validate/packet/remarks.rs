@@ -27,6 +27,7 @@ pub(super) fn of_pool(item: &NamedItem<raw::Pool>) -> Vec<Arc<str>> {
         ("passive", pool.passive.is_some()),
         ("slow_start", pool.slow_start.is_some()),
         ("retry_budget", pool.retry_budget.is_some()),
+        ("retry_on", pool.retry_on.is_some()),
         ("source", pool.source.is_some()),
         ("connections_max", is_limited),
     ];

@@ -1,0 +1,58 @@
+//! A response that is a failure by its status (`retry_on`): another member is asked, and nothing of it goes out.
+
+use std::rc::Rc;
+
+use weir_http::message::ResponseHead;
+
+use crate::edge::{Edge, Release};
+use crate::parts::parked::Parked;
+use crate::parts::tries::Lease;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::sending::is_all;
+
+/// Asks another member in place of the one that has answered so, if its pool wants that, the request allows it, and another one has
+/// a place. Whether it does.
+pub fn repeat(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    head: &ResponseHead,
+    body: &[u8],
+) -> bool {
+    let pool = Rc::clone(&exchange.ends.tries.pool);
+    let retries = &pool.settings().retries;
+    if !retries.on.contains(&head.status) || !may_repeat(exchange, retries.non_idempotent) {
+        return false;
+    }
+    let clock = at.turn().clock;
+    if !pool.may_retry(clock.now_ms()) {
+        return false;
+    }
+    // Without it the client gets the response: that says more than weir could.
+    let tries = &exchange.ends.tries;
+    let Ok(member) = pool.occupy(tries.tried(), clock, tries.preference) else { return false };
+    let lease = Lease::of(&pool, member);
+    exchange.ends.attempt.note_first_byte(clock.now_us());
+    exchange.ends.note_response(at, head.status, head.status >= 500);
+    let is_kept = is_all(head.framing, body) && exchange.request.is_whole;
+    at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
+    exchange.ends.leave_member(at, None);
+    let attempt = &mut exchange.ends.attempt;
+    (attempt.response_seen, attempt.may_be_stale, attempt.first_byte_us) = (false, false, 0);
+    exchange.ends.account.retries += 1;
+    pool.counters.retries.add(1);
+    exchange.ends.parked = Parked::Called(Some(lease));
+    if exchange.dispatch(at) {
+        exchange.resend(at, &[]);
+    }
+    true
+}
+
+/// Whether the request can be sent once more, and nothing of an answer has gone out: with an interim response it was let go.
+fn may_repeat(exchange: &Exchange, non_idempotent: bool) -> bool {
+    let request = &exchange.request;
+    exchange.phase == Phase::AwaitHead
+        && request.is_replayable()
+        && !request.is_cut
+        && (request.method.is_idempotent() || non_idempotent)
+        && exchange.ends.tries.left() > 0
+}
