@@ -444,3 +444,40 @@ fn parts_of_texts_can_be_used() {
         assert!(got.iter().any(|got| got == line), "{line} in {got:?}");
     }
 }
+
+#[test]
+fn cookies_of_members_get_attributes() {
+    let member = Member::script(
+        "HTTP/1.1 200 OK\r\nSet-Cookie: session=1; Path=/; SameSite=None\r\nset-cookie: cart_a=2; secure\r\n\
+         Set-Cookie: other=3\r\nSet-Cookie: nameless\r\nContent-Length: 0\r\n\r\n",
+    );
+    let proxy = Proxy::start(&with_rules(
+        Setup::new(&[member.address()]).virtual_server("persistence: sticky").top(
+            "persistence: { sticky: { type: cookie, name: WEIR, http_only: false, secure: false } }",
+        ),
+        "all_match",
+        &[
+            "{ then: [ { set_cookie: { name: cart_rule, value: '4', http_only: false } } ] }",
+            "{ then: [ { set_cookie_attributes: { names: [ session, 'cart_*' ], secure: true, http_only: true, same_site: strict } } ] }",
+            "{ when: 'request.path == \"/all\"', then: [ { set_cookie_attributes: { http_only: true } } ] }",
+        ],
+    ));
+    for (path, other) in [("/", "other=3"), ("/all", "other=3; HttpOnly")] {
+        let response = proxy.client().get(path);
+        let cookies: Vec<&str> = response.head.all("set-cookie").collect();
+        let (own, members): (Vec<&str>, Vec<&str>) =
+            cookies.into_iter().partition(|it| it.starts_with("WEIR="));
+        assert!(own.len() == 1 && !own[0].contains("HttpOnly"), "{own:?}");
+        assert_eq!(
+            members,
+            [
+                "cart_rule=4; Path=/; Secure; HttpOnly; SameSite=Strict",
+                "session=1; Path=/; Secure; HttpOnly; SameSite=Strict",
+                "cart_a=2; secure; HttpOnly; SameSite=Strict",
+                other,
+                "nameless",
+            ],
+            "{path}"
+        );
+    }
+}

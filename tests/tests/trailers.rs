@@ -206,3 +206,25 @@ fn trailers_of_a_request_that_waits() {
         "{request:?}"
     );
 }
+
+#[test]
+fn fields_are_removed_by_the_beginning_of_their_names() {
+    let member = telling();
+    let rules = "policies:\n  p: { rules: [ { then: [ { remove_header: 'X-Sec*' }, { remove_response_header: [ 'X-In*', 'x-fr*' ] } ] } ] }";
+    let setup = Setup::new(&[member.address()]).http("http2: true");
+    let setup = setup.http("request_trailers: forward").virtual_server("policies: [ p ]");
+    let proxy = Proxy::start(&setup.top(rules));
+    for by_http2 in [false, true] {
+        let (head, trailers) = if by_http2 { try_by_http2(&proxy) } else { try_by_http1(&proxy) };
+        for fields in [&head, &trailers] {
+            let gone = [("x-internal", ""), ("x-frame", "")];
+            assert_eq!(folded(fields, &gone), [""; 0], "by HTTP/2: {by_http2}");
+            assert_eq!(folded(fields, &[("x-where", "")]).len(), 2, "by HTTP/2: {by_http2}");
+        }
+        let request = member.requests().pop().expect("a request");
+        for fields in [&request.head.fields, &request.trailers.fields] {
+            assert_eq!(folded(fields, &[("x-secret", "")]), [""; 0], "by HTTP/2: {by_http2}");
+            assert!(!folded(fields, &[("x-role", "")]).is_empty(), "by HTTP/2: {by_http2}");
+        }
+    }
+}

@@ -14,8 +14,8 @@ fn settings_arrive() {
     let waf = waf.waf.expect("an inspection");
     let cookies = waf.cookies.as_ref().expect("cookies");
     assert_eq!((cookies.terms.sealed.len(), cookies.keys.is_some()), (2, false));
-    assert!(cookies.terms.secure && !cookies.terms.http_only);
-    assert_eq!(cookies.terms.same_site, Some("None"));
+    assert!(cookies.attributes.secure && !cookies.attributes.http_only);
+    assert_eq!(cookies.attributes.same_site, Some("None"));
     let responses = waf.responses.as_ref().expect("responses");
     assert_eq!((responses.bytes_max, waf.body_timeout_ms), (2_048, 5_000));
     for (content_type, expected) in [

@@ -46,6 +46,20 @@ struct Withheld {
     name: Span,
     /// They are changed, and added anew.
     is_changed: bool,
+    /// It is what names begin with.
+    is_prefix: bool,
+}
+
+impl Withheld {
+    fn has(&self, text: &[u8], name: &[u8]) -> bool {
+        has_name(self.name.of(text), self.is_prefix, name)
+    }
+}
+
+/// Whether a name is like this one, or begins like it.
+fn has_name(of: &[u8], is_prefix: bool, name: &[u8]) -> bool {
+    let start = if is_prefix { name.get(..of.len()) } else { Some(name) };
+    start.is_some_and(|start| is_alike(start, of))
 }
 
 impl FieldEdits {
@@ -77,8 +91,16 @@ impl FieldEdits {
         self.added.retain(|line| !line.name.of(text).eq_ignore_ascii_case(name));
         if !self.withholds(name) {
             let name = self.push(name);
-            self.withheld.push(Withheld { name, is_changed: false });
+            self.withheld.push(Withheld { name, is_changed: false, is_prefix: false });
         }
+    }
+
+    /// The same with every line whose name begins so.
+    pub fn remove_prefix(&mut self, prefix: &[u8]) {
+        let text = &self.text;
+        self.added.retain(|line| !has_name(prefix, true, line.name.of(text)));
+        let name = self.push(prefix);
+        self.withheld.push(Withheld { name, is_changed: false, is_prefix: true });
     }
 
     /// Takes back what was made of received lines: another message takes their place.
@@ -143,7 +165,7 @@ impl FieldEdits {
                 self.added.truncate(before);
                 self.text.truncate(start);
             } else {
-                self.withheld.push(Withheld { name: spelling, is_changed: true });
+                self.withheld.push(Withheld { name: spelling, is_changed: true, is_prefix: false });
             }
         }
         let mut index = 0;
@@ -175,7 +197,7 @@ impl FieldEdits {
     /// hyphens, say, since members that see names as CGI variables would take it for the same.
     #[inline]
     pub fn withholds(&self, name: &[u8]) -> bool {
-        self.withheld.iter().any(|withheld| is_alike(name, withheld.name.of(&self.text)))
+        self.withheld.iter().any(|withheld| withheld.has(&self.text, name))
     }
 
     /// Whether there is something that [holds for trailers](FieldNames) too.
@@ -205,17 +227,18 @@ impl FieldEdits {
 #[derive(Debug, Clone, Default)]
 pub struct FieldNames {
     text: Vec<u8>,
-    names: Vec<Span>,
+    /// Each with whether it is what names begin with.
+    names: Vec<(Span, bool)>,
 }
 
 impl FieldNames {
     /// Adds the names whose received lines the edits withhold or change.
     pub fn note(&mut self, edits: &FieldEdits) {
-        let withheld = edits.withheld.iter().map(|withheld| &withheld.name);
-        for name in withheld.chain(&edits.changed) {
+        let withheld = edits.withheld.iter().map(|withheld| (withheld.name, withheld.is_prefix));
+        for (name, is_prefix) in withheld.chain(edits.changed.iter().map(|name| (*name, false))) {
             let start = self.text.len();
             self.text.extend_from_slice(name.of(&edits.text));
-            self.names.push(Span::new(start, self.text.len()));
+            self.names.push((Span::new(start, self.text.len()), is_prefix));
         }
     }
 
@@ -232,7 +255,7 @@ impl FieldNames {
 
     /// Whether `name` is one of them, or looks like it to CGI-like members.
     pub fn have(&self, name: &[u8]) -> bool {
-        self.names.iter().any(|noted| is_alike(name, noted.of(&self.text)))
+        self.names.iter().any(|(noted, is_prefix)| has_name(noted.of(&self.text), *is_prefix, name))
     }
 }
 
@@ -397,6 +420,28 @@ mod tests {
         assert!(edits.withholds(b"X"));
         edits.change_each(b"X", received.into_iter(), &mut scratch, shout);
         assert_eq!(lines(&edits), ["X: ADDED", "Y: other", "x: same", "x: A"]);
+    }
+
+    #[test]
+    fn lines_are_removed_by_the_beginning_of_their_names() {
+        let mut edits = FieldEdits::default();
+        edits.add(b"X-Internal-A", |out| out.extend_from_slice(b"1"));
+        edits.add(b"X-Other", |out| out.extend_from_slice(b"2"));
+        edits.remove_prefix(b"X-Internal-");
+        edits.add(b"x-internal-b", |out| out.extend_from_slice(b"3"));
+        assert_eq!(lines(&edits), ["X-Other: 2", "x-internal-b: 3"]);
+        let mut names = FieldNames::default();
+        names.note(&edits);
+        for (name, expected) in [
+            ("X-Internal-A", true),
+            ("x_internal.a", true),
+            ("X-Internal-", true),
+            ("X-Internal", false),
+            ("X-Other", false),
+        ] {
+            assert_eq!(edits.withholds(name.as_bytes()), expected, "{name}");
+            assert_eq!(names.have(name.as_bytes()), expected, "{name} in trailers");
+        }
     }
 
     #[test]

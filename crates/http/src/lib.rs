@@ -6,6 +6,7 @@
 
 mod authority;
 mod chars;
+pub mod cookie_attributes;
 pub mod cookies;
 pub mod edits;
 mod facts;

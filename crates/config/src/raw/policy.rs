@@ -65,7 +65,7 @@ one_of! {
         SetHeader as "set_header": FieldTexts;
         /// Request fields beside those of the same name.
         AddHeader as "add_header": FieldTexts;
-        /// Request fields that the member does not get.
+        /// Request fields that the member does not get; `X-Internal-*` stands for all whose names begin so.
         RemoveHeader as "remove_header": OneOrMany<Spanned<FieldName>>;
         /// Request fields whose values are changed by a pattern; a field that is not there stays away.
         ReplaceHeader as "replace_header": HeaderPatterns;
@@ -73,7 +73,7 @@ one_of! {
         SetResponseHeader as "set_response_header": FieldTexts;
         /// Response fields beside those of the same name.
         AddResponseHeader as "add_response_header": FieldTexts;
-        /// Response fields that the client does not get.
+        /// Response fields that the client does not get; `X-Internal-*` stands for all whose names begin so.
         RemoveResponseHeader as "remove_response_header": OneOrMany<Spanned<FieldName>>;
         /// Response fields whose values are changed by a pattern.
         ReplaceResponseHeader as "replace_response_header": HeaderPatterns;
@@ -83,6 +83,8 @@ one_of! {
         ReplaceResponseBody as "replace_response_body": ReplaceBody;
         /// A cookie for the client.
         SetCookie as "set_cookie": SetCookie;
+        /// Attributes of cookies that members set.
+        SetCookieAttributes as "set_cookie_attributes": SetCookieAttributes;
         /// Request cookies that the member does not get.
         RemoveCookie as "remove_cookie": OneOrMany<Spanned<FieldName>>;
         /// How the request's client is kept at a member: the name of a persistence, or `off`.
@@ -193,6 +195,21 @@ section! {
         /// Whether it is kept from scripts.
         default http_only: bool = true;
         /// Whether it is sent from other sites.
+        optional same_site: SameSite;
+    }
+    later []
+}
+
+section! {
+    /// Attributes that cookies of members get. The cookie of weir's own persistence has its own settings.
+    SetCookieAttributes at "policies.NAME.rules[].then[].set_cookie_attributes" {
+        /// Names of the cookies; `cart_*` stands for all that begin so. Default: all.
+        optional names: OneOrMany<Spanned<Text>>;
+        /// `Secure` is added to those that lack it: they are sent over TLS only.
+        default secure: bool = false;
+        /// `HttpOnly` is added to those that lack it: they are kept from scripts.
+        default http_only: bool = false;
+        /// `SameSite` gets this value, whatever it was: whether they are sent from other sites.
         optional same_site: SameSite;
     }
     later []

@@ -36,6 +36,11 @@ impl FieldName {
     /// Why a field of this name is not for policies, and what is to be done instead.
     pub fn is_framing(&self) -> Option<&'static str> {
         let lower = self.0.to_ascii_lowercase();
+        if let Some(prefix) = lower.strip_suffix('*') {
+            let is_among = FRAMING_FIELDS.iter().any(|field| field.starts_with(prefix));
+            return is_among
+                .then_some("fields that weir writes itself begin so: write more of the name");
+        }
         if !FRAMING_FIELDS.contains(&lower.as_str()) {
             return None;
         }

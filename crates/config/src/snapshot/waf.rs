@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_core::persistence::keys::Keys;
 use weir_core::policy::WafMode;
+use weir_http::cookie_attributes::CookieAttributes;
 use weir_waf::body::Limits;
 use weir_waf::checks::{Checks, CookieTerms};
 use weir_waf::plan::View;
@@ -59,8 +60,10 @@ impl Responses {
 /// What is done with the cookies that an application sets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cookies {
-    /// Which, and what.
+    /// Which are sealed.
     pub terms: CookieTerms,
+    /// What is added to them.
+    pub attributes: CookieAttributes,
     /// Keys of tags; `None`: those of [`Snapshot::own_keys`](super::Snapshot::own_keys).
     pub keys: Option<Arc<Keys>>,
 }

@@ -180,6 +180,7 @@ impl Compiler<'_> {
             | raw::Action::ReplaceResponseHeader(_)
             | raw::Action::RewriteLocation(_)
             | raw::Action::SetCookie(_)
+            | raw::Action::SetCookieAttributes(_)
             | raw::Action::ReplaceResponseBody(_) => {
                 responses::action(self, &raw.value, context)?.into_iter().for_each(push);
             }
@@ -402,9 +403,13 @@ pub(super) fn remove(
     context: &mut Context,
 ) -> Option<Vec<FieldAction>> {
     let is_sound = names.iter().filter(|name| !may_be_changed(name, context)).count() == 0;
-    let fields = names.iter().map(|name| FieldAction {
-        name: name.value.0.as_str().into(),
-        change: FieldChange::Remove,
+    let fields = names.iter().map(|name| {
+        let text = name.value.0.as_str();
+        let (name, change) = match text.strip_suffix('*') {
+            Some(prefix) => (prefix, FieldChange::RemovePrefix),
+            None => (text, FieldChange::Remove),
+        };
+        FieldAction { name: name.into(), change }
     });
     is_sound.then(|| fields.collect())
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use weir_core::body_edit::{BodyEdit, PatternEdit, PatternError, StringEdit, StringError, What};
 use weir_core::expression::{Purpose, ReplacementError};
-use weir_core::policy::{Action, FieldAction, FieldChange};
+use weir_core::policy::{Action, FieldAction, FieldChange, NamedCookies};
+use weir_http::cookie_attributes::{CookieAttributes, NamePattern};
 use weir_http::media_types::MediaTypes;
 
 use super::compiler::{Compiler, explain};
 use super::compression::given_types;
-use super::policy::remove;
+use super::policy::{remove, same_site};
+use super::waf::cookies;
 use crate::decode::{Context, Spanned};
 use crate::raw::policy as raw;
 use crate::shapes::Replacements;
@@ -42,6 +44,10 @@ pub(super) fn action(
             let cookie = compiler.cookie(&cookie.value, context)?;
             return Some(vec![Action::SetCookie(Arc::new(cookie))]);
         }
+        raw::Action::SetCookieAttributes(raw) => {
+            let cookies = cookie_attributes(raw, context)?;
+            return Some(vec![Action::CookieAttributes(Arc::new(cookies))]);
+        }
         raw::Action::ReplaceResponseBody(edit) => {
             return body_edit(edit, context).map(|edit| vec![Action::ReplaceBody(Arc::new(edit))]);
         }
@@ -51,6 +57,32 @@ pub(super) fn action(
         }
     };
     Some(fields.into_iter().map(Action::ResponseField).collect())
+}
+
+/// The attributes that cookies get, if they are sound.
+fn cookie_attributes(
+    raw: &Spanned<raw::SetCookieAttributes>,
+    context: &mut Context,
+) -> Option<NamedCookies> {
+    let mut is_sound = true;
+    let mut names = Vec::new();
+    for name in raw.names.iter().flat_map(|names| &names.value.0) {
+        is_sound &= cookies::is_name(name, context);
+        names.push(NamePattern::new(&name.value.0));
+    }
+    let attributes = CookieAttributes {
+        secure: raw.secure.value,
+        http_only: raw.http_only.value,
+        same_site: raw.same_site.as_ref().map(|word| same_site(word.value).as_str()),
+        replaces_same_site: true,
+    };
+    is_sound &= cookies::is_sent(raw.same_site.as_ref(), &raw.secure, context);
+    if !attributes.secure && !attributes.http_only && attributes.same_site.is_none() {
+        let help = "add `secure: true`, `http_only: true` or `same_site`";
+        context.error_help(raw.span, "no attribute is set", help);
+        is_sound = false;
+    }
+    is_sound.then_some(NamedCookies { names, attributes })
 }
 
 /// What is replaced in bodies, if it is sound.

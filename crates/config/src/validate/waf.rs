@@ -1,7 +1,7 @@
 //! Inspection by the web application firewall: rules are compiled once, and who says the same shares it.
 
 mod checks;
-mod cookies;
+pub(super) mod cookies;
 mod openapi;
 mod responses;
 mod settings;

@@ -447,3 +447,35 @@ fn text_in_bodies_that_cannot_be_replaced() {
         check_actions(&action(keys), &[&expected]);
     }
 }
+
+#[test]
+fn attributes_of_cookies_and_beginnings_of_names() {
+    check_actions(
+        "{ set_cookie_attributes: { names: a, same_site: none, secure: true } }, { remove_header: \"X-*\" }, { remove_response_header: [ a, \"X-B-*\" ] }",
+        &[],
+    );
+    for (action, expected) in [
+        (
+            "{ set_cookie_attributes: { names: [ a ] } }",
+            "error 12:42 no attribute is set -> add `secure: true`, `http_only: true` or `same_site`",
+        ),
+        (
+            "{ set_cookie_attributes: { same_site: none } }",
+            "error 12:55 browsers drop cookies with `SameSite=None` that are not `Secure` -> set `secure: true` too",
+        ),
+        (
+            "{ set_cookie_attributes: { names: \"a b\", secure: true } }",
+            "error 12:51 `a b` is no name of a cookie -> write a name, its beginning with a star behind it (`cart_*`), or `*` for all",
+        ),
+        (
+            "{ remove_header: \"Con*\" }",
+            "error 12:34 the field `Con*` cannot be changed by a policy -> fields that weir writes itself begin so: write more of the name",
+        ),
+        (
+            "{ remove_response_header: \"*\" }",
+            "error 12:43 the field `*` cannot be changed by a policy -> fields that weir writes itself begin so: write more of the name",
+        ),
+    ] {
+        check_actions(action, &[expected]);
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_http::cookie_attributes::{CookieAttributes, NamePattern};
+
 use super::split::Split;
 use crate::body_edit::BodyEdit;
 use crate::expression::{Reads, Replacement, Template};
@@ -31,6 +33,8 @@ pub enum Action {
     ResponseField(FieldAction),
     /// A cookie for the client.
     SetCookie(Arc<CookieTemplate>),
+    /// Attributes of cookies that the response sets.
+    CookieAttributes(Arc<NamedCookies>),
     /// Text is replaced in the body of the response.
     ReplaceBody(Arc<BodyEdit>),
     /// The response is not compressed.
@@ -81,7 +85,7 @@ impl Action {
 
     /// Whether it changes the head of whatever response there will be.
     pub fn edits_response(&self) -> bool {
-        matches!(self, Self::ResponseField(_) | Self::SetCookie(_))
+        matches!(self, Self::ResponseField(_) | Self::SetCookie(_) | Self::CookieAttributes(_))
     }
 
     /// What its texts read.
@@ -93,7 +97,7 @@ impl Action {
             Self::RequestField(field) | Self::ResponseField(field) => match &field.change {
                 FieldChange::Set(text) | FieldChange::Add(text) => text.reads(),
                 FieldChange::Rewrite(how) => how.reads(),
-                FieldChange::Remove => Reads::default(),
+                FieldChange::Remove | FieldChange::RemovePrefix => Reads::default(),
             },
             Self::SetCookie(cookie) => cookie.value.reads(),
             Self::Log(text) | Self::Trace(text) => text.reads(),
@@ -109,6 +113,7 @@ impl Action {
             | Self::Persistence(_)
             | Self::RateLimit(_)
             | Self::RemoveCookies(_)
+            | Self::CookieAttributes(_)
             | Self::ReplaceBody(_)
             | Self::LeaveUncompressed
             | Self::Inspection(_)
@@ -125,7 +130,9 @@ impl Action {
     /// Whether it changes fields that came in a response, and so has to wait for one.
     pub fn needs_response(&self) -> bool {
         let rewrites = |field: &FieldAction| matches!(field.change, FieldChange::Rewrite(_));
-        self.reads_response() || matches!(self, Self::ResponseField(field) if rewrites(field))
+        self.reads_response()
+            || matches!(self, Self::CookieAttributes(_))
+            || matches!(self, Self::ResponseField(field) if rewrites(field))
     }
 
     /// Whether it works on the request, and so comes too late for a response. An answer may take the place of a member's.
@@ -134,6 +141,7 @@ impl Action {
             self,
             Self::ResponseField(_)
                 | Self::SetCookie(_)
+                | Self::CookieAttributes(_)
                 | Self::ReplaceBody(_)
                 | Self::LeaveUncompressed
                 | Self::Log(_)
@@ -183,6 +191,8 @@ pub enum FieldChange {
     Add(Template),
     /// They are taken away.
     Remove,
+    /// So are all whose names begin with the name.
+    RemovePrefix,
     /// Their values are changed, if they are there.
     Rewrite(Rewrite),
 }
@@ -203,6 +213,15 @@ impl Rewrite {
             Self::Pattern(_) => Reads::default(),
         }
     }
+}
+
+/// Cookies by their names, and the attributes that they get.
+#[derive(Debug, Clone)]
+pub struct NamedCookies {
+    /// Their names; none: all.
+    pub names: Vec<NamePattern>,
+    /// What they get.
+    pub attributes: CookieAttributes,
 }
 
 /// A cookie for the client: what stands before and behind its value.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_http::cookie_attributes;
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits, RequestEdits};
 use weir_http::fields::forwarded_values;
@@ -9,7 +10,8 @@ use weir_http::is_authority;
 use weir_http::path::{PathForm, rewritten};
 
 use super::action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, PoolChoice, Rewrite, WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
+    Rewrite, WafMode,
 };
 use super::rules::{Policy, Rules, Strategy};
 use crate::body_edit::BodyEdit;
@@ -338,14 +340,13 @@ impl Decision {
                 let edits = &mut self.request.fields;
                 change(edits, field, received, &mut self.scratch, evaluation);
             }
-            Action::ResponseField(field) => {
-                self.change_response(field, evaluation, facts);
-            }
+            Action::ResponseField(field) => self.change_response(field, evaluation, facts),
             Action::SetCookie(cookie) => {
                 let is_tls = facts.tls.is_some();
                 self.response
                     .add(b"Set-Cookie", |out| write_cookie(cookie, is_tls, evaluation, out));
             }
+            Action::CookieAttributes(cookies) => self.complete_cookies(cookies, facts),
             Action::ReplaceBody(edit) => self.body_edits.push(Arc::clone(edit)),
             Action::LeaveUncompressed => self.is_uncompressed = true,
             Action::Inspection(mode) => self.inspection = Some(*mode),
@@ -386,6 +387,25 @@ impl Decision {
             }
             None => change(edits, field, std::iter::empty(), &mut self.scratch, evaluation),
         }
+    }
+
+    fn complete_cookies(&mut self, cookies: &NamedCookies, facts: &Facts<'_>) {
+        let received = facts.response.iter().flat_map(|response| {
+            forwarded_values(&response.head.fields, response.input, b"Set-Cookie")
+        });
+        self.response.note_changed(b"Set-Cookie");
+        self.response.change_each(b"Set-Cookie", received, &mut self.scratch, |field, out| {
+            let cookie = cookie_attributes::divided(field);
+            let is_named = |name: &[u8]| {
+                cookies.names.is_empty() || cookies.names.iter().any(|names| names.has(name))
+            };
+            let Some((_, pair, attributes)) = cookie.filter(|(name, ..)| is_named(name)) else {
+                return Change::None;
+            };
+            out.extend_from_slice(pair);
+            cookies.attributes.write(attributes, out);
+            Change::Changed
+        });
     }
 
     fn answer_with(&mut self, answer: &Answer, evaluation: &mut Evaluation<'_>) {
@@ -459,6 +479,7 @@ fn change<'v>(
         FieldChange::Set(value) => edits.set(name, |out| write(value, out)),
         FieldChange::Add(value) => edits.add(name, |out| write(value, out)),
         FieldChange::Remove => edits.remove(name),
+        FieldChange::RemovePrefix => edits.remove_prefix(name),
         FieldChange::Rewrite(how) => {
             edits.note_changed(name);
             edits.change_each(name, received, scratch, |value, out| {

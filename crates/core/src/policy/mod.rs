@@ -11,8 +11,8 @@ mod rules;
 mod split;
 
 pub use action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, PoolChoice, Rewrite, Secure,
-    WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
+    Rewrite, Secure, WafMode,
 };
 pub use decision::{AnswerBody, Decision, End, Lines, RewriteError};
 pub use index::RuleIndex;

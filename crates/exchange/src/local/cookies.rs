@@ -2,6 +2,7 @@
 
 use weir_config::snapshot::{PersistenceKind, Snapshot, VirtualServer};
 use weir_core::persistence::keys::Seals;
+use weir_http::cookie_attributes::{self, CookieAttributes};
 use weir_http::edits::{Change, FieldEdits};
 use weir_http::fields::forwarded_values;
 use weir_http::message::{RequestHead, ResponseHead};
@@ -16,6 +17,7 @@ const SET_COOKIE: &[u8] = b"Set-Cookie";
 /// What is done with the cookies of a virtual server's application.
 pub struct CookieKeeper {
     terms: CookieTerms,
+    attributes: CookieAttributes,
     seals: OwnSeals,
 }
 
@@ -49,7 +51,8 @@ impl CookieKeeper {
             others: of_persistence(server, &table.snapshot),
             ..cookies.terms.clone()
         };
-        Some(Box::new(Self { terms, seals: OwnSeals(keys.seals()) }))
+        let attributes = cookies.attributes.clone();
+        Some(Box::new(Self { terms, attributes, seals: OwnSeals(keys.seals()) }))
     }
 
     /// Opens the cookies of a request: what its member gets is left in `edits`.
@@ -79,9 +82,19 @@ impl CookieKeeper {
         scratch: &mut Vec<u8>,
     ) {
         let received = forwarded_values(&head.fields, input, SET_COOKIE);
-        edits.change_each(SET_COOKIE, received, scratch, |field, out| {
-            change(self.terms.set(field, &self.seals, out))
-        });
+        edits.change_each(SET_COOKIE, received, scratch, |field, out| self.set_one(field, out));
+    }
+
+    fn set_one(&self, field: &[u8], out: &mut Vec<u8>) -> Change {
+        let cookie = cookie_attributes::divided(field);
+        let Some((name, pair, attributes)) = cookie.filter(|(name, ..)| !self.terms.leave(name))
+        else {
+            return Change::None;
+        };
+        let start = out.len();
+        let is_sealed = self.terms.set(name, pair, &self.seals, out);
+        self.attributes.write(attributes, out);
+        change(is_sealed || out.len() - start > field.len())
     }
 }
 

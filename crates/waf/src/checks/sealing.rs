@@ -26,12 +26,6 @@ pub struct CookieTerms {
     pub sealed: Vec<CookieNames>,
     /// Those that are left alone, by their names: persistence goes by them.
     pub others: Vec<Box<[u8]>>,
-    /// `Secure` is added where it lacks.
-    pub secure: bool,
-    /// `HttpOnly` is added where it lacks.
-    pub http_only: bool,
-    /// `SameSite` with this word is added where it lacks.
-    pub same_site: Option<&'static str>,
 }
 
 /// A name, or all names that begin alike.
@@ -79,7 +73,7 @@ fn stripped(name: &[u8]) -> &[u8] {
 impl CookieTerms {
     /// Whether a cookie of this name has a tag.
     fn seals(&self, name: &[u8]) -> bool {
-        if self.others.iter().any(|other| **other == *name) {
+        if self.leave(name) {
             return false;
         }
         let name = stripped(name);
@@ -131,47 +125,23 @@ impl CookieTerms {
         }
     }
 
-    /// Writes a Set-Cookie field's value, sealed and with its attributes. Whether that differs.
-    pub fn set(&self, field: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) -> bool {
-        let end = field.iter().position(|byte| *byte == b';').unwrap_or(field.len());
-        let (pair, attributes) = field.split_at(end);
-        let (name, value) = divided(pair);
-        if !pair.contains(&b'=') || name.is_empty() || self.others.iter().any(|it| **it == *name) {
-            to.extend_from_slice(field);
-            return false;
-        }
-        let start = to.len();
+    /// Whether a cookie that the application sets is left alone.
+    pub fn leave(&self, name: &[u8]) -> bool {
+        self.others.iter().any(|other| **other == *name)
+    }
+
+    /// Writes name and value of a cookie that the application sets, sealed if it is one of those. Whether it is.
+    pub fn set(&self, name: &[u8], pair: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) -> bool {
         let is_sealed = self.seals(name);
         if is_sealed {
+            let (_, value) = divided(pair);
             to.extend_from_slice(name);
             to.push(b'=');
             seal(name, value.trim_ascii(), sealer, to);
         } else {
             to.extend_from_slice(pair);
         }
-        to.extend_from_slice(attributes);
-        self.complete(attributes, to);
-        is_sealed || to.len() - start > field.len()
-    }
-
-    /// Adds the attributes that lack.
-    fn complete(&self, attributes: &[u8], to: &mut Vec<u8>) {
-        let has = |wanted: &[u8]| {
-            attributes.split(|byte| *byte == b';').any(|attribute| {
-                let name = attribute.split(|byte| *byte == b'=').next().unwrap_or_default();
-                name.trim_ascii().eq_ignore_ascii_case(wanted)
-            })
-        };
-        if self.secure && !has(b"secure") {
-            to.extend_from_slice(b"; Secure");
-        }
-        if self.http_only && !has(b"httponly") {
-            to.extend_from_slice(b"; HttpOnly");
-        }
-        if let Some(word) = self.same_site.filter(|_| !has(b"samesite")) {
-            to.extend_from_slice(b"; SameSite=");
-            to.extend_from_slice(word.as_bytes());
-        }
+        is_sealed
     }
 }
 
@@ -318,36 +288,25 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_set() {
+    fn cookies_are_set() {
         let s = String::from_utf8(sealed(b"s", b"v")).expect("text");
-        let all = CookieTerms {
-            secure: true,
-            http_only: true,
-            same_site: Some("Lax"),
-            ..terms(&["s", "cart_*"])
-        };
-        let added = "; Secure; HttpOnly; SameSite=Lax";
-        for (field, expected) in [
-            ("s=v", format!("s={s}{added}")),
-            (" s = v ; path=/; secure", format!("s={s}; path=/; secure; HttpOnly; SameSite=Lax")),
-            (
-                "a=secure; samesite=None; HttpOnly",
-                "a=secure; samesite=None; HttpOnly; Secure".into(),
-            ),
-            ("a=b", format!("a=b{added}")),
-            ("WEIR=x", "WEIR=x".into()),
-            ("nameless", "nameless".into()),
-            ("=v", "=v".into()),
+        let some = terms(&["s", "cart_*"]);
+        for (name, pair, expected) in [
+            ("s", "s=v", format!("s={s}")),
+            ("s", " s = v ", format!("s={s}")),
+            ("a", " a = b ", " a = b ".into()),
+            ("WEIR", "WEIR=x", "WEIR=x".into()),
         ] {
             let mut to = Vec::new();
-            let is_changed = all.set(field.as_bytes(), &Plain(7), &mut to);
+            let is_sealed = some.set(name.as_bytes(), pair.as_bytes(), &Plain(7), &mut to);
             assert_eq!(String::from_utf8_lossy(&to), expected);
-            assert_eq!(is_changed, field != expected, "{field}");
+            assert_eq!(is_sealed, pair != expected, "{pair}");
         }
+        assert!(some.leave(b"WEIR") && !some.leave(b"s"));
         let (none, mut to) = (terms(&[]), Vec::new());
-        assert!(!none.set(b"a=b", &Plain(7), &mut to));
+        assert!(!none.set(b"a", b"a=b", &Plain(7), &mut to));
         let (every, mut to) = (terms(&["*"]), Vec::new());
-        assert!(every.set(b"a=b", &Plain(7), &mut to));
+        assert!(every.set(b"a", b"a=b", &Plain(7), &mut to));
         assert!(!every.open(b"WEIR=1", &Plain(7), &mut Vec::new(), &mut Vec::new()));
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_http::cookie_attributes::CookieAttributes;
 use weir_http::cookies::SameSite;
 use weir_waf::checks::{Action, Check, CookieNames, CookieTerms, Policy};
 
@@ -10,11 +11,12 @@ use super::super::{persistence, policy};
 use super::raw;
 use crate::decode::{Context, Spanned};
 use crate::quote::clip;
+use crate::raw::policy::SameSite as SameSiteWord;
 use crate::scalar::{Off, Text, WordOr};
 use crate::snapshot::Cookies;
 
 /// What a section says of cookies, and the file of its keys.
-pub(super) type WantedCookies = Option<(CookieTerms, Option<PathBuf>)>;
+pub(super) type WantedCookies = Option<((CookieTerms, CookieAttributes), Option<PathBuf>)>;
 
 /// The terms of a section, if they are sound.
 pub(super) fn wanted(
@@ -33,26 +35,34 @@ pub(super) fn wanted(
         sealed.push(CookieNames::new(&name.value.0));
     }
     let same_site = cookies.same_site.as_ref().map(|word| policy::same_site(word.value));
-    if same_site == Some(SameSite::None) && !cookies.secure.value {
-        let span = cookies.same_site.as_ref().map_or(cookies.secure.span, |word| word.span);
-        let message = "browsers drop cookies with `SameSite=None` that are not `Secure`";
-        context.error_help(span, message, "set `secure: true` too");
-        is_sound = false;
-    }
+    is_sound &= is_sent(cookies.same_site.as_ref(), &cookies.secure, context);
     warn_of_no_effect(raw, cookies, policy, context);
-    let terms = CookieTerms {
-        sealed,
-        others: Vec::new(),
+    let terms = CookieTerms { sealed, others: Vec::new() };
+    let attributes = CookieAttributes {
         secure: cookies.secure.value,
         http_only: cookies.http_only.value,
         same_site: same_site.map(SameSite::as_str),
+        replaces_same_site: false,
     };
     let key_file = cookies.key_file.as_ref().map(|path| directory.join(&path.value.0));
-    is_sound.then_some(Some((terms, key_file)))
+    is_sound.then_some(Some(((terms, attributes), key_file)))
+}
+
+/// Whether browsers take cookies with these attributes; if not, that is reported.
+pub(in crate::validate) fn is_sent(
+    same_site: Option<&Spanned<SameSiteWord>>,
+    secure: &Spanned<bool>,
+    context: &mut Context,
+) -> bool {
+    let none = same_site.filter(|word| policy::same_site(word.value) == SameSite::None);
+    let Some(none) = none.filter(|_| !secure.value) else { return true };
+    let message = "browsers drop cookies with `SameSite=None` that are not `Secure`";
+    context.error_help(none.span, message, "set `secure: true` too");
+    false
 }
 
 /// A name, or the beginning of names and a star.
-fn is_name(name: &Spanned<Text>, context: &mut Context) -> bool {
+pub(in crate::validate) fn is_name(name: &Spanned<Text>, context: &mut Context) -> bool {
     let text = &name.value.0;
     let bare = text.strip_suffix('*').unwrap_or(text);
     let is_token = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?={}*"#.contains(&byte);
@@ -97,7 +107,7 @@ fn warn_of_no_effect(
 /// The same with its keys.
 pub(super) fn with_keys(
     raw: &raw::Waf,
-    terms: &CookieTerms,
+    (terms, attributes): &(CookieTerms, CookieAttributes),
     directory: &std::path::Path,
     context: &mut Context,
 ) -> Option<Arc<Cookies>> {
@@ -106,5 +116,6 @@ pub(super) fn with_keys(
         Some(path) => Some(Arc::new(persistence::keys(path, directory, context)?)),
         None => None,
     };
-    Some(Arc::new(Cookies { terms: terms.clone(), keys }))
+    let (terms, attributes) = (terms.clone(), attributes.clone());
+    Some(Arc::new(Cookies { terms, attributes, keys }))
 }
