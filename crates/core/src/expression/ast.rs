@@ -37,6 +37,12 @@ pub(super) enum Kind {
     },
     List(Vec<Node>),
     Not(Box<Node>),
+    /// Minus a value.
+    Negative(Box<Node>),
+    Arithmetic {
+        operator: Operator,
+        sides: Box<[Node; 2]>,
+    },
     Compare {
         relation: Relation,
         sides: Box<[Node; 2]>,
@@ -67,6 +73,40 @@ pub(super) enum Relation {
     In,
 }
 
+/// What is done with two integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+impl Operator {
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+        }
+    }
+
+    /// What is outside 64 bits is the nearest integer within; what is divided by 0 is 0.
+    pub fn apply(self, left: i64, right: i64) -> i64 {
+        match self {
+            Self::Add => left.saturating_add(right),
+            Self::Subtract => left.saturating_sub(right),
+            Self::Multiply => left.saturating_mul(right),
+            Self::Divide | Self::Remainder if right == 0 => 0,
+            Self::Divide => left.saturating_div(right),
+            Self::Remainder => left.wrapping_rem(right),
+        }
+    }
+}
+
 impl Relation {
     pub fn symbol(self) -> &'static str {
         match self {
@@ -87,13 +127,13 @@ impl Kind {
         let deepest = |nodes: &[Node]| nodes.iter().map(|node| node.depth).max().unwrap_or(0);
         match self {
             Self::Text(_) | Self::Integer(_) | Self::Boolean(_) | Self::Name(_) => 0,
-            Self::Field { of, .. } | Self::Not(of) => of.depth,
+            Self::Field { of, .. } | Self::Not(of) | Self::Negative(of) => of.depth,
             Self::Index { of, key } => of.depth.max(key.depth),
             Self::Call { of, arguments, .. } => {
                 of.as_ref().map_or(0, |of| of.depth).max(deepest(arguments))
             }
             Self::List(nodes) | Self::All(nodes) | Self::Any(nodes) => deepest(nodes),
-            Self::Compare { sides, .. } => deepest(&**sides),
+            Self::Compare { sides, .. } | Self::Arithmetic { sides, .. } => deepest(&**sides),
             Self::Choice(parts) => deepest(&**parts),
         }
     }

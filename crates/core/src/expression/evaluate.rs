@@ -13,7 +13,7 @@ use super::facts::Facts;
 use super::fields::{Fields, Piece};
 use super::plan::{Address, Choice, Number, Test, Text};
 use super::slots::HOST;
-use super::text_functions::hash;
+use super::text_functions::{hash, integer};
 use super::{Condition, Purpose, Replaced, Replacement, Template, Value};
 
 /// What is evaluated about one request, or about it and its response.
@@ -179,6 +179,10 @@ impl<'a> Evaluation<'a> {
                 i64::try_from(size).unwrap_or(i64::MAX)
             }
             Number::Hash(text, below) => self.of_text(text, |text| hash(text, *below)),
+            Number::Parsed(text) => self.of_text(text, integer),
+            Number::Arithmetic(operator, sides) => {
+                operator.apply(self.number(&sides[0]), self.number(&sides[1]))
+            }
             Number::Choice(choice) => {
                 let chosen = self.choose(choice);
                 self.number(chosen)

@@ -24,9 +24,9 @@ pub(super) enum TokenKind<'t> {
 }
 
 /// Longer ones first, where one starts with another.
-const SYMBOLS: [&str; 20] = [
+const SYMBOLS: [&str; 23] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "?", ":", ".", ",", "(", ")", "[", "]", "}",
-    "-", "+",
+    "-", "+", "*", "/", "%",
 ];
 
 pub(super) struct Lexer<'t> {
@@ -86,7 +86,6 @@ impl<'t> Lexer<'t> {
             '&' => error.help("did you mean `&&`?"),
             '|' => error.help("did you mean `||`?"),
             '=' => error.help("did you mean `==`?"),
-            '*' | '/' | '%' => error.help("there is no arithmetic in expressions"),
             '{' => error.help("there are no maps in expressions but data sets: `data['name']`"),
             _ => error,
         })

@@ -220,12 +220,17 @@ pub(super) const METHODS: [(&str, Method); 17] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     Cidr,
+    Int,
     Size,
     String,
 }
 
-pub(super) const FUNCTIONS: [(&str, Function); 3] =
-    [("cidr", Function::Cidr), ("size", Function::Size), ("string", Function::String)];
+pub(super) const FUNCTIONS: [(&str, Function); 4] = [
+    ("cidr", Function::Cidr),
+    ("int", Function::Int),
+    ("size", Function::Size),
+    ("string", Function::String),
+];
 
 pub(super) fn method(name: &str) -> Option<Method> {
     METHODS.iter().find(|(known, _)| *known == name).map(|(_, method)| *method)

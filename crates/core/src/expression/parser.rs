@@ -1,10 +1,10 @@
 //! From words to a tree (CEL language definition, "Syntax"), by recursive descent.
 //!
-//! Not in the language: arithmetic, maps, messages, macros, `null`, fractions.
+//! Not in the language: maps, messages, macros, `null`, fractions.
 
 use std::ops::Range;
 
-use super::ast::{Kind, Node, Relation, Word};
+use super::ast::{Kind, Node, Operator, Relation, Word};
 use super::foreign;
 use super::lexer::{Lexer, Token, TokenKind, too_large};
 use super::{ExpressionError, NESTING_MAX, NODES_MAX, TEXT_LENGTH_BYTES_MAX};
@@ -101,7 +101,6 @@ impl<'t> Parser<'t> {
             format!("{wanted} was expected, not {found}"),
         );
         match self.token.kind {
-            TokenKind::Symbol("+" | "-") => error.help("there is no arithmetic in expressions"),
             TokenKind::Name("and") => error.help("did you mean `&&`?"),
             TokenKind::Name("or") => error.help("did you mean `||`?"),
             TokenKind::Name("not") => error.help("did you mean `!`?"),
@@ -175,12 +174,12 @@ impl<'t> Parser<'t> {
         self.join(nodes, Kind::All)
     }
 
-    /// `unary {operator unary}`, from left to right
+    /// `sum {operator sum}`, from left to right
     fn relation(&mut self) -> Result<Node, ExpressionError> {
-        let mut left = self.unary()?;
+        let mut left = sum(self)?;
         while let Some(relation) = self.relation_operator() {
             self.take()?;
-            let right = self.unary()?;
+            let right = sum(self)?;
             let range = left.range.start..right.range.end;
             left = self.node(Kind::Compare { relation, sides: Box::new([left, right]) }, range)?;
         }
@@ -200,7 +199,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// `{!} member`, or a negative integer
+    /// `{!} member` or `{-} member`
     fn unary(&mut self) -> Result<Node, ExpressionError> {
         let mut negations = Vec::new();
         while self.is("!") {
@@ -217,16 +216,31 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
+    /// Minus a member. Before a number it belongs to the number, so that the least one can be written.
     fn negative(&mut self) -> Result<Node, ExpressionError> {
-        let minus = self.take()?;
-        let TokenKind::Integer(magnitude) = self.token.kind else {
-            return Err(self.unexpected("a number"));
-        };
-        let range = minus.range.start..self.take()?.range.end;
-        match 0_i64.checked_sub_unsigned(magnitude) {
-            Some(value) => self.node(Kind::Integer(value), range),
-            None => Err(too_large(range)),
+        let mut starts = vec![self.take()?.range.start];
+        while self.is("-") {
+            starts.push(self.take()?.range.start);
+            if starts.len() > NESTING_MAX {
+                return Err(too_deep(self.token.range.clone()));
+            }
         }
+        let mut node = match self.token.kind {
+            TokenKind::Integer(magnitude) => {
+                let end = self.take()?.range.end;
+                let range = starts.pop().unwrap_or(end)..end;
+                match 0_i64.checked_sub_unsigned(magnitude) {
+                    Some(value) => self.node(Kind::Integer(value), range)?,
+                    None => return Err(too_large(range)),
+                }
+            }
+            _ => self.member()?,
+        };
+        for start in starts.into_iter().rev() {
+            let range = start..node.range.end;
+            node = self.node(Kind::Negative(Box::new(node)), range)?;
+        }
+        Ok(node)
     }
 
     /// `primary {.name | .name(arguments) | [key]}`
@@ -321,6 +335,34 @@ impl<'t> Parser<'t> {
     }
 }
 
+/// `product {operator product}`
+fn sum(parser: &mut Parser<'_>) -> Result<Node, ExpressionError> {
+    chain(parser, &[Operator::Add, Operator::Subtract], product)
+}
+
+/// `unary {operator unary}`
+fn product(parser: &mut Parser<'_>) -> Result<Node, ExpressionError> {
+    let operators = [Operator::Multiply, Operator::Divide, Operator::Remainder];
+    chain(parser, &operators, Parser::unary)
+}
+
+/// What is joined by some operators, from left to right.
+fn chain<'t>(
+    parser: &mut Parser<'t>,
+    operators: &[Operator],
+    operand: fn(&mut Parser<'t>) -> Result<Node, ExpressionError>,
+) -> Result<Node, ExpressionError> {
+    let mut left = operand(parser)?;
+    while let Some(&operator) = operators.iter().find(|it| parser.is(it.symbol())) {
+        parser.take()?;
+        let right = operand(parser)?;
+        let range = left.range.start..right.range.end;
+        let sides = Box::new([left, right]);
+        left = parser.node(Kind::Arithmetic { operator, sides }, range)?;
+    }
+    Ok(left)
+}
+
 fn too_deep(range: Range<usize>) -> ExpressionError {
     ExpressionError::new(range, format!("nested deeper than {NESTING_MAX} levels"))
 }
@@ -349,6 +391,10 @@ mod tests {
             }
             Kind::List(nodes) => format!("[{}]", join(nodes, ", ")),
             Kind::Not(of) => format!("!{}", show(of)),
+            Kind::Negative(of) => format!("-{}", show(of)),
+            Kind::Arithmetic { operator, sides } => {
+                format!("({} {} {})", show(&sides[0]), operator.symbol(), show(&sides[1]))
+            }
             Kind::Compare { relation, sides } => {
                 format!("({} {} {})", show(&sides[0]), relation.symbol(), show(&sides[1]))
             }
@@ -373,6 +419,14 @@ mod tests {
             ("a == b == c", "((a == b) == c)"),
             ("a in ['x', 'y'] != false", "((a in [\"x\", \"y\"]) != false)"),
             ("-9223372036854775808 < - 1", "(-9223372036854775808 < -1)"),
+            ("a + b * c - d", "((a + (b * c)) - d)"),
+            ("a / b % c * -d.e", "(((a / b) % c) * -d.e)"),
+            ("(a + b) * c < d && e", "((((a + b) * c) < d) && e)"),
+            ("a -1", "(a - 1)"),
+            ("a - -1", "(a - -1)"),
+            ("- -1 + --a", "(--1 + --a)"),
+            ("a + 1 in [2]", "((a + 1) in [2])"),
+            ("a / b // c / d", "(a / b)"),
             (
                 "cidr('10.0.0.0/8').containsIP(client.ip)",
                 "cidr(\"10.0.0.0/8\").containsIP(client.ip)",
@@ -397,12 +451,10 @@ mod tests {
             ("a.'b'", 2..5, "a name was expected, not text"),
             ("f(,)", 2..3, "a value was expected, not `,`"),
             ("not a", 0..3, "a value was expected, not `not`; did you mean `!`?"),
-            (
-                "1 + 2",
-                2..3,
-                "an operator was expected, not `+`; there is no arithmetic in expressions",
-            ),
-            ("-a", 1..2, "a number was expected, not `a`"),
+            ("1 +", 3..3, "a value was expected, not the end"),
+            ("+a", 0..1, "a value was expected, not `+`"),
+            ("-!a", 1..2, "a value was expected, not `!`"),
+            ("--9223372036854775809", 1..21, "the number does not fit into 64 bits"),
             ("9223372036854775808", 0..19, "the number does not fit into 64 bits"),
             ("-9223372036854775809", 0..20, "the number does not fit into 64 bits"),
         ] {
@@ -434,9 +486,18 @@ mod tests {
         let deep = |open: &str, close: &str, levels: usize| {
             format!("{}a{}", open.repeat(levels), close.repeat(levels))
         };
-        for (open, close) in
-            [("(", ")"), ("!", ""), ("[", "]"), ("f(", ")"), ("a[", "]"), ("", ".a"), ("b?c:", "")]
-        {
+        for (open, close) in [
+            ("(", ")"),
+            ("!", ""),
+            ("-", ""),
+            ("1-", ""),
+            ("1*", ""),
+            ("[", "]"),
+            ("f(", ")"),
+            ("a[", "]"),
+            ("", ".a"),
+            ("b?c:", ""),
+        ] {
             assert!(parse(&deep(open, close, NESTING_MAX - 2)).is_ok(), "{open}");
             for levels in [NESTING_MAX + 1, 10_000] {
                 let error = parse(&deep(open, close, levels)).unwrap_err();

@@ -9,7 +9,7 @@ use aho_corasick::AhoCorasick;
 use memchr::memmem::Finder;
 
 use super::addresses::AddressSet;
-use super::ast::Relation;
+use super::ast::{Operator, Relation};
 use super::facts::{AddressFact, NumberFact, TextFact};
 use super::slots::HOST;
 use super::text_functions::{self, TextFunction};
@@ -66,6 +66,9 @@ pub(super) enum Number {
     Size(Box<Text>),
     /// Of a text, below a number.
     Hash(Box<Text>, u32),
+    /// The integer that a text is.
+    Parsed(Box<Text>),
+    Arithmetic(Operator, Box<[Number; 2]>),
     Choice(Box<Choice<Number>>),
 }
 
@@ -354,6 +357,27 @@ impl Number {
             Text::Constant(text) => Number::Constant(text_functions::hash(&text, below)),
             of => Number::Hash(Box::new(of), below),
         }
+    }
+
+    /// The integer that a text is.
+    pub fn parsed(of: Text) -> Number {
+        match of {
+            Text::Constant(text) => Number::Constant(text_functions::integer(&text)),
+            of => Number::Parsed(Box::new(of)),
+        }
+    }
+
+    pub fn arithmetic(operator: Operator, left: Number, right: Number) -> Number {
+        match (left, right) {
+            (Number::Constant(left), Number::Constant(right)) => {
+                Number::Constant(operator.apply(left, right))
+            }
+            (left, right) => Number::Arithmetic(operator, Box::new([left, right])),
+        }
+    }
+
+    pub fn negative(of: Number) -> Number {
+        Number::arithmetic(Operator::Subtract, Number::Constant(0), of)
     }
 
     pub fn choice(condition: Test, yes: Number, no: Number) -> Number {

@@ -107,6 +107,20 @@ fn base64_decode(text: &[u8], out: &mut Vec<u8>) {
     );
 }
 
+/// The integer that a text is in whole, in decimal digits; 0, if it is none. What is outside 64 bits is the nearest
+/// integer within.
+pub(super) fn integer(text: &[u8]) -> i64 {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_negative = digits.len() < text.len();
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return 0;
+    }
+    digits.iter().fold(0, |value: i64, digit| {
+        let (value, digit) = (value.saturating_mul(10), i64::from(digit - b'0'));
+        if is_negative { value.saturating_sub(digit) } else { value.saturating_add(digit) }
+    })
+}
+
 /// A number below `below`, the same for the same text on every weir.
 pub(super) fn hash(text: &[u8], below: u32) -> i64 {
     let hash = KeyedHash::new([0; 16]).bytes(text);
@@ -165,6 +179,30 @@ mod tests {
         }
         let long = made(&replace("a", &"b".repeat(1_000)), &"a".repeat(1_000));
         assert_eq!(long.len(), REPLACED_BYTES_MAX);
+    }
+
+    #[test]
+    fn texts_are_integers() {
+        for (text, expected) in [
+            ("0", 0),
+            ("42", 42),
+            ("-7", -7),
+            ("007", 7),
+            ("9223372036854775807", i64::MAX),
+            ("9223372036854775808", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+            ("-99999999999999999999", i64::MIN),
+            ("", 0),
+            ("-", 0),
+            ("+1", 0),
+            (" 1", 0),
+            ("1a", 0),
+            ("1.5", 0),
+            ("--1", 0),
+            ("0x10", 0),
+        ] {
+            assert_eq!(integer(text.as_bytes()), expected, "{text}");
+        }
     }
 
     #[test]

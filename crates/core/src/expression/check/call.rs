@@ -181,6 +181,7 @@ impl Checker<'_, '_> {
                 let text = self.literal(argument, "a network")?;
                 Typed::Network(network(&text, &argument.range)?)
             }
+            Function::Int => Typed::Integer(Number::parsed(self.text(argument)?)),
             Function::Size => Typed::Integer(Number::size(self.text(argument)?)),
             Function::String => Typed::Text(self.printable(argument)?),
         })

@@ -3,6 +3,7 @@
 mod arguments;
 mod call;
 mod datagram;
+mod number;
 mod relation;
 mod text_function;
 
@@ -110,6 +111,10 @@ impl<'c, 's> Checker<'c, 's> {
             Kind::Call { of: None, name, arguments } => self.function(name, arguments)?,
             Kind::List(nodes) => Typed::List(nodes),
             Kind::Not(of) => Typed::Boolean(Test::not(self.boolean(of)?)),
+            Kind::Negative(of) => Typed::Integer(number::negative(self, of)?),
+            Kind::Arithmetic { operator, sides } => {
+                Typed::Integer(number::arithmetic(self, *operator, sides)?)
+            }
             Kind::Compare { relation, sides } => {
                 Typed::Boolean(self.compare(*relation, &sides[0], &sides[1], &node.range)?)
             }

@@ -77,6 +77,21 @@ fn types() {
         "«request.path»",
         "a boolean is wanted here, and this is text; compare it, for example with `!= ''`",
     );
+    check(
+        "«request.path» + 1 > 2",
+        "`+` takes integers, and this is text; `int(…)` makes an integer of text; \
+         a template joins texts: `${request.host}${request.path}`",
+    );
+    check(
+        "2 % «request.path» > 2",
+        "`%` takes integers, and this is text; `int(…)` makes an integer of text",
+    );
+    check("-«client.ip» > 2", "`-` takes integers, and this is an address");
+    check("1 * «true» > 2", "`*` takes integers, and this is a boolean");
+    check(
+        "int(«client.port») > 2",
+        "text is wanted here, and this is an integer; `string(…)` makes text of an address or an integer",
+    );
     check("true && «client.port»", "a boolean is wanted here, and this is an integer");
     check(
         "!«request»",
@@ -198,6 +213,7 @@ fn errors_in_several_places() {
         ("a == '' && b == '' || c", &["a", "b", "c"][..]),
         ("a == b", &["a", "b"]),
         ("a in b", &["a", "b"]),
+        ("a + b < -c", &["a", "b", "c"]),
         ("a ? b : c == ''", &["a", "b", "c"]),
         ("a > 1 && request.path == '/' && !(b || request.uri == '')", &["a", "b", "uri"]),
     ] {

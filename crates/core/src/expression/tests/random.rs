@@ -94,7 +94,7 @@ fn model(random: &mut Random) -> Model {
     }
 }
 
-const TEXTS: [&str; 18] = [
+const TEXTS: [&str; 19] = [
     "",
     "a",
     "b",
@@ -109,6 +109,7 @@ const TEXTS: [&str; 18] = [
     "2",
     "AbC",
     "10.0.0.1",
+    "-12",
     "\u{e4}",
     "'",
     "\\",
@@ -214,7 +215,7 @@ fn made(random: &mut Random) -> &'static str {
 }
 
 fn integer(random: &mut Random, depth: usize) -> String {
-    match random.below(if depth == 0 { 5 } else { 7 }) {
+    match random.below(if depth == 0 { 5 } else { 10 }) {
         0 | 1 => {
             one_of(random, &["0", "1", "2", "404", "0x1bb", "-1", "9223372036854775807"]).into()
         }
@@ -222,6 +223,13 @@ fn integer(random: &mut Random, depth: usize) -> String {
         3 => "server.port".into(),
         4 => "response.status".into(),
         5 => format!("size({})", text(random, depth - 1)),
+        6 => format!("int({})", text(random, depth - 1)),
+        7 => format!("-({})", integer(random, depth - 1)),
+        8 => {
+            let operator = one_of(random, &["+", "-", "*", "/", "%"]);
+            let (left, right) = (integer(random, depth - 1), integer(random, depth - 1));
+            format!("(({left}) {operator} ({right}))")
+        }
         _ => choice(random, depth, integer),
     }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::expression::ast::{Kind, Node, Relation};
+use crate::expression::ast::{Kind, Node, Operator, Relation};
 use crate::expression::testing::{BLOCKED, OFFICE, PREFIXES, TARGETS};
 
 /// A request and its response.
@@ -199,6 +199,24 @@ impl Reference {
                 Found::List(nodes.iter().map(|node| self.evaluate(node, model)).collect())
             }
             Kind::Not(of) => Found::Boolean(!self.evaluate(of, model).boolean()),
+            Kind::Negative(of) => {
+                let Found::Integer(value) = self.evaluate(of, model) else { panic!() };
+                Found::Integer(within_64_bits(-i128::from(value)))
+            }
+            Kind::Arithmetic { operator, sides } => {
+                let [left, right] =
+                    [0, 1].map(|side: usize| match self.evaluate(&sides[side], model) {
+                        Found::Integer(value) => i128::from(value),
+                        other => panic!("{other:?}"),
+                    });
+                Found::Integer(within_64_bits(match operator {
+                    Operator::Add => left + right,
+                    Operator::Subtract => left - right,
+                    Operator::Multiply => left * right,
+                    Operator::Divide => left.checked_div(right).unwrap_or(0),
+                    Operator::Remainder => left.checked_rem(right).unwrap_or(0),
+                }))
+            }
             Kind::Compare { relation, sides } => {
                 let left = self.evaluate(&sides[0], model);
                 let right = self.evaluate(&sides[1], model);
@@ -234,6 +252,12 @@ impl Reference {
         match (name, receiver, argument) {
             ("cidr", None, Found::Text(text)) => Found::Network(String::from_utf8(text).unwrap()),
             ("string", None, value) => Found::Text(value.text()),
+            ("int", None, Found::Text(text)) => {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let is_signed = text.starts_with('+');
+                let value = text.parse().ok().filter(|_| !is_signed);
+                Found::Integer(value.map_or(0, within_64_bits))
+            }
             ("size", None, Found::Text(text)) => Found::Integer(text.len() as i64),
             ("lowerAscii", None, Found::Text(text)) => Found::Text(text.to_ascii_lowercase()),
             ("containsIP", Some(Found::Network(network)), Found::Address(address)) => {
@@ -257,6 +281,10 @@ impl Reference {
             other => panic!("{other:?}"),
         }
     }
+}
+
+fn within_64_bits(value: i128) -> i64 {
+    value.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
 /// What a function makes of a text, with a character for each byte.
