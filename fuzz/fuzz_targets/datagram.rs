@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use weir_core::datagram::{TRAIN_BYTES_MAX, Train, quic, radius, sip};
 use weir_core::expression::{
-    DataSets, DatagramFacts, Facts, Fields, Phase, Purpose, Scope, Slots, Template,
+    DataSets, DatagramFacts, Facts, Fields, Nowhere, Phase, Purpose, Scope, Slots, Template,
 };
 use weir_http::message::{RequestHead, Scheme};
 
@@ -68,6 +68,7 @@ fn values(input: &[u8]) {
         tls: None,
         response: None,
         datagram: Some(&datagram),
+        around: &Nowhere,
     };
     let mut evaluation = fields.begin(facts);
     for (template, expected) in templates.iter().zip(expected(input)) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use weir_core::expression::{
-    Condition, DataSet, DataSets, DatagramFacts, ExpressionError, Facts, Fields, Phase, Purpose,
+    Condition, DataSet, DataSets, DatagramFacts, ExpressionError, Facts, Fields, Nowhere, Phase, Purpose,
     REPLACED_LENGTH_BYTES_MAX, Replaced, Replacement, ReplacementError, ResponseFacts, Scope,
     Slots, Template, Value,
 };
@@ -57,6 +57,7 @@ fn facts() -> Facts<'static> {
         tls: None,
         response: Some(ResponseFacts { head: &HEADS.response, input: RESPONSE }),
         datagram: Some(&DATAGRAM),
+        around: &Nowhere,
     }
 }
 

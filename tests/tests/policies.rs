@@ -1,5 +1,7 @@
 //! Policies as an operator writes them and as clients and members see what they do.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use weir_tests::client::{Client, Response};
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
@@ -480,4 +482,74 @@ fn cookies_of_members_get_attributes() {
             "{path}"
         );
     }
+}
+
+#[test]
+fn chance_decides_about_each_request() {
+    let (_member, proxy) = echo(&[
+        "{ when: random(4) == 0, then: [ { set_header: { X-Fourth: a } } ] }",
+        "{ when: random(4) == 0, then: [ { set_header: { X-Other: b } } ] }",
+        "{ then: [ { set_header: { X-Number: \"${random(1000) + 1000}\" } } ] }",
+    ]);
+    let mut client = proxy.client();
+    let (mut fourths, mut others, mut both) = (0, 0, 0);
+    for _ in 0..400 {
+        let got = lines(&get(&mut client, "/", ""));
+        let has = |line: &str| got.iter().any(|got| got == line);
+        let (is_fourth, is_other) = (has("X-Fourth: a"), has("X-Other: b"));
+        fourths += u32::from(is_fourth);
+        others += u32::from(is_other);
+        both += u32::from(is_fourth && is_other);
+        let number = got.iter().find_map(|got| got.strip_prefix("X-Number: ")).expect("a number");
+        assert!((1_000..2_000).contains(&number.parse().expect("a number")), "{number}");
+    }
+    // A fourth of them but for seven standard deviations.
+    assert!((40..160).contains(&fourths) && (40..160).contains(&others), "{fourths} {others}");
+    assert!((1..70).contains(&both), "{both}: each rule draws for itself");
+}
+
+#[test]
+fn the_time_is_that_of_the_zone_in_the_file() {
+    let zones = [("UTC", 0), ("+14:00", 14 * 3_600), ("-05:30", -19_800)];
+    for (zone, offset_s) in zones {
+        let member = Member::echo();
+        let now = "${time.date}T${time.clock} ${time.hour}:${time.minute} ${time.weekday}";
+        let field = format!("{{ then: [ {{ set_header: {{ X-Time: \"{now}\" }} }} ] }}");
+        let response = "{ when: response.status == 200, then: [ { set_response_header: { X-Time: \"${time.clock}\" } } ] }";
+        let setup = Setup::new(&[member.address()]).top(&format!("time_zone: \"{zone}\""));
+        let proxy = Proxy::start(&with_rules(setup, "all_match", &[&field, response]));
+        let second = || {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+            now.as_secs().checked_add_signed(offset_s).expect("it is later than 1970")
+        };
+        let before = second();
+        let response = get(&mut proxy.client(), "/", "");
+        let after = second();
+        let got = lines(&response);
+        let time = got.iter().find_map(|got| got.strip_prefix("X-Time: ")).expect("a time");
+        let expected = |second: u64| {
+            let (hour, minute) = (second / 3_600 % 24, second / 60 % 60);
+            let weekday = (second / 86_400 + 3) % 7 + 1;
+            let clock = format!("{hour:02}:{minute:02}:{:02}", second % 60);
+            (second / 86_400, format!("{clock} {hour}:{minute} {weekday}"))
+        };
+        let possible: Vec<(u64, String)> = (before..=after).map(expected).collect();
+        let (date, rest) = time.split_once('T').expect("a date and a time");
+        assert!(possible.contains(&(day_of(date), rest.to_owned())), "{time}: {possible:?}");
+        let clock = response.head.field("x-time").expect("the time");
+        assert_eq!(rest.split(' ').next(), Some(clock), "it is the time of the request");
+    }
+}
+
+/// Days from 1970 to a date.
+fn day_of(date: &str) -> u64 {
+    let parts: Vec<u64> = date.split('-').map(|part| part.parse().expect("a number")).collect();
+    let [year, month, day] = parts[..] else { panic!("{date}") };
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let years: u64 = (1970..year).map(|year| 365 + u64::from(is_leap(year))).sum();
+    let february = 28 + u64::from(is_leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let months: u64 = lengths[..month as usize - 1].iter().sum();
+    years + months + day - 1
 }

@@ -87,6 +87,8 @@ pub struct Snapshot {
     pub rules: Vec<RuleName>,
     /// What all expressions and templates read.
     pub slots: Arc<Slots>,
+    /// From UTC to the time that expressions read.
+    pub time_offset_s: i32,
     /// Where weir keeps what must survive a restart.
     pub state_dir: PathBuf,
     /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use weir_core::expression::{
-    Condition, DataSets, Evaluation, Facts, Fields, Phase, Purpose, Scope, Slots, Template,
+    Condition, DataSets, Evaluation, Facts, Fields, Nowhere, Phase, Purpose, Scope, Slots, Template,
 };
 use weir_core::policy::RuleIndex;
 use weir_http::h1::{HeadLimits, parse_request};
@@ -106,6 +106,7 @@ fn run(case: Case, count: u64) -> (u64, f64) {
         tls: None,
         response: None,
         datagram: None,
+        around: &Nowhere,
     };
     let mut compiled = Compiled::new(case);
     let mut out = Vec::new();

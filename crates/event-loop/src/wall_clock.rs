@@ -75,6 +75,11 @@ impl Date {
     }
 }
 
+/// Seconds since 1970, as the host counts them.
+pub fn unix_s() -> u64 {
+    unix_us() / 1_000_000
+}
+
 /// Microseconds since 1970, as the host counts them.
 fn unix_us() -> u64 {
     #[cfg(feature = "simulation")]

@@ -34,7 +34,7 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode,
+    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode, UtcOffset,
 };
 use crate::snapshot;
 use crate::tree::Span;
@@ -100,6 +100,8 @@ section! {
         optional data_sets: Named<policy::DataSet>;
         /// How clients are kept at members, by name.
         optional persistence: Named<persistence::Persistence>;
+        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`, or how far the clock there is from UTC, such as `"+01:00"`. It does not change with summer time.
+        default time_zone: UtcOffset = UtcOffset::default();
         /// Where weir keeps what must survive a restart: the key of inserted cookies.
         default state_dir: FilePath = FilePath("/var/lib/weir".into());
     }

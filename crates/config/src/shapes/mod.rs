@@ -9,6 +9,7 @@ mod pools;
 mod replacements;
 mod secret;
 mod tls;
+mod utc_offset;
 mod variables;
 
 use serde_json::{Value, json};
@@ -31,6 +32,7 @@ pub(crate) use pools::PoolChoice;
 pub(crate) use replacements::Replacements;
 pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
+pub(crate) use utc_offset::UtcOffset;
 pub(crate) use variables::TxTexts;
 
 /// Lowest and highest status code of HTTP.

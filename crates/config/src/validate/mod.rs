@@ -120,10 +120,7 @@ pub(crate) fn validate(
     profiles.warn_of_unused(&used, context);
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
-    for condition in &compiler.notes.path_conditions {
-        let forms = path_forms.get(&condition.policy).map_or(&[][..], Vec::as_slice);
-        path_texts::warn(condition, forms, context);
-    }
+    path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
     let template = Snapshot {
         admin_listen,
         admin_host_names,
@@ -139,6 +136,7 @@ pub(crate) fn validate(
         key_limits: compiler.limits,
         rules: compiler.rule_names,
         slots: Arc::new(compiler.slots),
+        time_offset_s: file.time_zone.seconds(),
         state_dir: directory.join(&file.state_dir.0),
         own_keys: None,
     };

@@ -1,5 +1,7 @@
 //! Texts in conditions that `request.path` never has: it has one spelling, and rules often are written in another.
 
+use std::collections::HashMap;
+
 use weir_core::expression::{Condition, PathPlace, PathText};
 use weir_http::path::{PathError, PathForm, decided};
 
@@ -33,8 +35,20 @@ enum Never {
     Refused(PathError),
 }
 
+/// Warns of texts of conditions that the path never has where their policies are followed.
+pub(super) fn warn(
+    conditions: &[PathCondition],
+    forms_of: &HashMap<String, Vec<PathForm>>,
+    context: &mut Context,
+) {
+    for condition in conditions {
+        let forms = forms_of.get(&condition.policy).map_or(&[][..], Vec::as_slice);
+        warn_of(condition, forms, context);
+    }
+}
+
 /// Warns of the texts that the path has under none of these forms: those of the virtual servers with the policy.
-pub(super) fn warn(found: &PathCondition, forms: &[PathForm], context: &mut Context) {
+fn warn_of(found: &PathCondition, forms: &[PathForm], context: &mut Context) {
     if forms.is_empty() {
         return;
     }

@@ -28,7 +28,7 @@ pub(super) struct Outline {
     ends_request: bool,
     /// It changes the response, whoever answers.
     changes_response: bool,
-    /// Its condition as it stands in the file.
+    /// Its condition as it stands in the file; `None` where chance decides: another rule with the same draws for itself.
     text: Option<String>,
     /// Its condition holds for no request.
     never_holds: bool,
@@ -81,13 +81,14 @@ impl Outline {
             Some(condition) if condition.constant() == Some(true) => When::EveryRequest,
             Some(_) => When::Sometimes,
         };
+        let is_random = condition.is_some_and(|condition| condition.reads().random);
         Self {
             span,
             name,
             when,
             ends_request: actions.iter().any(Action::ends_request),
             changes_response: actions.iter().any(|it| it.edits_response() || it.needs_response()),
-            text: text.map(|text| text.value.0.trim().to_owned()),
+            text: text.filter(|_| !is_random).map(|text| text.value.0.trim().to_owned()),
             never_holds: condition.is_some_and(Condition::never_holds),
             required: condition.and_then(Condition::requirements).and_then(places),
             taken: condition.and_then(Condition::exact_keys).and_then(places),
@@ -206,8 +207,8 @@ impl Taken {
 
     /// The rule that takes all that this one would.
     fn before(&self, rule: &Outline) -> Option<usize> {
-        let text = (rule.is_of_response(), rule.text.clone()?);
-        if let Some(same) = self.texts.get(&text) {
+        let text = rule.text.clone().map(|text| (rule.is_of_response(), text));
+        if let Some(same) = text.and_then(|text| self.texts.get(&text)) {
             return Some(*same);
         }
         let places = rule.required.as_ref().filter(|_| !rule.is_of_response())?;

@@ -328,6 +328,9 @@ fn rules_behind_one_that_takes_all_of_theirs() {
     for (first, second, is_taken) in [
         ("client.ip == '::1'".to_owned(), "client.ip == '::1'".to_owned(), true),
         ("response.status == 500".into(), "response.status == 500".into(), true),
+        ("time.weekday == 7".into(), "time.weekday == 7".into(), true),
+        ("random(2) == 0".into(), "random(2) == 0".into(), false),
+        (path("/a"), format!("{} && random(2) == 0", path("/a/b")), true),
         (path("/a"), path("/a/b"), true),
         (path("/a"), "request.path == '/a'".into(), true),
         (path("/a"), format!("request.host == 'a' && {} && client.ip == '::1'", path("/ab")), true),

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use weir_http::write_ip;
 
+use super::chance;
 use super::facts::Facts;
 use super::fields::{Fields, Piece};
 use super::plan::{Address, Choice, Number, Test, Text};
@@ -180,6 +181,8 @@ impl<'a> Evaluation<'a> {
             }
             Number::Hash(text, below) => self.of_text(text, |text| hash(text, *below)),
             Number::Parsed(text) => self.of_text(text, integer),
+            Number::Random { call, below } => chance::draw(self.facts.around.seed(), *call, *below),
+            Number::Time(part) => part.of(self.facts.around.local_s()),
             Number::Arithmetic(operator, sides) => {
                 operator.apply(self.number(&sides[0]), self.number(&sides[1]))
             }

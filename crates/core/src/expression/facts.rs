@@ -1,5 +1,6 @@
 //! What expressions are about.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use weir_http::message::{RequestHead, ResponseHead, Scheme, Version};
@@ -24,6 +25,32 @@ pub struct Facts<'a> {
     /// What `datagram`, `sip`, `radius` and `quic` read; `None` where no datagram is looked at, and where it is they
     /// are empty.
     pub datagram: Option<&'a DatagramFacts<'a>>,
+    /// What there is besides.
+    pub around: &'a dyn Surroundings,
+}
+
+/// What there is besides a request and its connection. Each is asked for only when an expression reads it. Chance and time
+/// must stay the same until the request has ended.
+pub trait Surroundings: fmt::Debug {
+    /// What `random(…)` goes by: any number, another one for each request.
+    fn seed(&self) -> u64;
+
+    /// What `time` reads: seconds since 1970-01-01T00:00:00 as the clock on the wall counts them there.
+    fn local_s(&self) -> i64;
+}
+
+/// Surroundings of which nothing is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn seed(&self) -> u64 {
+        0
+    }
+
+    fn local_s(&self) -> i64 {
+        0
+    }
 }
 
 /// A datagram that a client sent.

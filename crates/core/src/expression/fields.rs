@@ -12,6 +12,7 @@ use super::facts::{DatagramFacts, Facts};
 use super::pattern::{Machine, Pattern};
 use super::slots::{Slots, Source};
 use super::text_functions::TextFunction;
+use super::time;
 use crate::datagram::{quic, radius, sip};
 
 /// Capacity of a buffer that is kept from one request to the next; what one extreme request needed
@@ -257,6 +258,8 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
         | Source::QuicConnectionId => {
             facts.datagram.and_then(|it| of_datagram(source, it, made)).unwrap_or(Place::Absent)
         }
+        Source::Date => make(made, |made| time::write_date(facts.around.local_s(), made)),
+        Source::Clock => make(made, |made| time::write_clock(facts.around.local_s(), made)),
     }
 }
 

@@ -42,6 +42,7 @@
 //!     tls: None,
 //!     response: None,
 //!     datagram: None,
+//!     around: &Nowhere,
 //! };
 //! let mut evaluation = fields.begin(facts);
 //! assert!(evaluation.holds(&images));
@@ -53,6 +54,7 @@
 
 mod addresses;
 mod ast;
+mod chance;
 mod check;
 mod data;
 mod error;
@@ -77,12 +79,13 @@ pub(crate) mod testing;
 mod tests;
 mod text_functions;
 mod text_set;
+mod time;
 
 pub use addresses::{AddressSet, Network, NetworkError};
 pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};
 pub use error::{ERRORS_MAX, ExpressionError};
 pub use evaluate::Evaluation;
-pub use facts::{DatagramFacts, Facts, ResponseFacts, TlsFacts};
+pub use facts::{DatagramFacts, Facts, Nowhere, ResponseFacts, Surroundings, TlsFacts};
 pub use fields::Fields;
 pub use path_texts::{PathPlace, PathText};
 pub use reads::Reads;

@@ -2,6 +2,7 @@
 //! documentation.
 
 use super::facts::{AddressFact, NumberFact, TextFact};
+use super::time::TimePart;
 
 /// Names that are written before a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,7 @@ pub(super) enum Group {
     Sip,
     Radius,
     Quic,
+    Time,
 }
 
 /// What a name in a group stands for.
@@ -27,6 +29,9 @@ pub(super) enum Member {
     Host,
     Target,
     QuicConnectionId,
+    Time(TimePart),
+    Date,
+    Clock,
     Keyed(Keyed),
     Group(Group),
 }
@@ -73,7 +78,7 @@ impl Keyed {
 }
 
 /// The groups that an expression starts with.
-pub(super) const ROOTS: [Group; 9] = [
+pub(super) const ROOTS: [Group; 10] = [
     Group::Request,
     Group::Client,
     Group::Server,
@@ -83,6 +88,7 @@ pub(super) const ROOTS: [Group; 9] = [
     Group::Sip,
     Group::Radius,
     Group::Quic,
+    Group::Time,
 ];
 
 /// What data sets are read from: `data['name']`.
@@ -102,6 +108,7 @@ impl Group {
             Self::Sip => "sip",
             Self::Radius => "radius",
             Self::Quic => "quic",
+            Self::Time => "time",
         }
     }
 
@@ -143,6 +150,16 @@ impl Group {
             Self::Sip => &[("headers", Member::Keyed(Keyed::SipHeader))],
             Self::Radius => &[("attributes", Member::Keyed(Keyed::RadiusAttribute))],
             Self::Quic => &[("connection_id", Member::QuicConnectionId)],
+            Self::Time => &[
+                ("hour", Member::Time(TimePart::Hour)),
+                ("minute", Member::Time(TimePart::Minute)),
+                ("weekday", Member::Time(TimePart::Weekday)),
+                ("day", Member::Time(TimePart::Day)),
+                ("month", Member::Time(TimePart::Month)),
+                ("year", Member::Time(TimePart::Year)),
+                ("date", Member::Date),
+                ("clock", Member::Clock),
+            ],
         }
     }
 
@@ -221,13 +238,15 @@ pub(super) const METHODS: [(&str, Method); 17] = [
 pub(super) enum Function {
     Cidr,
     Int,
+    Random,
     Size,
     String,
 }
 
-pub(super) const FUNCTIONS: [(&str, Function); 4] = [
+pub(super) const FUNCTIONS: [(&str, Function); 5] = [
     ("cidr", Function::Cidr),
     ("int", Function::Int),
+    ("random", Function::Random),
     ("size", Function::Size),
     ("string", Function::String),
 ];

@@ -14,6 +14,7 @@ use super::facts::{AddressFact, NumberFact, TextFact};
 use super::slots::HOST;
 use super::text_functions::{self, TextFunction};
 use super::text_set::{Prefixes, Suffixes, TextMap, TextSet};
+use super::time::TimePart;
 
 /// Something true or false.
 #[derive(Debug, Clone)]
@@ -68,6 +69,12 @@ pub(super) enum Number {
     Hash(Box<Text>, u32),
     /// The integer that a text is.
     Parsed(Box<Text>),
+    /// Drawn below a number, by the place where that is asked for.
+    Random {
+        call: u32,
+        below: u32,
+    },
+    Time(TimePart),
     Arithmetic(Operator, Box<[Number; 2]>),
     Choice(Box<Choice<Number>>),
 }

@@ -15,6 +15,8 @@ pub struct Reads {
     pub server_name: bool,
     /// What else there is of `tls`, which a handshake settles.
     pub handshake: bool,
+    /// `random(…)`: it may be another time each time.
+    pub random: bool,
 }
 
 impl BitOr for Reads {
@@ -27,6 +29,7 @@ impl BitOr for Reads {
             datagram: self.datagram | other.datagram,
             server_name: self.server_name | other.server_name,
             handshake: self.handshake | other.handshake,
+            random: self.random | other.random,
         }
     }
 }

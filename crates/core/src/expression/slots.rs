@@ -17,6 +17,7 @@ pub struct Slots {
     patterns: Vec<Pattern>,
     pattern_numbers: BTreeMap<String, u32>,
     reads_server: bool,
+    random_calls: u32,
 }
 
 /// Where the value of a slot comes from.
@@ -44,6 +45,10 @@ pub(super) enum Source {
     RadiusVendorAttribute(u32, u8),
     /// The destination's connection id of QUIC, in hexadecimal digits.
     QuicConnectionId,
+    /// `2026-11-21`
+    Date,
+    /// `03:55:33`
+    Clock,
 }
 
 /// The slot of [`Source::Host`], in every set.
@@ -58,6 +63,7 @@ impl Slots {
             patterns: Vec::new(),
             pattern_numbers: BTreeMap::new(),
             reads_server: false,
+            random_calls: 0,
         };
         let host = slots.of(Source::Host);
         debug_assert_eq!(host, HOST);
@@ -94,6 +100,12 @@ impl Slots {
 
     pub(super) fn note_server(&mut self) {
         self.reads_server = true;
+    }
+
+    /// A number for a place where chance decides: each has its own.
+    pub(super) fn random_call(&mut self) -> u32 {
+        self.random_calls = self.random_calls.wrapping_add(1);
+        self.random_calls
     }
 
     pub(super) fn sources(&self) -> &[Source] {

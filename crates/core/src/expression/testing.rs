@@ -9,8 +9,22 @@ use weir_http::path::TargetForm;
 
 use super::{
     DataSet, DataSets, DatagramFacts, Evaluation, Facts, Fields, Phase, ResponseFacts, Scope,
-    Slots, TlsFacts,
+    Slots, Surroundings, TlsFacts,
 };
+
+/// Sunday, 2026-11-29, at 03:55:33.
+#[derive(Debug)]
+pub struct Here;
+
+impl Surroundings for Here {
+    fn seed(&self) -> u64 {
+        1
+    }
+
+    fn local_s(&self) -> i64 {
+        1_795_924_533
+    }
+}
 
 /// See [`Sample::new`].
 pub struct Sample {
@@ -21,6 +35,7 @@ pub struct Sample {
     pub client: Option<SocketAddr>,
     pub tls: Option<TlsFacts<'static>>,
     pub datagram: Option<DatagramFacts<'static>>,
+    pub around: &'static dyn Surroundings,
     pub data: DataSets,
     pub slots: Slots,
 }
@@ -44,6 +59,7 @@ impl Sample {
             client: Some("192.0.2.1:40000".parse().unwrap()),
             tls: None,
             datagram: None,
+            around: &Here,
             data: data_sets(),
             slots: Slots::new(),
         };
@@ -71,6 +87,7 @@ impl Sample {
             tls: self.tls,
             response: Some(ResponseFacts { head: &self.response, input: &self.response_input }),
             datagram: self.datagram.as_ref(),
+            around: self.around,
         }
     }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use weir_event_loop::wall_clock::WallClock;
+use weir_event_loop::wall_clock::{self, WallClock};
 use weir_event_loop::{Token, clock, random};
 use weir_exchange::arena::{
     Arena, ClientKey, ConnectionKey, ExchangeKey, OfClient, OfConnection, OfListener,
 };
+use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::tools::Tools;
@@ -110,7 +111,10 @@ impl World {
         let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format(), local.given_format());
-        let mut tools = Tools::new(|| clock::now().now_us(), random::fill);
+        let mut tools = Tools::new(
+            || clock::now().now_us(),
+            Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill },
+        );
         tools.notes_rules = log.notes_rules();
         let world = Self {
             id,

@@ -11,6 +11,7 @@ use weir_core::policy::{Decision, End, Policy};
 use weir_http::message::{RequestHead, Scheme};
 use weir_http::path::PathForm;
 
+use crate::local::around::{Around, Known, Sources};
 use crate::local::key_limits::{KeyLimits, LimitPlace, Limited};
 use crate::shared::live::{LiveTable, RuleCount};
 use crate::termination::Termination;
@@ -85,7 +86,7 @@ impl Gate {
         &self,
         moment: Moment<'_>,
         whence: Whence,
-        (worker, now): (usize, Clock),
+        (worker, now, sources): (usize, Clock, Sources),
         decision: &mut Decision,
         (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
     ) -> Option<TurnedAway> {
@@ -93,6 +94,7 @@ impl Gate {
             Moment::Accepted => (Scheme::Http, None),
             Moment::Named(tls) => (Scheme::Https, Some(tls)),
         };
+        let around = Around::new(sources, self.snapshot.time_offset_s, Known::default());
         let facts = Facts {
             request: &self.nothing,
             request_input: b"",
@@ -102,6 +104,7 @@ impl Gate {
             tls,
             response: None,
             datagram: None,
+            around: &around,
         };
         let mut fields = self.fields.borrow_mut();
         let mut evaluation = fields.begin(facts);

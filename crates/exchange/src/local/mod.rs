@@ -1,5 +1,6 @@
 //! What one worker has of the configuration in force, and of a request's client.
 
+pub mod around;
 pub mod client_address;
 pub mod client_tls;
 pub mod cookies;

@@ -19,6 +19,7 @@ use weir_core::policy::{
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
 
+use crate::local::around::{Around, Known, Sources};
 use crate::local::client_address::named;
 use crate::local::key_limits::{
     ConnectionPlaces, KeyLimits, LimitPlace, Limited, RETRY_AT_A_TIME_S,
@@ -175,6 +176,11 @@ impl Traffic {
     /// What the expressions of its snapshot are evaluated with.
     pub fn fields(&self) -> RefMut<'_, Fields> {
         self.fields.borrow_mut()
+    }
+
+    /// The surroundings of a request, which has been told so much.
+    pub fn around(&self, sources: Sources, known: Known) -> Around {
+        Around::new(sources, self.snapshot.time_offset_s, known)
     }
 
     /// The pool of this number in its snapshot.

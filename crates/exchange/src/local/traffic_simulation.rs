@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_core::admin_state::AdminState;
 use weir_core::clock::Clock;
-use weir_core::expression::Facts;
+use weir_core::expression::{Facts, Nowhere};
 use weir_core::monitor::Health;
 use weir_core::policy::Decision;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
@@ -226,6 +226,7 @@ impl World {
             tls: None,
             response: None,
             datagram: None,
+            around: &Nowhere,
         };
         let now = Clock::at_us(self.now_ms * 1_000);
         let (mut decision, mut scratch, mut held) = (Decision::default(), Vec::new(), Vec::new());

@@ -8,6 +8,7 @@ use weir_core::expression::Facts;
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::arena::{ClientKey, ExchangeKey, StreamKey};
+use crate::local::around::Around;
 use crate::local::client_address::client_of;
 use crate::local::client_tls::ClientTls;
 use crate::local::table::LocalServer;
@@ -52,7 +53,7 @@ impl Arrival<'_> {
     }
 
     /// What rules see of it.
-    pub fn facts(&self) -> Facts<'_> {
+    pub fn facts<'a>(&'a self, around: &'a Around) -> Facts<'a> {
         let settings = &self.server.settings().client_address;
         Facts {
             request: self.head,
@@ -63,6 +64,7 @@ impl Arrival<'_> {
             tls: self.tls().map(|tls| tls.facts()),
             response: None,
             datagram: None,
+            around,
         }
     }
 }

@@ -11,6 +11,7 @@ use weir_core::policy::{Decision, Lines};
 use weir_http::edits::{FieldEdits, FieldNames};
 use weir_http::message::{RequestHead, Scheme};
 
+use crate::local::around::{Around, Known};
 use crate::local::client_tls::ClientTls;
 use crate::local::key_limits::LimitPlace;
 use crate::local::location::Names;
@@ -86,6 +87,7 @@ struct Request {
     server: Option<SocketAddr>,
     scheme: Scheme,
     tls: Option<Rc<ClientTls>>,
+    known: Known,
 }
 
 impl Remembered {
@@ -99,7 +101,7 @@ impl Remembered {
     }
 
     /// Keeps the request for rules that look at it with the response.
-    pub fn keep_request(&mut self, facts: &Facts<'_>, tls: Option<Rc<ClientTls>>) {
+    pub fn keep_request(&mut self, facts: &Facts<'_>, tls: Option<Rc<ClientTls>>, known: Known) {
         let request = self.request.get_or_insert_with(|| Request {
             head: RequestHead::new(),
             input: Vec::new(),
@@ -107,6 +109,7 @@ impl Remembered {
             server: None,
             scheme: Scheme::Http,
             tls: None,
+            known,
         });
         request.head.copy_from(facts.request);
         request.input.clear();
@@ -115,11 +118,22 @@ impl Remembered {
         request.server = facts.server;
         request.scheme = facts.scheme;
         request.tls = tls;
+        request.known = known;
         self.has_request = true;
     }
 
+    /// What the request that was kept has been told of chance and time.
+    pub fn known(&self) -> Known {
+        let request = self.request.as_ref().filter(|_| self.has_request);
+        request.map_or_else(Known::default, |request| request.known)
+    }
+
     /// The request that was kept, together with its response.
-    pub fn facts<'a>(&'a self, response: ResponseFacts<'a>) -> Option<Facts<'a>> {
+    pub fn facts<'a>(
+        &'a self,
+        response: ResponseFacts<'a>,
+        around: &'a Around,
+    ) -> Option<Facts<'a>> {
         let request = self.request.as_ref().filter(|_| self.has_request)?;
         Some(Facts {
             request: &request.head,
@@ -130,6 +144,7 @@ impl Remembered {
             tls: request.tls.as_deref().map(ClientTls::facts),
             response: Some(response),
             datagram: None,
+            around,
         })
     }
 

@@ -106,7 +106,7 @@ impl Request {
             if head.extended_connect {
                 // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
                 let mut random = [0; websocket::KEY_BYTES];
-                (tools.fill_randomly)(&mut random);
+                (tools.sources.fill_randomly)(&mut random);
                 edits.fields.add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
             }
             write_request_head(head, input, edits, &mut bytes);

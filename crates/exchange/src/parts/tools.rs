@@ -6,6 +6,7 @@ use weir_core::policy::{Decision, place_of};
 use weir_http::edits::FieldEdits;
 use weir_http::message::ResponseHead;
 
+use crate::local::around::Sources;
 use crate::local::key_limits::LimitPlace;
 use crate::parts::encoding::{Encoding, Transforms};
 use crate::parts::held::HeldRoom;
@@ -45,13 +46,13 @@ pub struct Tools {
     pub budget: Budget,
     /// The time within a turn, in microseconds, by which encoders are measured.
     pub time_us: fn() -> u64,
-    /// Fills with bytes that nobody can tell in advance.
-    pub fill_randomly: fn(&mut [u8]),
+    /// Where chance and the time of day come from.
+    pub sources: Sources,
 }
 
 impl Tools {
     /// None was used yet.
-    pub fn new(time_us: fn() -> u64, fill_randomly: fn(&mut [u8])) -> Self {
+    pub fn new(time_us: fn() -> u64, sources: Sources) -> Self {
         Self {
             scratch: Scratch::default(),
             decision: None,
@@ -68,7 +69,7 @@ impl Tools {
             encoders: Pool::default(),
             budget: Budget::new(time_us()),
             time_us,
-            fill_randomly,
+            sources,
         }
     }
 
@@ -76,7 +77,7 @@ impl Tools {
     pub fn draw(&mut self) -> u64 {
         let seed = self.draws.unwrap_or_else(|| {
             let mut seed = [0; 8];
-            (self.fill_randomly)(&mut seed);
+            (self.sources.fill_randomly)(&mut seed);
             u64::from_le_bytes(seed)
         });
         // The steps of SplitMix64.

@@ -11,6 +11,7 @@ use weir_core::policy::Decision;
 use weir_http::message::{RequestHead, Scheme};
 
 use crate::arena::SessionKey;
+use crate::local::around::{Known, Sources};
 use crate::local::key_limits::{ConnectionPlaces, LimitPlace};
 use crate::local::pool::{LocalPool, Preference};
 use crate::local::table::LocalServer;
@@ -97,10 +98,11 @@ impl Tools {
         traffic: &Traffic,
         (client, asked): (SocketAddr, Option<SocketAddr>),
         datagram: &[u8],
-        now: Clock,
+        (now, sources): (Clock, Sources),
     ) -> Route {
         // How long the connection IDs of members are, nothing tells here.
         let datagram = DatagramFacts { bytes: datagram, quic_id_bytes: 0 };
+        let around = traffic.around(sources, Known::default());
         let facts = Facts {
             request: &self.head,
             request_input: b"",
@@ -110,6 +112,7 @@ impl Tools {
             tls: None,
             response: None,
             datagram: Some(&datagram),
+            around: &around,
         };
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
@@ -154,7 +157,10 @@ impl<S: Copy> Session<S> {
                 let pool = Rc::clone(&server.pool);
                 Route { pool, preference: Preference::Any, stickiness: None }
             }
-            Some(traffic) => at.tools().route(server, traffic, (client, asked), first, now),
+            Some(traffic) => {
+                let moment = (now, at.sources());
+                at.tools().route(server, traffic, (client, asked), first, moment)
+            }
         };
         route.pool.note_request(now.now_ms());
         let sticky = route.stickiness.as_ref().map(|stickiness| &stickiness.sticky);

@@ -7,6 +7,7 @@ use weir_core::datagram::Train;
 
 use crate::arena::{ListenerKey, SessionKey};
 use crate::edge::Turn;
+use crate::local::around::Sources;
 use crate::local::pool::LocalPool;
 use crate::local::table::LocalServer;
 use crate::parts::failure::MemberFailure;
@@ -70,4 +71,7 @@ pub trait SessionEdge: Sized {
 
     /// What is used again by each.
     fn tools(&mut self) -> &mut Tools;
+
+    /// Where chance and the time of day come from.
+    fn sources(&self) -> Sources;
 }

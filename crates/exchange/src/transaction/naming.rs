@@ -39,7 +39,7 @@ pub fn name(
             scratch.extend_from_slice(id);
         }
         None => {
-            named.number = tools.request_ids.next(tools.fill_randomly);
+            named.number = tools.request_ids.next(tools.sources.fill_randomly);
             let id = tools.request_ids.id(named.number);
             write!(scratch, "{id:032x}").expect("a Vec takes all");
         }
@@ -76,7 +76,7 @@ pub fn name_inspected(
 ) -> Rc<str> {
     let is_taken = remembered.is_some_and(|remembered| !remembered.request_id.is_empty());
     if *number == 0 && !is_taken {
-        *number = tools.request_ids.next(tools.fill_randomly);
+        *number = tools.request_ids.next(tools.sources.fill_randomly);
     }
     id_of(tools, *number, remembered)
 }

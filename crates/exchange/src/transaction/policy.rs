@@ -8,6 +8,7 @@ use weir_http::edits::FieldEdits;
 use weir_http::message::{ResponseHead, Scheme};
 
 use crate::edge::Edge;
+use crate::local::around::Known;
 use crate::local::client_address::tell_member;
 use crate::local::key_limits::LimitPlace;
 use crate::local::pool::Preference;
@@ -31,7 +32,8 @@ pub fn consider(
     decision: &mut Decision,
 ) -> Considered {
     let server = arrival.server;
-    let facts = arrival.facts();
+    let around = traffic.around(at.tools().sources, Known::default());
+    let facts = arrival.facts(&around);
     let mut scratch = at.tools().scratch.take();
     let mut fields = traffic.fields();
     let mut evaluation = fields.begin(facts);
@@ -69,7 +71,7 @@ pub fn consider(
         arrival,
         traffic,
         (&facts, decision),
-        (stickiness, &mut held, named.taken),
+        (stickiness, &mut held, named.taken, around.known()),
         &mut considered,
     );
     at.tools().limit_places = held;
@@ -136,7 +138,7 @@ fn keep(
     arrival: &Arrival<'_>,
     traffic: &Traffic,
     (facts, decision): (&Facts<'_>, &mut Decision),
-    (stickiness, held, taken): (Option<Stickiness>, &mut Vec<LimitPlace>, Box<[u8]>),
+    (stickiness, held, taken, known): (Option<Stickiness>, &mut Vec<LimitPlace>, Box<[u8]>, Known),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
@@ -164,7 +166,7 @@ fn keep(
     }
     std::mem::swap(&mut remembered.limit_places, held);
     if is_for_rules {
-        remembered.keep_request(facts, arrival.tls().cloned());
+        remembered.keep_request(facts, arrival.tls().cloned(), known);
     }
     if server.http.rewrite_location && considered.ending.is_none() {
         let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
@@ -213,7 +215,8 @@ impl Exchange {
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut remembered.marks, &mut decision.marks);
             std::mem::swap(&mut remembered.body_edits, &mut decision.body_edits);
-            if let Some(facts) = remembered.facts(ResponseFacts { head, input }) {
+            let around = traffic.around(at.tools().sources, remembered.known());
+            if let Some(facts) = remembered.facts(ResponseFacts { head, input }, &around) {
                 let mut fields = traffic.fields();
                 let mut evaluation = fields.begin(facts);
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);

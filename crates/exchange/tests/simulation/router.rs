@@ -6,6 +6,7 @@ use std::rc::Rc;
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, OfExchange};
+use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::arrival::{Arrival, Registration};
 use weir_exchange::parts::end::End;
@@ -49,7 +50,7 @@ impl Router {
     /// Nothing has happened.
     pub fn new(plan: Plan) -> Self {
         let world = World {
-            tools: Tools::new(|| 0, |bytes| bytes.fill(9)),
+            tools: Tools::new(|| 0, Sources { unix_s: || 0, fill_randomly: |bytes| bytes.fill(9) }),
             clock: Clock::at_us(BEGINNING_US),
             is_draining: false,
             plan,

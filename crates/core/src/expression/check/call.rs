@@ -182,6 +182,11 @@ impl Checker<'_, '_> {
                 Typed::Network(network(&text, &argument.range)?)
             }
             Function::Int => Typed::Integer(Number::parsed(self.text(argument)?)),
+            Function::Random => {
+                let below = text_function::number(argument, 1)?;
+                self.reads.random = true;
+                Typed::Integer(Number::Random { call: self.scope.slots.random_call(), below })
+            }
             Function::Size => Typed::Integer(Number::size(self.text(argument)?)),
             Function::String => Typed::Text(self.printable(argument)?),
         })

@@ -251,6 +251,9 @@ impl<'c, 's> Checker<'c, 's> {
             Member::Address(fact) => Typed::Address(Address::Fact(fact)),
             Member::Host => Typed::Text(Text::Slot(HOST)),
             Member::Target => Typed::Text(Text::Slot(self.scope.slots.of(Source::Target))),
+            Member::Time(part) => Typed::Integer(Number::Time(part)),
+            Member::Date => Typed::Text(Text::Slot(self.scope.slots.of(Source::Date))),
+            Member::Clock => Typed::Text(Text::Slot(self.scope.slots.of(Source::Clock))),
             Member::QuicConnectionId => {
                 Typed::Text(Text::Slot(self.scope.slots.of(Source::QuicConnectionId)))
             }

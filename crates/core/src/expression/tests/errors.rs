@@ -92,6 +92,10 @@ fn types() {
         "int(«client.port») > 2",
         "text is wanted here, and this is an integer; `string(…)` makes text of an address or an integer",
     );
+    check("random(«0») > 2", "a whole number from 1 on is written out here");
+    check("random(«client.port») > 2", "a whole number from 1 on is written out here");
+    check("«random»() > 2", "`random` takes one argument, not 0");
+    check("«random» > 2", "nothing is called `random`; `random` is a function: `random(…)`");
     check("true && «client.port»", "a boolean is wanted here, and this is an integer");
     check(
         "!«request»",

@@ -95,6 +95,12 @@ fn fields() {
         ("int(request.cookies['sid']) + 1", "43"),
         ("int(request.method)", "0"),
         ("int('-12') * 2", "-24"),
+        ("time.hour * 60 + time.minute", "235"),
+        ("time.weekday", "7"),
+        ("time.year * 10000 + time.month * 100 + time.day", "20261129"),
+        ("time.date", "2026-11-29"),
+        ("time.clock", "03:55:33"),
+        ("random(1)", "0"),
         ("(client.port == 1 ? client.ip : server.ip)", "192.0.2.80"),
     ] {
         assert_eq!(value(&mut sample, text), expected, "{text}");
@@ -145,6 +151,10 @@ fn conditions() {
         ("(request.method == 'GET') != true", false),
         ("request.method == 'GET' ? client.port == 1 : client.port == 40000", false),
         ("true || request.path == ''", true),
+        ("time.clock >= '03:55' && time.clock < '03:56'", true),
+        ("time.date >= '2026-11-29' && time.date < '2026-12'", true),
+        ("time.weekday in [6, 7]", true),
+        ("random(10) >= 0 && random(10) < 10", true),
         ("'a' < 'b' && 'b' != 'c' && 'ab'.startsWith('a') && !'ab'.contains('c')", true),
     ] {
         assert_eq!(holds(&mut sample, text), expected, "{text}");
@@ -238,6 +248,8 @@ fn expressions_tell_what_they_read() {
         ("tls.cipher", Reads { handshake: true, ..none }),
         ("tls.client_certificate.subject", Reads { handshake: true, ..none }),
         ("response.headers['a']", Reads { response: true, ..none }),
+        ("string(random(3))", Reads { random: true, ..none }),
+        ("time.date", none),
         (
             "tls.sni == request.host ? tls.version : 'a'",
             Reads { request: true, server_name: true, handshake: true, ..none },
@@ -250,6 +262,24 @@ fn expressions_tell_what_they_read() {
         let condition = Condition::compile(&condition, &mut sample.scope()).unwrap();
         assert_eq!(condition.reads(), expected, "{text}");
     }
+}
+
+/// Each place where chance is asked draws for itself, and once in a request.
+#[test]
+fn chance_is_drawn_once_for_each_place() {
+    let mut sample = Sample::new(REQUEST);
+    let texts = ["random(1000000)", "random(1000000)", "random(1000000) * 0 + random(1000000)"];
+    let values = texts.map(|text| Value::compile(text, &mut sample.scope()).unwrap());
+    let drawn = sample.evaluate(|evaluation| {
+        let mut draw = |value| {
+            let mut out = Vec::new();
+            evaluation.value(value, &mut out);
+            out
+        };
+        [&values[0], &values[1], &values[2], &values[0], &values[1]].map(&mut draw)
+    });
+    assert_eq!((&drawn[0], &drawn[1]), (&drawn[3], &drawn[4]));
+    assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2] && drawn[0] != drawn[2], "{drawn:?}");
 }
 
 /// One set of fields serves many requests: nothing of an earlier one is seen, and the buffers stop

@@ -184,6 +184,8 @@ fn text(random: &mut Random, depth: usize) -> String {
                 "request.version",
                 "tls.sni",
                 "tls.client_certificate.subject",
+                "time.date",
+                "time.clock",
             ],
         )
         .into(),
@@ -221,7 +223,20 @@ fn integer(random: &mut Random, depth: usize) -> String {
         }
         2 => "client.port".into(),
         3 => "server.port".into(),
-        4 => "response.status".into(),
+        4 => one_of(
+            random,
+            &[
+                "response.status",
+                "time.hour",
+                "time.minute",
+                "time.weekday",
+                "time.day",
+                "time.month",
+                "time.year",
+                "random(1)",
+            ],
+        )
+        .into(),
         5 => format!("size({})", text(random, depth - 1)),
         6 => format!("int({})", text(random, depth - 1)),
         7 => format!("-({})", integer(random, depth - 1)),

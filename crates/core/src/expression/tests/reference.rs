@@ -252,6 +252,8 @@ impl Reference {
         match (name, receiver, argument) {
             ("cidr", None, Found::Text(text)) => Found::Network(String::from_utf8(text).unwrap()),
             ("string", None, value) => Found::Text(value.text()),
+            // Below one there is only one number.
+            ("random", None, Found::Integer(1)) => Found::Integer(0),
             ("int", None, Found::Text(text)) => {
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let is_signed = text.starts_with('+');
@@ -364,6 +366,14 @@ fn field(model: &Model, path: String) -> Found {
         "client.port" => Found::Integer(model.client.map_or(0, |client| client.port().into())),
         "server.ip" => Found::Address(Some([192, 0, 2, 80].into())),
         "server.port" => Found::Integer(443),
+        "time.hour" => Found::Integer(3),
+        "time.minute" => Found::Integer(55),
+        "time.weekday" => Found::Integer(7),
+        "time.day" => Found::Integer(29),
+        "time.month" => Found::Integer(11),
+        "time.year" => Found::Integer(2026),
+        "time.date" => text("2026-11-29"),
+        "time.clock" => text("03:55:33"),
         "response.status" => Found::Integer(model.status.into()),
         "tls.sni" | "tls.client_certificate.subject" => text(""),
         _ => Found::Named(path),

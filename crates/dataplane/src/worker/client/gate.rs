@@ -42,7 +42,7 @@ fn ask(desk: &mut Desk<'_>, key: ClientKey, moment: Moment<'_>, name: &str) -> b
         client.destination.learn(desk.io, client.token);
     }
     let whence = Whence { client: client.address(), server: client.destination.address() };
-    let when = (desk.world.id, desk.io.clock());
+    let when = (desk.world.id, desk.io.clock(), desk.world.tools.sources);
     let tools = &mut desk.world.tools;
     let mut decision = tools.decision.take().unwrap_or_default();
     let mut scratch = tools.scratch.take();

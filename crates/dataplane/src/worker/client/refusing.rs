@@ -2,6 +2,7 @@
 
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_exchange::arena::ClientKey;
+use weir_exchange::local::around::Known;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::transaction::policy::tell_lines;
@@ -31,6 +32,7 @@ impl Desk<'_> {
         }
         let (nothing, mut head) = (RequestHead::new(), ResponseHead::new());
         head.status = status;
+        let around = traffic.around(self.world.tools.sources, Known::default());
         let facts = Facts {
             request: &nothing,
             request_input: b"",
@@ -40,6 +42,7 @@ impl Desk<'_> {
             tls: client.tls.as_deref().map(ClientTls::facts),
             response: Some(ResponseFacts { head: &head, input: b"" }),
             datagram: None,
+            around: &around,
         };
         let mut decision = self.world.tools.response_decision.take().unwrap_or_default();
         let mut fields = traffic.fields();

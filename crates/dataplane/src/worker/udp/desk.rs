@@ -9,6 +9,7 @@ use weir_core::datagram::Train;
 use weir_event_loop::{Datagrams, EventLoop, Owner};
 use weir_exchange::arena::{ListenerKey, SessionKey};
 use weir_exchange::edge::Turn;
+use weir_exchange::local::around::Sources;
 use weir_exchange::local::pool::LocalPool;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::failure::MemberFailure;
@@ -201,5 +202,9 @@ impl SessionEdge for SessionDesk<'_> {
 
     fn tools(&mut self) -> &mut Tools {
         &mut self.side.tools
+    }
+
+    fn sources(&self) -> Sources {
+        self.world.tools.sources
     }
 }

@@ -1,0 +1,102 @@
+//! Time zones, by how far they are from UTC.
+
+use serde_json::{Value, json};
+
+use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
+use crate::tree::Node;
+
+/// The farthest that a place is from UTC.
+const OFFSET_MINUTES_MAX: i32 = 14 * 60;
+
+/// How far a clock is ahead of UTC, in minutes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct UtcOffset(i32);
+
+impl UtcOffset {
+    pub fn seconds(self) -> i32 {
+        self.0 * 60
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text == "UTC" {
+            return Some(Self::default());
+        }
+        let (is_behind, digits) = match text.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, text.strip_prefix('+')?),
+        };
+        let (hours, minutes) = digits.split_once(':')?;
+        let two = |text: &str| {
+            let is_number = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| text.parse::<i32>().ok())?
+        };
+        let (hours, minutes) = (two(hours)?, two(minutes)?);
+        let offset = hours * 60 + minutes;
+        let is_sound = minutes < 60 && offset <= OFFSET_MINUTES_MAX;
+        is_sound.then_some(Self(if is_behind { -offset } else { offset }))
+    }
+}
+
+impl Decode for UtcOffset {
+    fn expected() -> String {
+        "`UTC`, or how far the clock is from it, such as \"+01:00\" or \"-05:30\"".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^(UTC|[+-][01][0-9]:[0-5][0-9])$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| {
+            Self::parse(text).ok_or_else(|| match text.contains('/') {
+                true => Invalid::because("weir knows no names of time zones").help(
+                    "write how far its clock is from UTC, such as \"+01:00\", and change that with summer time",
+                ),
+                false => Invalid::plainly(),
+            })
+        })
+    }
+}
+
+impl Shown for UtcOffset {
+    fn shown(&self) -> Value {
+        if self.0 == 0 {
+            return "UTC".into();
+        }
+        let (sign, minutes) = (if self.0 < 0 { '-' } else { '+' }, self.0.abs());
+        format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets() {
+        for (text, expected) in [
+            ("UTC", Some(0)),
+            ("+00:00", Some(0)),
+            ("+01:00", Some(3_600)),
+            ("-05:30", Some(-19_800)),
+            ("+14:00", Some(50_400)),
+            ("+14:01", None),
+            ("+01:60", None),
+            ("01:00", None),
+            ("+1:00", None),
+            ("+01:0", None),
+            ("+0a:00", None),
+            ("++1:00", None),
+            ("utc", None),
+            ("Europe/Berlin", None),
+            ("", None),
+        ] {
+            let found = UtcOffset::parse(text);
+            assert_eq!(found.map(UtcOffset::seconds), expected, "{text}");
+            if let Some(found) = found {
+                let shown = found.shown();
+                assert_eq!(UtcOffset::parse(shown.as_str().expect("a text")), Some(found));
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What expressions read that is neither of a request nor of its connection: chance and time.
+
+use std::cell::Cell;
+use std::fmt;
+use std::num::NonZeroU64;
+
+use weir_core::expression::Surroundings;
+
+/// Where chance and time come from.
+#[derive(Clone, Copy)]
+pub struct Sources {
+    /// Seconds since 1970, as the host counts them.
+    pub unix_s: fn() -> u64,
+    /// Fills with bytes that nobody can tell in advance.
+    pub fill_randomly: fn(&mut [u8]),
+}
+
+/// What one request has been told of chance and time, for its response.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known {
+    seed: Option<NonZeroU64>,
+    unix_s: Option<NonZeroU64>,
+}
+
+/// The surroundings of one request. What its expressions do not read is not looked at.
+pub struct Around {
+    sources: Sources,
+    /// From UTC to the file's time zone.
+    offset_s: i32,
+    known: Cell<Known>,
+}
+
+impl Around {
+    /// Of a request that has been told so much.
+    pub fn new(sources: Sources, offset_s: i32, known: Known) -> Self {
+        Self { sources, offset_s, known: Cell::new(known) }
+    }
+
+    /// What the request has been told.
+    pub fn known(&self) -> Known {
+        self.known.get()
+    }
+}
+
+impl Surroundings for Around {
+    fn seed(&self) -> u64 {
+        let known = self.known.get();
+        let seed = known.seed.unwrap_or_else(|| {
+            let mut seed = [0; 8];
+            (self.sources.fill_randomly)(&mut seed);
+            NonZeroU64::new(u64::from_le_bytes(seed)).unwrap_or(NonZeroU64::MAX)
+        });
+        self.known.set(Known { seed: Some(seed), ..known });
+        seed.get()
+    }
+
+    fn local_s(&self) -> i64 {
+        let known = self.known.get();
+        let unix_s = known
+            .unix_s
+            .or_else(|| NonZeroU64::new((self.sources.unix_s)()))
+            .unwrap_or(NonZeroU64::MIN);
+        self.known.set(Known { unix_s: Some(unix_s), ..known });
+        let unix_s = i64::try_from(unix_s.get()).unwrap_or(i64::MAX);
+        unix_s.saturating_add(self.offset_s.into())
+    }
+}
+
+impl fmt::Debug for Around {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Around").field("known", &self.known.get()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    static SECOND: AtomicU64 = AtomicU64::new(1_000);
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+
+    const SOURCES: Sources = Sources {
+        unix_s: || SECOND.fetch_add(1, Relaxed),
+        fill_randomly: |bytes| {
+            bytes.copy_from_slice(&DRAWN.fetch_add(1, Relaxed).to_le_bytes());
+        },
+    };
+
+    #[test]
+    fn what_is_read_stays_until_the_response() {
+        let around = Around::new(SOURCES, 3_600, Known::default());
+        assert_eq!((SECOND.load(Relaxed), DRAWN.load(Relaxed)), (1_000, 0), "nobody has asked");
+        assert_eq!((around.local_s(), around.local_s()), (4_600, 4_600));
+        // Even what looks like nothing is a number.
+        assert_eq!((around.seed(), around.seed()), (u64::MAX, u64::MAX));
+        let later = Around::new(SOURCES, -1_000, around.known());
+        assert_eq!((later.local_s(), later.seed()), (0, u64::MAX));
+        let other = Around::new(SOURCES, 0, Known::default());
+        assert_eq!((other.seed(), other.local_s()), (1, 1_001));
+    }
+}
