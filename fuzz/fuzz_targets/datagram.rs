@@ -1,6 +1,7 @@
 //! What is made of any datagram: values in texts are what the readers say, and trains are divided at datagrams alone.
 #![no_main]
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
@@ -24,7 +25,7 @@ static COMPILED: LazyLock<(Vec<Template>, Arc<Slots>)> = LazyLock::new(|| {
     let (data, mut slots) = (DataSets::default(), Slots::new());
     let compile = |text: &&str| {
         let (phase, has_datagrams) = (Phase::Request, true);
-        let mut scope = Scope { phase, has_datagrams, data: &data, slots: &mut slots };
+        let mut scope = Scope { phase, has_datagrams, data: &data, pools: &BTreeMap::new(), slots: &mut slots };
         Template::compile(text, Purpose::Plain, &mut scope).expect("a template")
     };
     let templates = TEXTS.iter().map(compile).collect();

@@ -2,6 +2,7 @@
 //! header or a URI holds nothing else; an index finds every condition that holds.
 #![no_main]
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
@@ -34,6 +35,8 @@ static DATA: LazyLock<DataSets> = LazyLock::new(|| {
     data
 });
 
+static POOLS: LazyLock<BTreeMap<&str, usize>> = LazyLock::new(|| BTreeMap::from([("web", 0)]));
+
 struct Heads {
     request: RequestHead,
     response: ResponseHead,
@@ -55,7 +58,7 @@ fn facts() -> Facts<'static> {
         server: "[2001:db8::1]:80".parse().ok(),
         scheme: Scheme::Http,
         tls: None,
-        response: Some(ResponseFacts { head: &HEADS.response, input: RESPONSE }),
+        response: Some(ResponseFacts { head: &HEADS.response, input: RESPONSE, member: None }),
         datagram: Some(&DATAGRAM),
         around: &Nowhere,
     }
@@ -68,7 +71,7 @@ fn check_error(error: &ExpressionError, text: &str) {
 
 fn check_condition(text: &str) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, slots: &mut slots };
+    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, pools: &POOLS, slots: &mut slots };
     let condition = match Condition::compile(text, &mut scope) {
         Ok(condition) => condition,
         Err(error) => return check_error(&error, text),
@@ -89,7 +92,7 @@ fn check_condition(text: &str) {
 
 fn check_value(text: &str) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Request, has_datagrams: true, data: &DATA, slots: &mut slots };
+    let mut scope = Scope { phase: Phase::Request, has_datagrams: true, data: &DATA, pools: &POOLS, slots: &mut slots };
     match Value::compile(text, &mut scope) {
         Ok(value) => {
             assert!(!value.reads_response());
@@ -101,7 +104,7 @@ fn check_value(text: &str) {
 
 fn check_template(text: &str, purpose: Purpose) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, slots: &mut slots };
+    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, pools: &POOLS, slots: &mut slots };
     let template = match Template::compile(text, purpose, &mut scope) {
         Ok(template) => template,
         Err(error) => return check_error(&error, text),

@@ -1,5 +1,6 @@
 //! Policies as an operator writes them and as clients and members see what they do.
 
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_tests::client::{Client, Response};
@@ -552,4 +553,82 @@ fn day_of(date: &str) -> u64 {
     let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let months: u64 = lengths[..month as usize - 1].iter().sum();
     years + months + day - 1
+}
+
+#[test]
+fn rules_for_responses_know_the_member() {
+    let (member, spare) = (Member::echo(), Member::echo());
+    let rules = [
+        "{ when: request.path == '/b', then: [ { pool: spare } ] }",
+        "{ when: member.port > 0, then: [ { set_response_header: { X-Member: \"${member.name} ${member.ip} ${member.port} ${member.pool}\" } } ] }",
+        "{ when: request.path == '/c', then: [ { respond: { status: 200 } } ] }",
+        "{ when: response.status == 200 && member.name == '', then: [ { set_response_header: { X-Member: none } } ] }",
+    ];
+    let setup = with_rules(
+        Setup::new(&[member.address()])
+            .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address())),
+        "all_match",
+        &rules,
+    );
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    for (target, member, pool) in [("/a", &member, "members"), ("/b", &spare, "spare")] {
+        let address = member.address();
+        let expected = format!("{address} {} {} {pool}", address.ip(), address.port());
+        let response = get(&mut client, target, "");
+        assert_eq!(response.assert_status(200).head.field("x-member"), Some(expected.as_str()));
+    }
+    assert_eq!(get(&mut client, "/c", "").head.field("x-member"), Some("none"));
+}
+
+#[test]
+fn rules_ask_how_pools_are() {
+    let (member, is_open) = Member::gated("done");
+    let spare = Member::named("spare");
+    let state =
+        "${pools['members'].up_members} ${pools['members'].connections} ${pools['off'].up_members}";
+    let rules = [
+        &format!(
+            "{{ when: request.path == '/state', then: [ {{ respond: {{ status: 200, body: \"{state}\" }} }} ] }}"
+        ),
+        "{ when: \"pools['members'].connections >= 1 && pools['off'].up_members == 0\", then: [ { pool: spare } ] }",
+    ];
+    let pool = |name: &str, address: &str| format!("{name}: {{ members: [ {address} ] }}");
+    let off = format!("{{ address: {}, state: disabled }}", spare.address());
+    let setup = with_rules(
+        Setup::new(&[member.address()])
+            .also_pool(&pool("spare", &spare.address().to_string()))
+            .also_pool(&pool("off", &off)),
+        "first_match",
+        &rules,
+    );
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    assert_eq!(get(&mut client, "/state", "").assert_status(200).text(), "1 0 0");
+    let mut waiting = proxy.client();
+    waiting.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    member.wait_for_requests(1);
+    assert_eq!(get(&mut client, "/state", "").assert_status(200).text(), "1 1 0");
+    assert_eq!(get(&mut client, "/", "").assert_status(200).text(), "spare");
+    is_open.store(true, Ordering::Release);
+    assert_eq!(waiting.response().assert_status(200).text(), "done");
+    assert_eq!(get(&mut client, "/", "").assert_status(200).text(), "done");
+}
+
+#[test]
+fn fields_of_one_name_are_looked_at_one_by_one_and_numbers_are_added() {
+    let (_member, proxy) = echo(&[
+        "{ when: \"'gold' in request.headers.all('x-group')\", then: [ { set_header: { X-Gold: \"${request.headers.all('x-group')[1]}\" } } ] }",
+        "{ then: [ { set_header: { X-Count: \"${request.headers.all('x-group').size() * 10 + int(request.headers['x-add'])}\" } } ] }",
+    ]);
+    let mut client = proxy.client();
+    for (fields, gold, count) in [
+        ("X-Group: a\r\nx-group: gold\r\nX-Add: 5\r\n", Some("X-Gold: gold"), "X-Count: 25"),
+        ("X-Group: a, gold\r\nX-Add: none\r\n", None, "X-Count: 10"),
+    ] {
+        let got = lines(&get(&mut client, "/", fields));
+        let found = got.iter().find(|got| got.starts_with("X-Gold:")).map(String::as_str);
+        assert_eq!(found, gold, "{got:?}");
+        assert!(got.iter().any(|got| got == count), "{got:?}");
+    }
 }

@@ -205,6 +205,44 @@ fn clients_show_certificates() {
 }
 
 #[test]
+fn what_is_in_certificates_of_clients_can_be_used() {
+    require!("curl", "openssl");
+    let member = Member::new(|exchange| {
+        let found = exchange.request.head.field("x-certificate").unwrap_or("none").to_owned();
+        exchange.answer(found)
+    });
+    let is_named = "'client.example' in tls.client_certificate.dns_names ? 'yes' : 'no'";
+    let text = format!(
+        "${{tls.client_certificate.serial}} ${{tls.client_certificate.fingerprint}} \
+         ${{tls.client_certificate.uris.size()}} ${{{is_named}}}"
+    );
+    let rule = format!("- then: [ {{ set_header: {{ X-Certificate: \"{text}\" }} }} ]");
+    let more =
+        format!("client_certificates: {{ mode: request, ca: {} }}", tls::file("authorities.crt"));
+    let setup = Setup::new(&[member.address()])
+        .virtual_server(&tls::shop(&more))
+        .virtual_server("policies: [ tell ]")
+        .top(&format!("policies:\n  tell:\n    rules:\n      {rule}"));
+    let proxy = Proxy::start(&setup);
+    let [certificate, key] = ["client.crt", "client.key"].map(tls::file);
+    let ask = |files: &[&str]| {
+        let mut curl = tls::curl(proxy.address(), "shop.example");
+        let output = curl.args(files).arg("https://shop.example/").output().expect("curl");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(ask(&[]), "0 no", "blanks around a value are none of it");
+    let said = std::process::Command::new("openssl")
+        .args(["x509", "-noout", "-serial", "-fingerprint", "-sha256", "-in", &certificate])
+        .output()
+        .expect("openssl");
+    let said = String::from_utf8_lossy(&said.stdout).to_lowercase().replace(':', "");
+    let values: Vec<&str> = said.lines().filter_map(|line| line.split('=').nth(1)).collect();
+    let [serial, fingerprint] = values[..] else { panic!("{said}") };
+    let found = ask(&["--cert", &certificate, "--key", &key]);
+    assert_eq!(found, format!("{serial} {fingerprint} 0 yes"));
+}
+
+#[test]
 fn names_have_certificates_and_settings_of_their_own() {
     require!("openssl");
     let member = Member::named("here");

@@ -2,6 +2,7 @@
 //! runs once per case. `cargo bench -p weir-core -- CASE COUNT` runs one case so many times, for
 //! callgrind (the difference of two counts leaves out what is compiled before).
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,8 +60,13 @@ struct Compiled {
 impl Compiled {
     fn new(case: Case) -> Self {
         let (data, mut slots) = (DataSets::new(), Slots::new());
-        let mut scope =
-            Scope { phase: Phase::Request, has_datagrams: false, data: &data, slots: &mut slots };
+        let mut scope = Scope {
+            phase: Phase::Request,
+            has_datagrams: false,
+            data: &data,
+            pools: &BTreeMap::new(),
+            slots: &mut slots,
+        };
         let texts: Vec<String> = match case {
             Case::Conditions(texts) => texts.iter().map(|text| (*text).to_owned()).collect(),
             Case::Template(_) => Vec::new(),

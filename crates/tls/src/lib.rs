@@ -7,6 +7,7 @@
 //! handshake, on the clock and the random numbers of rustls.
 #![forbid(unsafe_code)]
 
+pub mod certificate;
 pub mod client;
 pub mod client_hello;
 mod der;

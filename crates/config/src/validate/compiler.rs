@@ -62,7 +62,7 @@ impl Compiler<'_> {
 
     fn scope(&mut self, has_datagrams: bool) -> Scope<'_> {
         let (phase, data, slots) = (Phase::Response, self.data_sets, &mut self.slots);
-        Scope { phase, has_datagrams, data, slots }
+        Scope { phase, has_datagrams, data, pools: self.pools, slots }
     }
 
     /// A text with `${…}` in it, if it is sound.

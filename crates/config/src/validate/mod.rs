@@ -111,7 +111,7 @@ pub(crate) fn validate(
     let (log, used) = (log::settings(file, directory, context), servers.used());
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
-    pools_used.extend(&compiler.pools_used);
+    pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
     // Beside errors these would be noise: what is unused often is so because of the error.
     if context.has_errors() {
         return None;

@@ -94,7 +94,11 @@ impl<'a> Evaluation<'a> {
             }
             Test::SameAddress(sides) => self.address(&sides[0]) == self.address(&sides[1]),
             Test::Present(slot) => self.fields.slot(*slot, &self.facts).is_some(),
-            Test::Text(..) | Test::Matches(..) | Test::Texts(..) | Test::HasKey(..) => {
+            Test::Text(..)
+            | Test::Matches(..)
+            | Test::Texts(..)
+            | Test::HasKey(..)
+            | Test::AmongValues(..) => {
                 let mark = self.fields.mark();
                 let holds = self.text_test(test);
                 self.fields.release(mark);
@@ -123,6 +127,11 @@ impl<'a> Evaluation<'a> {
                 let piece = self.text(key);
                 map.get(self.fields.resolve(piece)).is_some()
             }
+            Test::AmongValues(text, values) => {
+                let piece = self.text(text);
+                let text = self.fields.resolve(piece);
+                self.facts.any_value(values, |value| value == text)
+            }
             other => self.test(other),
         }
     }
@@ -150,6 +159,18 @@ impl<'a> Evaluation<'a> {
             Text::Choice(choice) => {
                 let chosen = self.choose(choice);
                 self.text(chosen)
+            }
+            Text::Value(values, number) => {
+                let (mut left, mut found) = (*number, &b""[..]);
+                self.facts.any_value(values, |value| {
+                    let is_it = left == 0;
+                    if is_it {
+                        found = value;
+                    }
+                    left = left.saturating_sub(1);
+                    is_it
+                });
+                Piece::Bytes(found)
             }
             Text::Number(number) => {
                 let number = self.number(number);
@@ -183,6 +204,15 @@ impl<'a> Evaluation<'a> {
             Number::Parsed(text) => self.of_text(text, integer),
             Number::Random { call, below } => chance::draw(self.facts.around.seed(), *call, *below),
             Number::Time(part) => part.of(self.facts.around.local_s()),
+            Number::Pool(pool, fact) => self.facts.around.pool(*pool, *fact),
+            Number::Count(values) => {
+                let mut count = 0;
+                self.facts.any_value(values, |_| {
+                    count += 1;
+                    false
+                });
+                count
+            }
             Number::Arithmetic(operator, sides) => {
                 operator.apply(self.number(&sides[0]), self.number(&sides[1]))
             }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use weir_http::message::{RequestHead, ResponseHead, Scheme, Version};
+use weir_http::message::{Field, RequestHead, ResponseHead, Scheme, Version};
 
 /// One request as weir received it, and what is known of its connection and its response.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,18 @@ pub trait Surroundings: fmt::Debug {
 
     /// What `time` reads: seconds since 1970-01-01T00:00:00 as the clock on the wall counts them there.
     fn local_s(&self) -> i64;
+
+    /// What is asked of the pool of this number.
+    fn pool(&self, number: u32, fact: PoolFact) -> i64;
+}
+
+/// What is asked of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolFact {
+    /// How many members could take requests.
+    UpMembers,
+    /// How many requests, or connections, its members have.
+    Connections,
 }
 
 /// Surroundings of which nothing is known.
@@ -49,6 +62,10 @@ impl Surroundings for Nowhere {
     }
 
     fn local_s(&self) -> i64 {
+        0
+    }
+
+    fn pool(&self, _: u32, _: PoolFact) -> i64 {
         0
     }
 }
@@ -74,6 +91,49 @@ pub struct TlsFacts<'a> {
     pub cipher: &'a str,
     /// The subject of the client's certificate; empty when it sent none.
     pub client_certificate_subject: &'a str,
+    /// What else there is in it; `None`: it sent none.
+    pub client_certificate: Option<&'a dyn ClientCertificate>,
+}
+
+/// A client's certificate, which is read when an expression asks for what is in it.
+pub trait ClientCertificate: fmt::Debug {
+    /// What is in it.
+    fn read(&self) -> &CertificateFacts;
+}
+
+/// What is in a certificate.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// In hexadecimal digits, in lower case.
+    pub serial: Box<str>,
+    /// SHA-256 of the certificate, in the same.
+    pub fingerprint: Box<str>,
+    /// Its alternative names, in its order.
+    pub names: Box<[(CertificateName, Box<str>)]>,
+}
+
+/// Kinds of alternative names of a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertificateName {
+    /// A host.
+    Dns,
+    /// A mailbox.
+    Email,
+    /// A URI, such as `spiffe://…`.
+    Uri,
+    /// An address, as text.
+    Ip,
+}
+
+/// Several values of one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Values {
+    /// The header fields of this name, in lower case, one by one.
+    Header(Arc<str>),
+    /// The same of the response.
+    ResponseHeader(Arc<str>),
+    /// The alternative names of the client's certificate, of one kind.
+    Names(CertificateName),
 }
 
 /// The response that a client is about to get.
@@ -83,6 +143,19 @@ pub struct ResponseFacts<'a> {
     pub head: &'a ResponseHead,
     /// The bytes that it was parsed from.
     pub input: &'a [u8],
+    /// The member that was chosen; `None`: none was.
+    pub member: Option<MemberFacts<'a>>,
+}
+
+/// The member that a request has got.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberFacts<'a> {
+    /// Where it is; `None`: a unix socket.
+    pub address: Option<SocketAddr>,
+    /// What the file calls it.
+    pub name: &'a str,
+    /// The pool that it was chosen in.
+    pub pool: &'a str,
 }
 
 /// Texts that stand ready in the facts.
@@ -98,12 +171,23 @@ pub(super) enum TextFact {
     TlsSni,
     TlsCipher,
     TlsSubject,
+    TlsSerial,
+    TlsFingerprint,
+    MemberName,
+    MemberPool,
 }
 
 impl TextFact {
     /// Whether a handshake settles it: it is not known before.
     pub fn is_of_handshake(self) -> bool {
-        matches!(self, Self::TlsVersion | Self::TlsCipher | Self::TlsSubject)
+        matches!(
+            self,
+            Self::TlsVersion
+                | Self::TlsCipher
+                | Self::TlsSubject
+                | Self::TlsSerial
+                | Self::TlsFingerprint
+        )
     }
 }
 
@@ -112,6 +196,7 @@ impl TextFact {
 pub(super) enum NumberFact {
     ClientPort,
     ServerPort,
+    MemberPort,
     Status,
 }
 
@@ -120,6 +205,7 @@ pub(super) enum NumberFact {
 pub(super) enum AddressFact {
     Client,
     Server,
+    Member,
 }
 
 impl<'a> Facts<'a> {
@@ -143,6 +229,44 @@ impl<'a> Facts<'a> {
             TextFact::TlsSni => tls(|tls| tls.sni),
             TextFact::TlsCipher => tls(|tls| tls.cipher),
             TextFact::TlsSubject => tls(|tls| tls.client_certificate_subject),
+            TextFact::TlsSerial => self.certificate().map_or(b"", |it| it.serial.as_bytes()),
+            TextFact::TlsFingerprint => {
+                self.certificate().map_or(b"", |it| it.fingerprint.as_bytes())
+            }
+            TextFact::MemberName => self.member().map_or(b"", |member| member.name.as_bytes()),
+            TextFact::MemberPool => self.member().map_or(b"", |member| member.pool.as_bytes()),
+        }
+    }
+
+    fn member(&self) -> Option<MemberFacts<'a>> {
+        self.response?.member
+    }
+
+    fn certificate(&self) -> Option<&'a CertificateFacts> {
+        Some(self.tls?.client_certificate?.read())
+    }
+
+    /// Whether `is_it` holds for one of several values; they are asked in their order.
+    pub(super) fn any_value(
+        &self,
+        values: &Values,
+        mut is_it: impl FnMut(&'a [u8]) -> bool,
+    ) -> bool {
+        let mut among = |fields: &'a [Field], input: &'a [u8], name: &str| {
+            let of_name = fields
+                .iter()
+                .filter(|field| field.name.of(input).eq_ignore_ascii_case(name.as_bytes()));
+            of_name.into_iter().any(|field| is_it(field.value.of(input)))
+        };
+        match values {
+            Values::Header(name) => among(&self.request.fields, self.request_input, name),
+            Values::ResponseHeader(name) => self
+                .response
+                .is_some_and(|response| among(&response.head.fields, response.input, name)),
+            Values::Names(kind) => self.certificate().is_some_and(|certificate| {
+                let names = certificate.names.iter().filter(|(found, _)| found == kind);
+                names.into_iter().any(|(_, name)| is_it(name.as_bytes()))
+            }),
         }
     }
 
@@ -151,6 +275,7 @@ impl<'a> Facts<'a> {
         match fact {
             NumberFact::ClientPort => port(self.client),
             NumberFact::ServerPort => port(self.server),
+            NumberFact::MemberPort => port(self.member().and_then(|member| member.address)),
             NumberFact::Status => self.response.map_or(0, |response| response.head.status.into()),
         }
     }
@@ -160,6 +285,7 @@ impl<'a> Facts<'a> {
         let address = match fact {
             AddressFact::Client => self.client,
             AddressFact::Server => self.server,
+            AddressFact::Member => self.member().and_then(|member| member.address),
         };
         address.map(|address| address.ip().to_canonical())
     }

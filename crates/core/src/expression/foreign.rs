@@ -14,7 +14,11 @@ const ROOTS: &[(&str, &str)] = &[
     ("http", "request"),
     ("http_host", "request.host"),
     ("http_user_agent", "request.headers['user-agent']"),
+    ("date", "time.date, time.clock"),
+    ("date_gmt", "time.date, time.clock"),
     ("ip", "client.ip"),
+    ("lb", "member"),
+    ("now", "time.date, time.clock"),
     ("path_beg", "request.path.startsWith('…')"),
     ("path_dir", "request.path.contains('/…/')"),
     ("path_end", "request.path.endsWith('…')"),
@@ -32,11 +36,21 @@ const ROOTS: &[(&str, &str)] = &[
     ("sni", "tls.sni"),
     ("src", "client.ip"),
     ("src_port", "client.port"),
+    ("srv_name", "member.name"),
+    ("ssl_c_s_dn", "tls.client_certificate.subject"),
+    ("ssl_c_serial", "tls.client_certificate.serial"),
     ("ssl_cipher", "tls.cipher"),
+    ("ssl_client_fingerprint", "tls.client_certificate.fingerprint, of SHA-256"),
+    ("ssl_client_s_dn", "tls.client_certificate.subject"),
+    ("ssl_client_serial", "tls.client_certificate.serial"),
     ("ssl_fc", "request.scheme == 'https'"),
     ("ssl_fc_sni", "tls.sni"),
     ("ssl_protocol", "tls.version"),
     ("ssl_server_name", "tls.sni"),
+    ("time_iso8601", "time.date, time.clock"),
+    ("time_local", "time.date, time.clock"),
+    ("upstream", "pools['NAME']"),
+    ("upstream_addr", "member.ip, member.port"),
     ("uri", "request.target"),
     ("url", "request.target"),
     ("urlp", "request.query['NAME']"),
@@ -71,9 +85,17 @@ const COMMANDS: &[(&str, &str)] = &[
     ("IP::client_addr", "client.ip"),
     ("IP::local_addr", "server.ip"),
     ("IP::remote_addr", "client.ip"),
+    ("LB::server addr", "member.ip, in rules for responses"),
+    ("LB::server pool", "member.pool, in rules for responses"),
+    ("LB::server port", "member.port, in rules for responses"),
+    ("LB::server", "member.name, in rules for responses"),
     ("SSL::cipher", "tls.cipher"),
     ("TCP::client_port", "client.port"),
     ("TCP::local_port", "server.port"),
+    ("X509::hash", "tls.client_certificate.fingerprint, of SHA-256"),
+    ("X509::serial_number", "tls.client_certificate.serial"),
+    ("X509::subject", "tls.client_certificate.subject"),
+    ("active_members", "pools['NAME'].up_members"),
     ("CLIENT.IP.SRC", "client.ip"),
     ("HTTP.REQ.COOKIE", "request.cookies['NAME']"),
     ("HTTP.REQ.HEADER", "request.headers['NAME']"),
@@ -83,6 +105,32 @@ const COMMANDS: &[(&str, &str)] = &[
     ("HTTP.REQ.URL.QUERY", "request.raw_query"),
     ("HTTP.REQ.URL", "request.target"),
     ("HTTP.RES.STATUS", "response.status"),
+    ("SYS.RANDOM", "random(100)"),
+    ("SYS.TIME", "time.clock, time.date, time.weekday"),
+    ("SYS.VSERVER", "pools['NAME']"),
+];
+
+/// Functions that are called by themselves, and methods.
+const CALLS: &[(&str, &str)] = &[
+    ("add", "`a + b`"),
+    ("be_conn", "pools['NAME'].connections"),
+    ("connslots", "pools['NAME'].connections"),
+    ("date", "time.date, time.clock"),
+    ("div", "`a / b`"),
+    ("double", "int(…): there are no fractions"),
+    ("mod", "`a % b`"),
+    ("mul", "`a * b`"),
+    ("nbsrv", "pools['NAME'].up_members"),
+    ("neg", "`-a`"),
+    ("now", "time.date, time.clock"),
+    ("parseint", "int(…)"),
+    ("pool", "pools['NAME']"),
+    ("rand", "random(100)"),
+    ("srv_conn", "pools['NAME'].connections"),
+    ("sub", "`a - b`"),
+    ("toint", "int(…)"),
+    ("uint", "int(…)"),
+    ("values", "request.headers.all('NAME')"),
 ];
 
 fn of(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
@@ -104,6 +152,14 @@ pub(super) fn of_request(
     word: &str,
 ) -> Result<ExpressionError, ExpressionError> {
     named(error, of(REQUEST, word))
+}
+
+/// With what a function or a method is called here.
+pub(super) fn of_call(
+    error: ExpressionError,
+    word: &str,
+) -> Result<ExpressionError, ExpressionError> {
+    named(error, of(CALLS, word))
 }
 
 /// `Ok`: it has a help now.

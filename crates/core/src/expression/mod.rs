@@ -16,6 +16,7 @@
 //! first expression asks, and is there for all others.
 //!
 //! ```
+//! use std::collections::BTreeMap;
 //! use std::sync::Arc;
 //! use weir_core::expression::*;
 //! use weir_http::h1::{HeadLimits, parse_request};
@@ -24,7 +25,8 @@
 //!
 //! let (data, mut slots) = (DataSets::new(), Slots::new());
 //! let (phase, has_datagrams) = (Phase::Request, false);
-//! let mut scope = Scope { phase, has_datagrams, data: &data, slots: &mut slots };
+//! let pools = BTreeMap::from([("web", 0)]);
+//! let mut scope = Scope { phase, has_datagrams, data: &data, pools: &pools, slots: &mut slots };
 //! let images = Condition::compile("request.path.endsWith('.png')", &mut scope)?;
 //! let moved = Template::compile("https://new.example${request.target}", Purpose::Uri, &mut scope)?;
 //!
@@ -85,7 +87,10 @@ pub use addresses::{AddressSet, Network, NetworkError};
 pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};
 pub use error::{ERRORS_MAX, ExpressionError};
 pub use evaluate::Evaluation;
-pub use facts::{DatagramFacts, Facts, Nowhere, ResponseFacts, Surroundings, TlsFacts};
+pub use facts::{
+    CertificateFacts, CertificateName, ClientCertificate, DatagramFacts, Facts, MemberFacts,
+    Nowhere, PoolFact, ResponseFacts, Surroundings, TlsFacts,
+};
 pub use fields::Fields;
 pub use path_texts::{PathPlace, PathText};
 pub use reads::Reads;
@@ -93,6 +98,8 @@ pub use replacement::{Replaced, Replacement, ReplacementError};
 pub use requirements::{KEYS_PER_CONDITION_MAX, Key, PathKey};
 pub use slots::Slots;
 pub use template::{Purpose, Template};
+
+use std::collections::BTreeMap;
 
 use check::Checker;
 use plan::{Test, Text};
@@ -131,6 +138,8 @@ pub struct Scope<'s> {
     pub has_datagrams: bool,
     /// The data sets that there are.
     pub data: &'s DataSets,
+    /// The numbers of the pools that there are.
+    pub pools: &'s BTreeMap<&'s str, usize>,
     /// Where it notes what it reads.
     pub slots: &'s mut Slots,
 }

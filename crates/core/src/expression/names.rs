@@ -1,7 +1,7 @@
 //! The names that expressions know: one table for the compiler, its suggestions and the test of the
 //! documentation.
 
-use super::facts::{AddressFact, NumberFact, TextFact};
+use super::facts::{AddressFact, CertificateName, NumberFact, PoolFact, TextFact};
 use super::time::TimePart;
 
 /// Names that are written before a dot.
@@ -18,6 +18,8 @@ pub(super) enum Group {
     Radius,
     Quic,
     Time,
+    /// The member that a request has got.
+    Member,
 }
 
 /// What a name in a group stands for.
@@ -32,6 +34,8 @@ pub(super) enum Member {
     Time(TimePart),
     Date,
     Clock,
+    /// Alternative names of the client's certificate.
+    Names(CertificateName),
     Keyed(Keyed),
     Group(Group),
 }
@@ -78,7 +82,7 @@ impl Keyed {
 }
 
 /// The groups that an expression starts with.
-pub(super) const ROOTS: [Group; 10] = [
+pub(super) const ROOTS: [Group; 11] = [
     Group::Request,
     Group::Client,
     Group::Server,
@@ -89,10 +93,18 @@ pub(super) const ROOTS: [Group; 10] = [
     Group::Radius,
     Group::Quic,
     Group::Time,
+    Group::Member,
 ];
 
 /// What data sets are read from: `data['name']`.
 pub(super) const DATA: &str = "data";
+
+/// What pools are read from: `pools['name']`.
+pub(super) const POOLS: &str = "pools";
+
+/// What is asked of a pool: `pools['name'].up_members`.
+pub(super) const POOL_FACTS: [(&str, PoolFact); 2] =
+    [("up_members", PoolFact::UpMembers), ("connections", PoolFact::Connections)];
 
 impl Group {
     /// As it is written.
@@ -109,6 +121,7 @@ impl Group {
             Self::Radius => "radius",
             Self::Quic => "quic",
             Self::Time => "time",
+            Self::Member => "member",
         }
     }
 
@@ -141,7 +154,21 @@ impl Group {
                 ("cipher", Member::Text(TextFact::TlsCipher)),
                 ("client_certificate", Member::Group(Group::ClientCertificate)),
             ],
-            Self::ClientCertificate => &[("subject", Member::Text(TextFact::TlsSubject))],
+            Self::ClientCertificate => &[
+                ("subject", Member::Text(TextFact::TlsSubject)),
+                ("serial", Member::Text(TextFact::TlsSerial)),
+                ("fingerprint", Member::Text(TextFact::TlsFingerprint)),
+                ("dns_names", Member::Names(CertificateName::Dns)),
+                ("emails", Member::Names(CertificateName::Email)),
+                ("uris", Member::Names(CertificateName::Uri)),
+                ("ips", Member::Names(CertificateName::Ip)),
+            ],
+            Self::Member => &[
+                ("ip", Member::Address(AddressFact::Member)),
+                ("port", Member::Number(NumberFact::MemberPort)),
+                ("name", Member::Text(TextFact::MemberName)),
+                ("pool", Member::Text(TextFact::MemberPool)),
+            ],
             Self::Response => &[
                 ("status", Member::Number(NumberFact::Status)),
                 ("headers", Member::Keyed(Keyed::ResponseHeader)),
@@ -211,9 +238,10 @@ pub(super) enum Method {
     Base64Decode,
     Hash,
     ContainsIp,
+    All,
 }
 
-pub(super) const METHODS: [(&str, Method); 17] = [
+pub(super) const METHODS: [(&str, Method); 18] = [
     ("startsWith", Method::StartsWith),
     ("endsWith", Method::EndsWith),
     ("contains", Method::Contains),
@@ -231,6 +259,7 @@ pub(super) const METHODS: [(&str, Method); 17] = [
     ("base64Decode", Method::Base64Decode),
     ("hash", Method::Hash),
     ("containsIP", Method::ContainsIp),
+    ("all", Method::All),
 ];
 
 /// What is called by itself: `name(…)`.

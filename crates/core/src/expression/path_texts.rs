@@ -67,7 +67,8 @@ fn collect<'c>(test: &'c Test, texts: &mut Vec<PathText<'c>>) {
         | Test::NumberIn(..)
         | Test::AddressIn(..)
         | Test::SameAddress(_)
-        | Test::Present(_) => {}
+        | Test::Present(_)
+        | Test::AmongValues(..) => {}
     }
 }
 

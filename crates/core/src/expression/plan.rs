@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 
 use super::addresses::AddressSet;
 use super::ast::{Operator, Relation};
-use super::facts::{AddressFact, NumberFact, TextFact};
+use super::facts::{AddressFact, NumberFact, PoolFact, TextFact, Values};
 use super::slots::HOST;
 use super::text_functions::{self, TextFunction};
 use super::text_set::{Prefixes, Suffixes, TextMap, TextSet};
@@ -40,6 +40,8 @@ pub(super) enum Test {
     /// The slot's source is there, even if it is empty.
     Present(u32),
     HasKey(Text, Arc<TextMap>),
+    /// The text is one of the values.
+    AmongValues(Text, Values),
 }
 
 /// Any number of bytes.
@@ -54,6 +56,8 @@ pub(super) enum Text {
     /// What a map has for a key, empty if it has nothing.
     Lookup(Arc<TextMap>, Box<Text>),
     Choice(Box<Choice<Text>>),
+    /// The value of this place, from 0; empty if there are fewer.
+    Value(Values, u32),
     /// In decimal.
     Number(Box<Number>),
     /// As is usual; empty if there is none.
@@ -75,6 +79,9 @@ pub(super) enum Number {
         below: u32,
     },
     Time(TimePart),
+    Pool(u32, PoolFact),
+    /// How many values there are.
+    Count(Values),
     Arithmetic(Operator, Box<[Number; 2]>),
     Choice(Box<Choice<Number>>),
 }

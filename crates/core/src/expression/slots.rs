@@ -1,6 +1,6 @@
 //! What the expressions and templates of a configuration read and search with, each once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::pattern::Pattern;
@@ -18,6 +18,7 @@ pub struct Slots {
     pattern_numbers: BTreeMap<String, u32>,
     reads_server: bool,
     random_calls: u32,
+    pools: BTreeSet<usize>,
 }
 
 /// Where the value of a slot comes from.
@@ -64,6 +65,7 @@ impl Slots {
             pattern_numbers: BTreeMap::new(),
             reads_server: false,
             random_calls: 0,
+            pools: BTreeSet::new(),
         };
         let host = slots.of(Source::Host);
         debug_assert_eq!(host, HOST);
@@ -106,6 +108,15 @@ impl Slots {
     pub(super) fn random_call(&mut self) -> u32 {
         self.random_calls = self.random_calls.wrapping_add(1);
         self.random_calls
+    }
+
+    /// The pools of which some expression reads something.
+    pub fn pools(&self) -> impl Iterator<Item = usize> {
+        self.pools.iter().copied()
+    }
+
+    pub(super) fn note_pool(&mut self, number: usize) {
+        self.pools.insert(number);
     }
 
     pub(super) fn sources(&self) -> &[Source] {

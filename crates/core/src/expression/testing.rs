@@ -1,6 +1,7 @@
 //! One request and its response, to compile and evaluate expressions on.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response};
@@ -8,8 +9,8 @@ use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
 use weir_http::path::TargetForm;
 
 use super::{
-    DataSet, DataSets, DatagramFacts, Evaluation, Facts, Fields, Phase, ResponseFacts, Scope,
-    Slots, Surroundings, TlsFacts,
+    DataSet, DataSets, DatagramFacts, Evaluation, Facts, Fields, MemberFacts, Phase, PoolFact,
+    ResponseFacts, Scope, Slots, Surroundings, TlsFacts,
 };
 
 /// Sunday, 2026-11-29, at 03:55:33.
@@ -24,6 +25,25 @@ impl Surroundings for Here {
     fn local_s(&self) -> i64 {
         1_795_924_533
     }
+
+    fn pool(&self, number: u32, fact: PoolFact) -> i64 {
+        match (number, fact) {
+            (3, PoolFact::UpMembers) => 2,
+            (3, PoolFact::Connections) => 17,
+            _ => 0,
+        }
+    }
+}
+
+pub const MEMBER: MemberFacts<'static> = MemberFacts {
+    address: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 11)), 9001)),
+    name: "web.example:9001",
+    pool: "web",
+};
+
+/// `web` and `api`.
+pub fn pools() -> BTreeMap<&'static str, usize> {
+    BTreeMap::from([("web", 3), ("api", 4), ("", 5)])
 }
 
 /// See [`Sample::new`].
@@ -37,6 +57,7 @@ pub struct Sample {
     pub datagram: Option<DatagramFacts<'static>>,
     pub around: &'static dyn Surroundings,
     pub data: DataSets,
+    pub pools: BTreeMap<&'static str, usize>,
     pub slots: Slots,
 }
 
@@ -61,6 +82,7 @@ impl Sample {
             datagram: None,
             around: &Here,
             data: data_sets(),
+            pools: pools(),
             slots: Slots::new(),
         };
         let parsed = parse_request(&sample.input, &LIMITS, TargetForm::default(), &mut sample.head);
@@ -74,7 +96,8 @@ impl Sample {
     /// For expressions that may read everything.
     pub fn scope(&mut self) -> Scope<'_> {
         let (phase, has_datagrams) = (Phase::Response, true);
-        Scope { phase, has_datagrams, data: &self.data, slots: &mut self.slots }
+        let Self { data, pools, slots, .. } = self;
+        Scope { phase, has_datagrams, data, pools, slots }
     }
 
     pub fn facts(&self) -> Facts<'_> {
@@ -85,7 +108,11 @@ impl Sample {
             server: Some("192.0.2.80:443".parse().unwrap()),
             scheme: if self.tls.is_some() { Scheme::Https } else { Scheme::Http },
             tls: self.tls,
-            response: Some(ResponseFacts { head: &self.response, input: &self.response_input }),
+            response: Some(ResponseFacts {
+                head: &self.response,
+                input: &self.response_input,
+                member: Some(MEMBER),
+            }),
             datagram: self.datagram.as_ref(),
             around: self.around,
         }

@@ -1,10 +1,17 @@
-//! What expressions read that is neither of a request nor of its connection: chance and time.
+//! What expressions read that is neither of a request nor of its connection: chance, time and pools.
 
 use std::cell::Cell;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
-use weir_core::expression::Surroundings;
+use weir_config::snapshot::Member;
+use weir_core::admin_state::Admission;
+use weir_core::clock::Clock;
+use weir_core::expression::{PoolFact, Surroundings};
+
+use crate::local::pool::{LocalMember, LocalPool};
 
 /// Where chance and time come from.
 #[derive(Clone, Copy)]
@@ -23,17 +30,24 @@ pub struct Known {
 }
 
 /// The surroundings of one request. What its expressions do not read is not looked at.
-pub struct Around {
+pub struct Around<'a> {
     sources: Sources,
+    pools: &'a [Rc<LocalPool>],
+    now: Clock,
     /// From UTC to the file's time zone.
     offset_s: i32,
     known: Cell<Known>,
 }
 
-impl Around {
-    /// Of a request that has been told so much.
-    pub fn new(sources: Sources, offset_s: i32, known: Known) -> Self {
-        Self { sources, offset_s, known: Cell::new(known) }
+impl<'a> Around<'a> {
+    /// Of a request that has been told so much, among these pools, in a time zone so far from UTC.
+    pub fn new(
+        (sources, now): (Sources, Clock),
+        pools: &'a [Rc<LocalPool>],
+        offset_s: i32,
+        known: Known,
+    ) -> Self {
+        Self { sources, pools, now, offset_s, known: Cell::new(known) }
     }
 
     /// What the request has been told.
@@ -42,7 +56,7 @@ impl Around {
     }
 }
 
-impl Surroundings for Around {
+impl Surroundings for Around<'_> {
     fn seed(&self) -> u64 {
         let known = self.known.get();
         let seed = known.seed.unwrap_or_else(|| {
@@ -64,9 +78,29 @@ impl Surroundings for Around {
         let unix_s = i64::try_from(unix_s.get()).unwrap_or(i64::MAX);
         unix_s.saturating_add(self.offset_s.into())
     }
+
+    fn pool(&self, number: u32, fact: PoolFact) -> i64 {
+        let Some(pool) = self.pools.get(number as usize) else { return 0 };
+        match fact {
+            PoolFact::UpMembers => up_members(pool, self.now),
+            PoolFact::Connections => {
+                pool.members.iter().map(|it| i64::from(it.live.occupancy.load(Relaxed))).sum()
+            }
+        }
+    }
 }
 
-impl fmt::Debug for Around {
+/// How many members of a pool could take requests, of whichever priority.
+fn up_members(pool: &LocalPool, now: Clock) -> i64 {
+    let is_up = |(member, settings): &(&Rc<LocalMember>, &Member)| {
+        let live = &member.live;
+        live.ejected_until_ms(now.now_ms()).is_none()
+            && live.state(settings.state).admission(live.health()) == Admission::All
+    };
+    pool.members.iter().zip(&pool.settings().members).filter(is_up).count() as i64
+}
+
+impl fmt::Debug for Around<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Around").field("known", &self.known.get()).finish_non_exhaustive()
     }
@@ -89,16 +123,20 @@ mod tests {
         },
     };
 
+    fn around(offset_s: i32, known: Known) -> Around<'static> {
+        Around::new((SOURCES, Clock::at_us(0)), &[], offset_s, known)
+    }
+
     #[test]
     fn what_is_read_stays_until_the_response() {
-        let around = Around::new(SOURCES, 3_600, Known::default());
+        let first = around(3_600, Known::default());
         assert_eq!((SECOND.load(Relaxed), DRAWN.load(Relaxed)), (1_000, 0), "nobody has asked");
-        assert_eq!((around.local_s(), around.local_s()), (4_600, 4_600));
+        assert_eq!((first.local_s(), first.local_s()), (4_600, 4_600));
         // Even what looks like nothing is a number.
-        assert_eq!((around.seed(), around.seed()), (u64::MAX, u64::MAX));
-        let later = Around::new(SOURCES, -1_000, around.known());
+        assert_eq!((first.seed(), first.seed()), (u64::MAX, u64::MAX));
+        let later = around(-1_000, first.known());
         assert_eq!((later.local_s(), later.seed()), (0, u64::MAX));
-        let other = Around::new(SOURCES, 0, Known::default());
+        let other = around(0, Known::default());
         assert_eq!((other.seed(), other.local_s()), (1, 1_001));
     }
 }

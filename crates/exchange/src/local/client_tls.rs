@@ -1,11 +1,14 @@
 //! What a client's handshake has settled, for conditions, logs and members.
 
+use std::cell::OnceCell;
+use std::fmt;
 use std::sync::Arc;
 
-use weir_core::expression::TlsFacts;
+use weir_core::expression::{CertificateFacts, CertificateName, ClientCertificate, TlsFacts};
+use weir_tls::certificate::{self, AlternativeName};
 use weir_tls::identity::subject_of;
 use weir_tls::server::suite_name;
-use weir_tls::{Established, ProtocolVersion};
+use weir_tls::{CertificateDer, Established, ProtocolVersion};
 
 /// What a client's handshake has settled.
 #[derive(Debug)]
@@ -14,8 +17,16 @@ pub struct ClientTls {
     cipher: &'static str,
     sni: Box<str>,
     subject: Box<str>,
+    certificate: Option<Box<Certificate>>,
     /// Which clients were let in when its handshake began; `None`: its TLS is another's.
     lets_in: Option<Arc<[u8]>>,
+}
+
+/// The certificate of a client.
+struct Certificate {
+    der: CertificateDer<'static>,
+    /// What is in it, when somebody has asked.
+    facts: OnceCell<CertificateFacts>,
 }
 
 impl ClientTls {
@@ -25,19 +36,29 @@ impl ClientTls {
             ProtocolVersion::TLSv1_2 => "1.2",
             _ => "1.3",
         };
-        let subject = established.peer_certificates.first().and_then(subject_of);
+        let first = established.peer_certificates.first();
+        let certificate =
+            first.map(|der| Box::new(Certificate { der: der.clone(), facts: OnceCell::new() }));
         Self {
             version,
             cipher: suite_name(&established.suite),
             sni: server_name.into(),
-            subject: subject.unwrap_or_default().into(),
+            subject: first.and_then(subject_of).unwrap_or_default().into(),
+            certificate,
             lets_in,
         }
     }
 
     /// Of a client whose TLS is another's: nothing is known but the name that it asked for.
     pub fn asked(server_name: &str) -> Self {
-        Self { version: "", cipher: "", sni: server_name.into(), subject: "".into(), lets_in: None }
+        Self {
+            version: "",
+            cipher: "",
+            sni: server_name.into(),
+            subject: "".into(),
+            certificate: None,
+            lets_in: None,
+        }
     }
 
     /// Whether its handshake has shown that it is let in where now others are.
@@ -49,11 +70,41 @@ impl ClientTls {
 
     /// The same for expressions.
     pub fn facts(&self) -> TlsFacts<'_> {
+        let certificate = self.certificate.as_deref();
         TlsFacts {
             version: self.version,
             sni: &self.sni,
             cipher: self.cipher,
             client_certificate_subject: &self.subject,
+            client_certificate: certificate.map(|it| it as &dyn ClientCertificate),
         }
+    }
+}
+
+impl ClientCertificate for Certificate {
+    fn read(&self) -> &CertificateFacts {
+        self.facts.get_or_init(|| {
+            let found = certificate::details(&self.der);
+            let names = found.names.into_iter().map(|(kind, name)| {
+                let kind = match kind {
+                    AlternativeName::Dns => CertificateName::Dns,
+                    AlternativeName::Email => CertificateName::Email,
+                    AlternativeName::Uri => CertificateName::Uri,
+                    AlternativeName::Ip => CertificateName::Ip,
+                };
+                (kind, name.into())
+            });
+            CertificateFacts {
+                serial: found.serial.into(),
+                fingerprint: found.fingerprint.into(),
+                names: names.collect(),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Certificate").finish_non_exhaustive()
     }
 }

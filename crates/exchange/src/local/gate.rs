@@ -13,6 +13,7 @@ use weir_http::path::PathForm;
 
 use crate::local::around::{Around, Known, Sources};
 use crate::local::key_limits::{KeyLimits, LimitPlace, Limited};
+use crate::local::pool::LocalPool;
 use crate::shared::live::{LiveTable, RuleCount};
 use crate::termination::Termination;
 
@@ -47,6 +48,7 @@ pub struct TurnedAway {
 pub struct Gate {
     snapshot: Arc<Snapshot>,
     index: usize,
+    pools: Rc<[Rc<LocalPool>]>,
     fields: Rc<RefCell<Fields>>,
     limits: KeyLimits,
     rules: Vec<RuleCount>,
@@ -56,7 +58,12 @@ pub struct Gate {
 
 impl Gate {
     /// That of the virtual server at `index`; `None`: all may.
-    pub fn of(table: &LiveTable, index: usize, fields: &Rc<RefCell<Fields>>) -> Option<Self> {
+    pub fn of(
+        table: &LiveTable,
+        index: usize,
+        pools: &Rc<[Rc<LocalPool>]>,
+        fields: &Rc<RefCell<Fields>>,
+    ) -> Option<Self> {
         let policies = &table.snapshot.virtual_servers[index].connection_policies;
         if policies.accepted.is_empty() && policies.named.is_empty() {
             return None;
@@ -64,6 +71,7 @@ impl Gate {
         Some(Self {
             snapshot: Arc::clone(&table.snapshot),
             index,
+            pools: Rc::clone(pools),
             fields: Rc::clone(fields),
             limits: KeyLimits::of(table),
             rules: table.rules.clone(),
@@ -94,7 +102,8 @@ impl Gate {
             Moment::Accepted => (Scheme::Http, None),
             Moment::Named(tls) => (Scheme::Https, Some(tls)),
         };
-        let around = Around::new(sources, self.snapshot.time_offset_s, Known::default());
+        let around =
+            Around::new((sources, now), &self.pools, self.snapshot.time_offset_s, Known::default());
         let facts = Facts {
             request: &self.nothing,
             request_input: b"",

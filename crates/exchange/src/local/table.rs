@@ -138,7 +138,7 @@ impl LocalTable {
                     http2_limits: http2_limits(&server.http),
                     pool: Rc::clone(&pools[server.pool]),
                     tls: table.tls[index].clone(),
-                    gate: Gate::of(table, index, &fields).map(Box::new),
+                    gate: Gate::of(table, index, &pools, &fields).map(Box::new),
                     traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
                     waf: server.waf.clone(),
                     cookies,

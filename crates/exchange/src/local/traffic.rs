@@ -179,8 +179,8 @@ impl Traffic {
     }
 
     /// The surroundings of a request, which has been told so much.
-    pub fn around(&self, sources: Sources, known: Known) -> Around {
-        Around::new(sources, self.snapshot.time_offset_s, known)
+    pub fn around(&self, (sources, now): (Sources, Clock), known: Known) -> Around<'_> {
+        Around::new((sources, now), &self.pools, self.snapshot.time_offset_s, known)
     }
 
     /// The pool of this number in its snapshot.

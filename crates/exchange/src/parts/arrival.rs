@@ -53,7 +53,7 @@ impl Arrival<'_> {
     }
 
     /// What rules see of it.
-    pub fn facts<'a>(&'a self, around: &'a Around) -> Facts<'a> {
+    pub fn facts<'a>(&'a self, around: &'a Around<'a>) -> Facts<'a> {
         let settings = &self.server.settings().client_address;
         Facts {
             request: self.head,

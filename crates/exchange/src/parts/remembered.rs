@@ -132,7 +132,7 @@ impl Remembered {
     pub fn facts<'a>(
         &'a self,
         response: ResponseFacts<'a>,
-        around: &'a Around,
+        around: &'a Around<'a>,
     ) -> Option<Facts<'a>> {
         let request = self.request.as_ref().filter(|_| self.has_request)?;
         Some(Facts {

@@ -102,7 +102,7 @@ impl Tools {
     ) -> Route {
         // How long the connection IDs of members are, nothing tells here.
         let datagram = DatagramFacts { bytes: datagram, quic_id_bytes: 0 };
-        let around = traffic.around(sources, Known::default());
+        let around = traffic.around((sources, now), Known::default());
         let facts = Facts {
             request: &self.head,
             request_input: b"",

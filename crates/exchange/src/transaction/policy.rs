@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use weir_core::expression::{Facts, ResponseFacts};
+use weir_core::expression::{Facts, MemberFacts, ResponseFacts};
 use weir_core::policy::{Decision, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{ResponseHead, Scheme};
@@ -11,7 +11,7 @@ use crate::edge::Edge;
 use crate::local::around::Known;
 use crate::local::client_address::tell_member;
 use crate::local::key_limits::LimitPlace;
-use crate::local::pool::Preference;
+use crate::local::pool::{LocalPool, Preference};
 use crate::local::table::LocalServer;
 use crate::local::traffic::{Stickiness, Traffic, Verdict};
 use crate::parts::arrival::Arrival;
@@ -32,12 +32,12 @@ pub fn consider(
     decision: &mut Decision,
 ) -> Considered {
     let server = arrival.server;
-    let around = traffic.around(at.tools().sources, Known::default());
+    let turn = at.turn();
+    let around = traffic.around((at.tools().sources, turn.clock), Known::default());
     let facts = arrival.facts(&around);
     let mut scratch = at.tools().scratch.take();
     let mut fields = traffic.fields();
     let mut evaluation = fields.begin(facts);
-    let turn = at.turn();
     let mut held = std::mem::take(&mut at.tools().limit_places);
     let draw = if traffic.draws { at.tools().draw() } else { 0 };
     let scratches = (&mut *scratch, &mut held, draw);
@@ -183,6 +183,14 @@ pub fn tell_lines(at: &mut impl Edge, decision: &Decision) {
     }
 }
 
+/// What rules for responses see of a member.
+fn member_facts(pool: &LocalPool, member: u32) -> Option<MemberFacts<'_>> {
+    let settings = pool.settings();
+    let found = settings.members.get(member as usize)?;
+    let name = found.name.as_deref().unwrap_or(&found.label);
+    Some(MemberFacts { address: found.address.socket(), name, pool: &settings.name })
+}
+
 fn why_unsendable(error: RewriteError) -> &'static str {
     match error {
         RewriteError::Path => "the new path is not a valid path, or has a dot-segment",
@@ -215,8 +223,11 @@ impl Exchange {
             std::mem::swap(edits, &mut decision.response);
             std::mem::swap(&mut remembered.marks, &mut decision.marks);
             std::mem::swap(&mut remembered.body_edits, &mut decision.body_edits);
-            let around = traffic.around(at.tools().sources, remembered.known());
-            if let Some(facts) = remembered.facts(ResponseFacts { head, input }, &around) {
+            let moment = (at.tools().sources, at.turn().clock);
+            let around = traffic.around(moment, remembered.known());
+            let member = member.and_then(|member| member_facts(&self.ends.tries.pool, member));
+            let response = ResponseFacts { head, input, member };
+            if let Some(facts) = remembered.facts(response, &around) {
                 let mut fields = traffic.fields();
                 let mut evaluation = fields.begin(facts);
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use super::arguments::{no_argument, one_argument};
 use super::relation::network;
 use super::text_function;
+use super::values;
 use super::{Checked, Checker, Typed, mismatch};
 use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network};
 use crate::expression::ast::{Node, Word};
 use crate::expression::data::{SEARCHED_TEXTS_BYTES_MAX, Texts};
+use crate::expression::foreign;
 use crate::expression::names::{self, Function, Method};
 use crate::expression::plan::{Number, Test, Text, TextRelation, Trait};
 
@@ -27,6 +29,9 @@ impl Checker<'_, '_> {
         {
             return self.reader(*reader, name, arguments);
         }
+        if let Typed::Values(values) = receiver {
+            return values::method(values, name, arguments);
+        }
         let Some(method) = names::method(&name.text) else {
             return Err(unknown_method(name, &receiver));
         };
@@ -36,6 +41,7 @@ impl Checker<'_, '_> {
             }
             (Method::ContainsIp, other) => Err(mismatch(of, "a network", &other)
                 .help("`containsIP` is called on a network: `cidr('…').containsIP(…)`")),
+            (Method::All, Typed::Keyed(keyed)) => values::all(self, keyed, name, arguments),
             (_, Typed::Text(text)) => self.text_method(text, method, name, arguments),
             (_, Typed::Address(_)) => {
                 let message = format!("`{}` is called on text, and this is an address", name.text);
@@ -102,8 +108,10 @@ impl Checker<'_, '_> {
                 };
                 Test::text(text, Trait::ContainsAny(search))
             }
-            // Called on networks, which the caller has seen to.
-            Method::ContainsIp => return Err(unknown_method(name, &Typed::Text(text))),
+            // Called on something else, which the caller has seen to.
+            Method::ContainsIp | Method::All => {
+                return Err(unknown_method(name, &Typed::Text(text)));
+            }
         };
         Ok(Typed::Boolean(test))
     }
@@ -187,7 +195,11 @@ impl Checker<'_, '_> {
                 self.reads.random = true;
                 Typed::Integer(Number::Random { call: self.scope.slots.random_call(), below })
             }
-            Function::Size => Typed::Integer(Number::size(self.text(argument)?)),
+            Function::Size => match self.typed(argument)? {
+                Typed::Values(values) => Typed::Integer(Number::Count(values)),
+                Typed::Text(text) => Typed::Integer(Number::size(text)),
+                other => return Err(mismatch(argument, "text", &other)),
+            },
             Function::String => Typed::Text(self.printable(argument)?),
         })
     }
@@ -200,8 +212,10 @@ fn unknown_method(name: &Word, receiver: &Typed) -> ExpressionError {
         _ => &[],
     };
     let methods = names::METHODS.iter().map(|(name, _)| *name);
-    ExpressionError::new(name.range.clone(), message)
-        .suggest(&name.text, readers.iter().map(|(name, _)| *name).chain(methods))
+    let error = ExpressionError::new(name.range.clone(), message);
+    foreign::of_call(error, &name.text).unwrap_or_else(|error| {
+        error.suggest(&name.text, readers.iter().map(|(name, _)| *name).chain(methods))
+    })
 }
 
 fn unknown_function(name: &Word) -> ExpressionError {
@@ -210,5 +224,6 @@ fn unknown_function(name: &Word) -> ExpressionError {
     if names::method(text).is_some() {
         return error.help(format!("`{text}` is called on a value: `request.path.{text}(…)`"));
     }
-    error.suggest(text, names::FUNCTIONS.iter().map(|(name, _)| *name))
+    foreign::of_call(error, text)
+        .unwrap_or_else(|error| error.suggest(text, names::FUNCTIONS.iter().map(|(name, _)| *name)))
 }

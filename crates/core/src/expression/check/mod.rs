@@ -4,8 +4,10 @@ mod arguments;
 mod call;
 mod datagram;
 mod number;
+mod pool;
 mod relation;
 mod text_function;
+mod values;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use super::addresses::{AddressSet, Network};
 use super::ast::{Kind, Node, Word};
 use super::data::{self, Texts};
 use super::error;
-use super::facts::TextFact;
+use super::facts::{TextFact, Values};
 use super::foreign;
 use super::names::{self, Group, Keyed, Member};
 use super::plan::{Address, Number, Test, Text};
@@ -39,6 +41,12 @@ enum Typed<'n> {
     Addresses(Arc<AddressSet>),
     Map(Arc<TextMap>),
     Group(Group),
+    /// `pools`
+    Pools,
+    /// `pools['name']`
+    Pool(u32),
+    /// Several values of one name.
+    Values(Values),
 }
 
 impl Typed<'_> {
@@ -56,6 +64,9 @@ impl Typed<'_> {
             Self::Addresses(_) => "a data set of addresses",
             Self::Map(_) => "a data set of keys and values",
             Self::Group(_) => "a group of fields",
+            Self::Pools => "all pools",
+            Self::Pool(_) => "a pool",
+            Self::Values(_) => "several values",
         }
     }
 }
@@ -159,6 +170,9 @@ impl<'c, 's> Checker<'c, 's> {
         if name == names::DATA {
             return Ok(Typed::Data);
         }
+        if name == names::POOLS {
+            return Ok(Typed::Pools);
+        }
         if let Some(group) = names::ROOTS.into_iter().find(|group| group.path() == name) {
             return self.group(group, &node.range);
         }
@@ -171,14 +185,15 @@ impl<'c, 's> Checker<'c, 's> {
             return Err(error.help(format!("did you mean `{}.{name}`?", group.path())));
         }
         let roots = names::ROOTS.iter().map(|group| group.path());
-        let roots = roots.chain([names::DATA, "true", "false"]);
+        let roots = roots.chain([names::DATA, names::POOLS, "true", "false"]);
         Err(foreign::of_root(error, name).unwrap_or_else(|error| error.suggest(name, roots)))
     }
 
     fn group(&mut self, group: Group, range: &Range<usize>) -> Checked<Typed<'static>> {
-        if group == Group::Response {
+        if matches!(group, Group::Response | Group::Member) {
             if self.scope.phase == Phase::Request {
-                let message = "the response is not there yet where this is evaluated";
+                let what = group.path();
+                let message = format!("the {what} is not there yet where this is evaluated");
                 return Err(ExpressionError::new(range.clone(), message));
             }
             self.reads.response = true;
@@ -230,6 +245,9 @@ impl<'c, 's> Checker<'c, 's> {
             }
             Typed::Data => Err(error("data sets are named in brackets".into())
                 .help(format!("write `data['{text}']`"))),
+            Typed::Pools => Err(error("pools are named in brackets".into())
+                .help(format!("write `pools['{text}']`"))),
+            Typed::Pool(number) => Ok(Typed::Integer(pool::field(number, name)?)),
             other => {
                 let error = error(format!("{} has no field `{text}`", other.describe()));
                 Err(match names::method(text) {
@@ -258,6 +276,10 @@ impl<'c, 's> Checker<'c, 's> {
                 Typed::Text(Text::Slot(self.scope.slots.of(Source::QuicConnectionId)))
             }
             Member::Keyed(keyed) => Typed::Keyed(keyed),
+            Member::Names(kind) => {
+                self.reads.handshake = true;
+                Typed::Values(Values::Names(kind))
+            }
             Member::Group(group) => self.group(group, range)?,
         })
     }
@@ -287,6 +309,10 @@ impl<'c, 's> Checker<'c, 's> {
                 }
             }
             Typed::Map(map) => Ok(Typed::Text(Text::lookup(map, self.text(key)?))),
+            Typed::Pools => pool::named(self, key).map(Typed::Pool),
+            Typed::Values(values) => {
+                Ok(Typed::Text(Text::Value(values, text_function::number(key, 0)?)))
+            }
             other => {
                 let message = format!("{} is not read by brackets", other.describe());
                 Err(ExpressionError::new(of.range.clone(), message))
@@ -345,6 +371,8 @@ fn mismatch(node: &Node, wanted: &str, found: &Typed) -> ExpressionError {
                 None => error,
             },
         },
+        Typed::Values(_) if wanted == "text" => error.help("`[0]` is the first of them"),
+        Typed::Pool(_) => error.help("for example `pools['…'].up_members`"),
         Typed::Address(_) if wanted == "text" => {
             error.help("`string(…)` makes text of an address or an integer")
         }

@@ -82,6 +82,7 @@ impl Checker<'_, '_> {
             }
             (Typed::Address(address), Typed::Addresses(set)) => Test::AddressIn(address, set),
             (Typed::Text(key), Typed::Map(map)) => Test::has_key(key, map),
+            (Typed::Text(text), Typed::Values(values)) => Test::AmongValues(text, values),
             (member, set) => {
                 let message = format!("{} cannot be in {}", member.describe(), set.describe());
                 let range = left.range.start..right.range.end;

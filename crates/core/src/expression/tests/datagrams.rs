@@ -79,8 +79,8 @@ fn values_without_a_datagram() {
 
 fn error(text: &str, has_datagrams: bool) -> ExpressionError {
     let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let Sample { data, slots, .. } = &mut sample;
-    let mut scope = Scope { phase: Phase::Request, has_datagrams, data, slots };
+    let Sample { data, pools, slots, .. } = &mut sample;
+    let mut scope = Scope { phase: Phase::Request, has_datagrams, data, pools, slots };
     match Condition::compile(text, &mut scope) {
         Err(error) => error,
         Ok(_) => panic!("no error: {text}"),

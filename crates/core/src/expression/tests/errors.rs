@@ -92,6 +92,38 @@ fn types() {
         "int(«client.port») > 2",
         "text is wanted here, and this is an integer; `string(…)` makes text of an address or an integer",
     );
+    check("pools[«'wep'»].up_members > 2", "there is no pool `wep`; did you mean `web`?");
+    check("pools[«''»].up_members > 2", "there is no pool ``");
+    check("pools.«web».up_members > 2", "pools are named in brackets; write `pools['web']`");
+    check("pools['web'].«up» > 2", "`pools['…']` has no field `up`");
+    check(
+        "pools['web'].«up_member» > 2",
+        "`pools['…']` has no field `up_member`; did you mean `up_members`?",
+    );
+    check(
+        "«pools['web']»",
+        "a boolean is wanted here, and this is a pool; for example `pools['…'].up_members`",
+    );
+    check("pools[«request.host»].up_members > 2", "the name of a pool is written out: `'…'`");
+    check(
+        "request.headers.all('a').«contains»('b')",
+        "several values have no method `contains`; `[0]` is the first of them, `'…' in …` asks for one, and \
+         `size()` counts them",
+    );
+    check("request.headers.all(«'a b'»)[0] == ''", "no header can be called `a b`");
+    check("request.headers.all('a')[«-1»] == ''", "a whole number from 0 on is written out here");
+    check(
+        "request.query.«all»('a')[0] == ''",
+        "request.query has no method `all`; `all` is called on request.headers and response.headers; \
+         `request.query['…']` is the first",
+    );
+    check("«request.headers.all('a') == 'b'»", "`==` cannot compare several values with text");
+    check(
+        "«nbsrv»('web') > 2",
+        "there is no function `nbsrv`; here it is pools['NAME'].up_members",
+    );
+    check("client.port.«add»(2) > 2", "an integer has no method `add`; here it is `a + b`");
+    check("«rand»(2) > 2", "there is no function `rand`; here it is random(100)");
     check("random(«0») > 2", "a whole number from 1 on is written out here");
     check("random(«client.port») > 2", "a whole number from 1 on is written out here");
     check("«random»() > 2", "`random` takes one argument, not 0");

@@ -1,11 +1,12 @@
 //! What expressions mean, by example.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::expression::testing::Sample;
 use crate::expression::{
-    Condition, Fields, Phase, Purpose, Reads, Scope, Template, TlsFacts, Value,
+    CertificateFacts, CertificateName, ClientCertificate, Condition, Fields, Phase, Purpose, Reads,
+    Scope, Template, TlsFacts, Value,
 };
 
 const REQUEST: &str = "GET /a/%7Ejoe/../b.png?q=a%20b+c&q=2&Empty=&flag&%61=dec&bad=%zz HTTP/1.1\r\n\
@@ -101,6 +102,22 @@ fn fields() {
         ("time.date", "2026-11-29"),
         ("time.clock", "03:55:33"),
         ("random(1)", "0"),
+        ("pools['web'].up_members", "2"),
+        ("pools['web'].connections + 1", "18"),
+        ("pools['api'].up_members", "0"),
+        ("member.ip", "10.0.0.11"),
+        ("member.port", "9001"),
+        ("member.name", "web.example:9001"),
+        ("member.pool", "web"),
+        ("request.headers.all('X-One')[0]", "first"),
+        ("request.headers.all('x-one')[1]", "second"),
+        ("request.headers.all('x-one')[2]", ""),
+        ("request.headers.all('x-one').size()", "2"),
+        ("size(request.headers.all('none'))", "0"),
+        ("request.headers.all('none')[0]", ""),
+        ("response.headers.all('server')[1]", "b"),
+        ("tls.client_certificate.serial", ""),
+        ("tls.client_certificate.dns_names[0]", ""),
         ("(client.port == 1 ? client.ip : server.ip)", "192.0.2.80"),
     ] {
         assert_eq!(value(&mut sample, text), expected, "{text}");
@@ -154,6 +171,14 @@ fn conditions() {
         ("time.clock >= '03:55' && time.clock < '03:56'", true),
         ("time.date >= '2026-11-29' && time.date < '2026-12'", true),
         ("time.weekday in [6, 7]", true),
+        ("'second' in request.headers.all('x-one')", true),
+        ("'first, second' in request.headers.all('x-one')", false),
+        ("request.headers['x-one'].substring(0, 5) in request.headers.all('x-one')", true),
+        ("'' in request.headers.all('x-empty')", true),
+        ("'' in request.headers.all('none')", false),
+        ("'a' in response.headers.all('Server')", true),
+        ("pools['web'].up_members < 3 && pools['api'].connections == 0", true),
+        ("member.ip in ['10.0.0.0/8'] && member.port == 9001", true),
         ("random(10) >= 0 && random(10) < 10", true),
         ("'a' < 'b' && 'b' != 'c' && 'ab'.startsWith('a') && !'ab'.contains('c')", true),
     ] {
@@ -198,6 +223,26 @@ fn addresses_of_all_kinds() {
     }
 }
 
+#[derive(Debug)]
+struct Certificate;
+
+static CERTIFICATE: LazyLock<CertificateFacts> = LazyLock::new(|| CertificateFacts {
+    serial: "01ab".into(),
+    fingerprint: "00ff".into(),
+    names: Box::new([
+        (CertificateName::Dns, "joe.example".into()),
+        (CertificateName::Email, "joe@example".into()),
+        (CertificateName::Dns, "www.joe.example".into()),
+        (CertificateName::Ip, "192.0.2.7".into()),
+    ]),
+});
+
+impl ClientCertificate for Certificate {
+    fn read(&self) -> &CertificateFacts {
+        &CERTIFICATE
+    }
+}
+
 #[test]
 fn tls_connections() {
     let mut sample = Sample::new(REQUEST);
@@ -206,6 +251,7 @@ fn tls_connections() {
         sni: "shop.example",
         cipher: "TLS_AES_256_GCM_SHA384",
         client_certificate_subject: "CN=joe",
+        client_certificate: Some(&Certificate),
     });
     for (text, expected) in [
         ("request.scheme", "https"),
@@ -213,6 +259,14 @@ fn tls_connections() {
         ("tls.sni", "shop.example"),
         ("tls.cipher", "TLS_AES_256_GCM_SHA384"),
         ("tls.client_certificate.subject", "CN=joe"),
+        ("tls.client_certificate.serial", "01ab"),
+        ("tls.client_certificate.fingerprint", "00ff"),
+        ("tls.client_certificate.dns_names[1]", "www.joe.example"),
+        ("tls.client_certificate.dns_names[2]", ""),
+        ("tls.client_certificate.emails[0]", "joe@example"),
+        ("tls.client_certificate.uris.size()", "0"),
+        ("'192.0.2.7' in tls.client_certificate.ips ? 'y' : 'n'", "y"),
+        ("'joe@example' in tls.client_certificate.dns_names ? 'y' : 'n'", "n"),
     ] {
         assert_eq!(value(&mut sample, text), expected, "{text}");
     }
@@ -229,10 +283,14 @@ fn a_condition_tells_whether_it_needs_the_response() {
         let condition = Condition::compile(text, &mut sample.scope()).unwrap();
         assert_eq!(condition.reads_response(), expected, "{text}");
     }
-    let Sample { data, slots, .. } = &mut sample;
-    let mut scope = Scope { phase: Phase::Request, has_datagrams: false, data, slots };
-    let error = Condition::compile("response.status == 200", &mut scope).unwrap_err();
-    assert_eq!(error.range, 0..8);
+    let Sample { data, pools, slots, .. } = &mut sample;
+    let mut scope = Scope { phase: Phase::Request, has_datagrams: false, data, pools, slots };
+    for (text, what) in [("response.status == 200", "response"), ("member.port == 80", "member")] {
+        let error = Condition::compile(text, &mut scope).unwrap_err();
+        assert_eq!(error.range, 0..what.len());
+        let message = format!("the {what} is not there yet where this is evaluated");
+        assert_eq!(error.message, message);
+    }
 }
 
 #[test]
@@ -250,6 +308,10 @@ fn expressions_tell_what_they_read() {
         ("response.headers['a']", Reads { response: true, ..none }),
         ("string(random(3))", Reads { random: true, ..none }),
         ("time.date", none),
+        ("member.name", Reads { response: true, ..none }),
+        ("tls.client_certificate.uris[0]", Reads { handshake: true, ..none }),
+        ("tls.client_certificate.serial", Reads { handshake: true, ..none }),
+        ("request.headers.all('a')[0]", Reads { request: true, ..none }),
         (
             "tls.sni == request.host ? tls.version : 'a'",
             Reads { request: true, server_name: true, handshake: true, ..none },

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::reference::{Found, Model, Reference};
-use crate::expression::testing::{Sample, data_sets};
+use crate::expression::testing::{Sample, data_sets, pools};
 use crate::expression::{Condition, Fields, Phase, Scope, Slots, Value, parser};
 use weir_testing::Random;
 
@@ -165,6 +165,9 @@ fn named(random: &mut Random) -> String {
         _ => one_of(random, &NAMES),
     };
     let group = if map == "headers" && random.percent(30) { "response" } else { "request" };
+    if map == "headers" && random.percent(30) {
+        return format!("{group}.headers.all({})[{}]", quote(random, name), random.below(3));
+    }
     format!("{group}.{map}[{}]", quote(random, name))
 }
 
@@ -184,6 +187,10 @@ fn text(random: &mut Random, depth: usize) -> String {
                 "request.version",
                 "tls.sni",
                 "tls.client_certificate.subject",
+                "tls.client_certificate.serial",
+                "tls.client_certificate.uris[0]",
+                "member.name",
+                "member.pool",
                 "time.date",
                 "time.clock",
             ],
@@ -234,6 +241,10 @@ fn integer(random: &mut Random, depth: usize) -> String {
                 "time.month",
                 "time.year",
                 "random(1)",
+                "member.port",
+                "pools['web'].up_members",
+                "pools['web'].connections",
+                "request.headers.all('x-a').size()",
             ],
         )
         .into(),
@@ -252,7 +263,7 @@ fn integer(random: &mut Random, depth: usize) -> String {
 fn address(random: &mut Random, depth: usize) -> String {
     match random.below(if depth == 0 { 3 } else { 4 }) {
         0 | 1 => "client.ip".into(),
-        2 => "server.ip".into(),
+        2 => one_of(random, &["server.ip", "member.ip"]).into(),
         _ => choice(random, depth, address),
     }
 }
@@ -300,7 +311,8 @@ fn text_test(random: &mut Random, depth: usize) -> String {
     let depth = depth.saturating_sub(1);
     let subject = text(random, depth);
     let name = one_of(random, &["startsWith", "endsWith", "contains"]);
-    match random.below(7) {
+    match random.below(8) {
+        7 => format!("{subject} in request.headers.all('{}')", one_of(random, &NAMES[..5])),
         0 => format!("{subject}.{name}({})", text(random, depth)),
         1 => format!("{subject}.{name}({})", literal(random)),
         2 => format!("{subject}.{name}Any({})", list(random, &TEXTS)),
@@ -364,13 +376,18 @@ fn compiled_expressions_agree_with_the_plain_evaluator() {
             sample
         })
         .collect();
-    let data = data_sets();
+    let (data, pools) = (data_sets(), pools());
     let mut slots = Slots::new();
     let mut reference = Reference::default();
     let (mut held, mut conditions) = (0, 0);
     for _ in 0..CASES / BATCH {
-        let mut scope =
-            Scope { phase: Phase::Response, has_datagrams: false, data: &data, slots: &mut slots };
+        let mut scope = Scope {
+            phase: Phase::Response,
+            has_datagrams: false,
+            data: &data,
+            pools: &pools,
+            slots: &mut slots,
+        };
         let batch: Vec<(String, Compiled)> = (0..BATCH)
             .map(|_| {
                 let depth = random.below(4);

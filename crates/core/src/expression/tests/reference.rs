@@ -70,6 +70,20 @@ impl Model {
         text + "\r\n"
     }
 
+    fn values(&self, map: &str, name: &str) -> Found {
+        let headers = match (map, name) {
+            ("request.headers", "host") => &vec![("host", self.host.0)],
+            ("request.headers", "cookie") => {
+                let lines = self.cookie_lines().into_iter();
+                return Found::List(lines.map(|line| Found::Text(line.into())).collect());
+            }
+            ("request.headers", _) => &self.headers,
+            _ => &self.response_headers,
+        };
+        let of_name = headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        Found::List(of_name.map(|(_, value)| Found::Text((*value).into())).collect())
+    }
+
     fn named(&self, map: &str, name: &str) -> Option<Vec<u8>> {
         let joined = |headers: &[(&str, &str)]| {
             let of_name = headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -171,9 +185,18 @@ impl Reference {
                 field(model, format!("{group}.{}", name.text))
             }
             Kind::Index { of, key } => {
-                let Found::Named(map) = self.evaluate(of, model) else { panic!() };
+                let map = match self.evaluate(of, model) {
+                    Found::Named(map) => map,
+                    Found::List(values) => {
+                        let Found::Integer(at) = self.evaluate(key, model) else { panic!() };
+                        let value = values.into_iter().nth(at as usize);
+                        return value.unwrap_or(Found::Text(Vec::new()));
+                    }
+                    other => panic!("{other:?}"),
+                };
                 let key = self.evaluate(key, model).text();
                 match map.as_str() {
+                    "pools" => Found::Named(format!("pool {}", String::from_utf8(key).unwrap())),
                     "data" => Found::Named(format!("data {}", String::from_utf8(key).unwrap())),
                     "data targets" => {
                         let target = TARGETS.iter().find(|(known, _)| known.as_bytes() == key);
@@ -187,6 +210,10 @@ impl Reference {
             }
             Kind::Call { of, name, arguments } => {
                 let of = of.as_ref().map(|of| self.evaluate(of, model));
+                if let (Some(Found::Named(map)), "all") = (&of, name.text.as_str()) {
+                    let name = self.evaluate(&arguments[0], model).text();
+                    return model.values(map, std::str::from_utf8(&name).unwrap());
+                }
                 let values = of.into_iter().chain(
                     arguments
                         .iter()
@@ -260,6 +287,7 @@ impl Reference {
                 let value = text.parse().ok().filter(|_| !is_signed);
                 Found::Integer(value.map_or(0, within_64_bits))
             }
+            ("size", None, Found::List(values)) => Found::Integer(values.len() as i64),
             ("size", None, Found::Text(text)) => Found::Integer(text.len() as i64),
             ("lowerAscii", None, Found::Text(text)) => Found::Text(text.to_ascii_lowercase()),
             ("containsIP", Some(Found::Network(network)), Found::Address(address)) => {
@@ -366,6 +394,14 @@ fn field(model: &Model, path: String) -> Found {
         "client.port" => Found::Integer(model.client.map_or(0, |client| client.port().into())),
         "server.ip" => Found::Address(Some([192, 0, 2, 80].into())),
         "server.port" => Found::Integer(443),
+        "pool web.up_members" => Found::Integer(2),
+        "pool web.connections" => Found::Integer(17),
+        "member.ip" => Found::Address(Some([10, 0, 0, 11].into())),
+        "member.port" => Found::Integer(9001),
+        "member.name" => text("web.example:9001"),
+        "member.pool" => text("web"),
+        "tls.client_certificate.serial" | "tls.client_certificate.fingerprint" => text(""),
+        "tls.client_certificate.uris" => Found::List(Vec::new()),
         "time.hour" => Found::Integer(3),
         "time.minute" => Found::Integer(55),
         "time.weekday" => Found::Integer(7),

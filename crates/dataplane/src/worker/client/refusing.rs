@@ -32,7 +32,8 @@ impl Desk<'_> {
         }
         let (nothing, mut head) = (RequestHead::new(), ResponseHead::new());
         head.status = status;
-        let around = traffic.around(self.world.tools.sources, Known::default());
+        let moment = (self.world.tools.sources, self.io.clock());
+        let around = traffic.around(moment, Known::default());
         let facts = Facts {
             request: &nothing,
             request_input: b"",
@@ -40,7 +41,7 @@ impl Desk<'_> {
             server: client.destination.address(),
             scheme: if client.tls.is_some() { Scheme::Https } else { Scheme::Http },
             tls: client.tls.as_deref().map(ClientTls::facts),
-            response: Some(ResponseFacts { head: &head, input: b"" }),
+            response: Some(ResponseFacts { head: &head, input: b"", member: None }),
             datagram: None,
             around: &around,
         };

@@ -1,0 +1,46 @@
+//! Several values of one name.
+
+use super::arguments::{no_argument, one_argument};
+use super::{Checked, Checker, Typed};
+use crate::expression::ExpressionError;
+use crate::expression::ast::{Node, Word};
+use crate::expression::facts::Values;
+use crate::expression::names::Keyed;
+use crate::expression::plan::Number;
+
+/// `request.headers.all('name')`
+pub(super) fn all(
+    checker: &mut Checker<'_, '_>,
+    keyed: Keyed,
+    name: &Word,
+    arguments: &[Node],
+) -> Checked<Typed<'static>> {
+    let make = match keyed {
+        Keyed::Header => Values::Header,
+        Keyed::ResponseHeader => Values::ResponseHeader,
+        Keyed::Query | Keyed::Cookie | Keyed::SipHeader | Keyed::RadiusAttribute => {
+            let path = keyed.path();
+            let message = format!("{path} has no method `{}`", name.text);
+            return Err(ExpressionError::new(name.range.clone(), message).help(format!(
+                "`all` is called on request.headers and response.headers; `{path}[{}]` is the first",
+                keyed.sample_key()
+            )));
+        }
+    };
+    let argument = one_argument(name, arguments)?;
+    let header = checker.literal(argument, "the name of a header")?;
+    // What no header can be called is told as elsewhere.
+    checker.slot(keyed, &header, &argument.range)?;
+    Ok(Typed::Values(make(header.to_ascii_lowercase().into())))
+}
+
+/// A method of several values: there is one.
+pub(super) fn method(values: Values, name: &Word, arguments: &[Node]) -> Checked<Typed<'static>> {
+    if name.text == "size" {
+        no_argument(name, arguments)?;
+        return Ok(Typed::Integer(Number::Count(values)));
+    }
+    let message = format!("several values have no method `{}`", name.text);
+    Err(ExpressionError::new(name.range.clone(), message)
+        .help("`[0]` is the first of them, `'…' in …` asks for one, and `size()` counts them"))
+}

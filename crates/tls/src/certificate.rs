@@ -1,0 +1,125 @@
+//! What a certificate says beside its subject.
+
+use std::net::IpAddr;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// What a certificate says beside its subject. Of one that cannot be read there is the fingerprint alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Its number, in hexadecimal digits, in lower case: whole bytes.
+    pub serial: String,
+    /// SHA-256 of all of it, in the same.
+    pub fingerprint: String,
+    /// Its alternative names of these kinds, in its order.
+    pub names: Vec<(AlternativeName, String)>,
+}
+
+/// Kinds of alternative names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlternativeName {
+    /// A host.
+    Dns,
+    /// A mailbox.
+    Email,
+    /// A URI.
+    Uri,
+    /// An address.
+    Ip,
+}
+
+/// What a certificate says.
+pub fn details(certificate: &CertificateDer<'_>) -> Details {
+    let fingerprint = hex(digest(&SHA256, certificate).as_ref());
+    let Ok((_, found)) = X509Certificate::from_der(certificate) else {
+        return Details { fingerprint, ..Details::default() };
+    };
+    let names = found.subject_alternative_name().ok().flatten();
+    let names = names.iter().flat_map(|names| &names.value.general_names).filter_map(name);
+    Details { serial: serial(found.raw_serial()), fingerprint, names: names.collect() }
+}
+
+/// Without the byte that only says that the number is positive.
+fn serial(bytes: &[u8]) -> String {
+    match bytes {
+        [0, rest @ ..] if !rest.is_empty() => hex(rest),
+        bytes => hex(bytes),
+    }
+}
+
+fn name(found: &GeneralName<'_>) -> Option<(AlternativeName, String)> {
+    Some(match found {
+        GeneralName::DNSName(name) => (AlternativeName::Dns, (*name).to_owned()),
+        GeneralName::RFC822Name(name) => (AlternativeName::Email, (*name).to_owned()),
+        GeneralName::URI(uri) => (AlternativeName::Uri, (*uri).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let address = match bytes.len() {
+                4 => IpAddr::from(<[u8; 4]>::try_from(*bytes).ok()?),
+                _ => IpAddr::from(<[u8; 16]>::try_from(*bytes).ok()?),
+            };
+            (AlternativeName::Ip, address.to_string())
+        }
+        _ => return None,
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use super::*;
+
+    fn certificate(serial: Vec<u8>, names: Vec<rcgen::SanType>) -> CertificateDer<'static> {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+        params.serial_number = Some(serial.into());
+        params.subject_alt_names = names;
+        params.self_signed(&key).expect("a certificate").der().clone()
+    }
+
+    #[test]
+    fn details_are_read() {
+        let text = |text: &str| text.try_into().expect("ASCII");
+        let der = certificate(
+            vec![0x9f, 0x01, 0x00],
+            vec![
+                rcgen::SanType::DnsName(text("a.example")),
+                rcgen::SanType::Rfc822Name(text("joe@a.example")),
+                rcgen::SanType::URI(text("spiffe://a.example/web")),
+                rcgen::SanType::IpAddress([192, 0, 2, 7].into()),
+                rcgen::SanType::IpAddress(Ipv6Addr::LOCALHOST.into()),
+                rcgen::SanType::DnsName(text("b.example")),
+            ],
+        );
+        let found = details(&der);
+        assert_eq!(found.serial, "9f0100");
+        let expected = [
+            (AlternativeName::Dns, "a.example"),
+            (AlternativeName::Email, "joe@a.example"),
+            (AlternativeName::Uri, "spiffe://a.example/web"),
+            (AlternativeName::Ip, "192.0.2.7"),
+            (AlternativeName::Ip, "::1"),
+            (AlternativeName::Dns, "b.example"),
+        ];
+        assert_eq!(found.names, expected.map(|(kind, name)| (kind, name.to_owned())));
+        assert_eq!(found.fingerprint, hex(digest(&SHA256, &der).as_ref()));
+        assert!(
+            found.fingerprint.len() == 64
+                && found.fingerprint != details(&certificate(vec![1], vec![])).fingerprint
+        );
+    }
+
+    #[test]
+    fn what_is_no_certificate_has_a_fingerprint() {
+        let found = details(&CertificateDer::from(b"x".to_vec()));
+        let fingerprint = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+        assert_eq!(found, Details { fingerprint: fingerprint.into(), ..Details::default() });
+        assert_eq!((serial(&[0]).as_str(), serial(&[0, 0x80]).as_str()), ("00", "80"));
+    }
+}
