@@ -83,9 +83,17 @@ INLINE int choose_device(const struct packet *packet, struct way *way)
 	return can_send(way->device) ? OK : OTHER_DEVICE;
 }
 
-APART int route(const struct packet *packet, const struct flow *flow, const struct member *member, struct way *way)
+/* Where the routing table is asked for. */
+INLINE const struct address *hop_of(const struct flow *flow, const struct member *member)
 {
-	const struct address *hop = flow->flags & FLOW_NEXT_HOP && !(flow->flags & FLOW_REVERSE) ? &member->address : &flow->target;
+	return flow->flags & FLOW_NEXT_HOP && !(flow->flags & FLOW_REVERSE) ? &member->address : &flow->target;
+}
+
+/* Asks the routing table. What it tells is kept in `known`; NULL: it need not be. */
+APART int ask_route(const struct packet *packet, const struct flow *flow, const struct member *member, struct way *way,
+		    struct known_way *known)
+{
+	const struct address *hop = hop_of(flow, member);
 	struct bpf_fib_lookup query = {};
 
 	query.l4_protocol = packet->key.protocol;
@@ -96,8 +104,11 @@ APART int route(const struct packet *packet, const struct flow *flow, const stru
 	query.ifindex = packet->device;
 	__u32 length = length_on_wire(packet);
 
-	/* The way out of an skb has to be a narrow one for this: the helper knows its device without being asked. */
-	query.tot_len = packet->is_skb && length <= ANY_WAY_TAKES ? 0 : length;
+	/*
+	 * The way out of an skb has to be a narrow one for this: the helper knows its device without being asked. What is kept needs to
+	 * be known for longer packets, too.
+	 */
+	query.tot_len = packet->is_skb && !known && length <= ANY_WAY_TAKES ? 0 : length;
 	if (packet->is_v6) {
 		query.family = FAMILY_V6;
 		__builtin_memcpy(query.ipv6_src, &flow->source, sizeof(struct address));
@@ -123,6 +134,55 @@ APART int route(const struct packet *packet, const struct flow *flow, const stru
 	__builtin_memcpy(way->target, query.dmac, ETH_ALEN);
 	if (packet->is_skb)
 		__builtin_memcpy(&way->next_hop, query.ipv6_dst, sizeof(struct address));
+	if (known && way->is_resolved) {
+		known->told_ns = packet->now_ns;
+		known->target = hop->word[3];
+		known->from = packet->device;
+		known->device = query.ifindex;
+		known->mtu = query.mtu_result;
+		known->tos = new_tos(packet, flow);
+		__builtin_memcpy(known->hardware, query.smac, ETH_ALEN);
+		__builtin_memcpy(known->hardware + ETH_ALEN, query.dmac, ETH_ALEN);
+	}
+	return OK;
+}
+
+/* The place for the way to a destination. NULL: routes depend on more than that, as far as anybody knows. */
+INLINE struct known_way *place_of_way(const struct packet *packet, __be32 target)
+{
+	__u32 zero = 0, place = (target * 0x9e3779b1) >> 22;
+	__u64 *until_ns = bpf_map_lookup_elem(&routes, &zero);
+
+	if (packet->is_v6 || !until_ns || *until_ns < packet->now_ns)
+		return NULL;
+	place &= KNOWN_WAYS - 1;
+	return bpf_map_lookup_elem(&known_ways, &place);
+}
+
+INLINE bool is_way_of(const struct known_way *known, const struct packet *packet, const struct flow *flow, __be32 target)
+{
+	return known->told_ns && packet->now_ns - known->told_ns < KNOWN_WAY_NS && known->target == target &&
+	       known->from == packet->device && known->tos == new_tos(packet, flow) && length_on_wire(packet) <= known->mtu;
+}
+
+/* Where the packet goes. OK, or why it is not sent. */
+INLINE int route(const struct packet *packet, const struct flow *flow, const struct member *member, struct way *way)
+{
+	__be32 target = hop_of(flow, member)->word[3];
+	struct known_way *known = place_of_way(packet, target);
+
+	if (!known || !is_way_of(known, packet, flow, target)) {
+		int reason = ask_route(packet, flow, member, way, known);
+
+		if (reason != OK)
+			return reason;
+	} else {
+		way->is_resolved = true;
+		way->device = known->device;
+		way->family = FAMILY_V4;
+		__builtin_memcpy(way->source, known->hardware, ETH_ALEN);
+		__builtin_memcpy(way->target, known->hardware + ETH_ALEN, ETH_ALEN);
+	}
 	return choose_device(packet, way);
 }
 

@@ -254,6 +254,30 @@ MAP(next_port, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u32, PORT_COUNTERS, 0);
 /* The time that answers of this core have used up. */
 MAP(answered, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, 1, 0);
 
+/*
+ * Until when the way of a packet of IPv4 depends on where it goes alone (its destination and type of service), and not on its source,
+ * its ports or its number among others. User space watches rules and routes, and says so again and again.
+ */
+MAP(routes, BPF_MAP_TYPE_ARRAY, __u32, __u64, 1, 0);
+
+/* A way that the routing table has told, with the neighbour's address: it takes more time than all the rest of a packet. */
+struct known_way {
+	__u64 told_ns; /* 0: there is none */
+	__be32 target;
+	__u32 from; /* the device that its packets come by */
+	__u32 device;
+	__u16 mtu;
+	__u8 tos;
+	__u8 hardware[12]; /* ours, and the neighbour's */
+	__u8 zero[5];
+};
+
+#define KNOWN_WAYS 1024 /* a power of two */
+/* A change of routes or neighbours is seen so much later. */
+#define KNOWN_WAY_NS 10000000ULL
+
+MAP(known_ways, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct known_way, KNOWN_WAYS, 0);
+
 /* One more than there are slots: the verifier rounds the bound of an offset up. */
 struct ring {
 	__u32 member[RING_SLOTS + 1];

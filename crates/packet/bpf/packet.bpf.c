@@ -83,7 +83,9 @@ APART long handle_error(const struct packet *packet, const struct plan *plan)
 		outer->source = packet->key.source;
 	if (is_out_of_time(packet, outer))
 		return end_with(packet, TTL_EXCEEDED);
-	reason = route(packet, outer, member, &way);
+	reason = ask_route(packet, outer, member, &way, NULL);
+	if (reason == OK)
+		reason = choose_device(packet, &way);
 	if (reason != OK)
 		return end_with(packet, reason);
 	return finish(packet, &way, rewrite_error(packet, outer, flow, &scratch->inner));

@@ -26,6 +26,7 @@ mod reason;
 mod report;
 mod reset;
 mod roster;
+mod routing;
 mod sweep;
 mod take;
 
@@ -33,7 +34,7 @@ pub use attach::{Seen, index_of, look};
 pub use check::check;
 pub use error::Error;
 pub use options::{FLOWS_MAX, Options, RungsAllowed};
-pub use path::{PacketPath, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now};
+pub use path::{PacketPath, ROUTES_HOLD, SWEEP_ENTRIES_MAX, Trial, TrialOptions, now};
 pub use pins::detach_leftovers;
 pub use reason::{Reason, Verdict};
 pub use report::{

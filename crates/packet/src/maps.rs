@@ -17,7 +17,7 @@ use crate::take;
 /// The programs and maps, compiled by `bpf/build`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/packet.bpf.o");
 
-/// Maps that are pinned: all but those in which a program makes things for itself.
+/// Maps that are pinned: all but those in which a program makes things for itself, and what holds no longer than this process says.
 pub const PINNED: &[&str] = &[
     "flows",
     "direct",
@@ -61,6 +61,8 @@ pub struct Maps {
     pub member_totals: PerCpuArray<MapData, layout::TotalsBytes>,
     pub server_totals: Array<MapData, layout::TotalsBytes>,
     pub reasons: PerCpuArray<MapData, u64>,
+    /// Until when ways depend on destinations alone, in nanoseconds of the clock of flows.
+    pub routes: Array<MapData, u64>,
     pub rings: ArrayOfMaps<MapData, Array<MapData, layout::RingBytes>>,
     flows_fd: MapData,
     direct_fd: MapData,
@@ -177,6 +179,7 @@ impl Maps {
             member_totals: typed!("member_totals"),
             server_totals: typed!("server_totals"),
             reasons: typed!("reasons"),
+            routes: typed!("routes"),
             rings: typed!("rings"),
             flows_fd,
             direct_fd,

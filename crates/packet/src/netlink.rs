@@ -43,16 +43,32 @@ const NUD_STALE: u16 = 4;
 /// `struct ndmsg`.
 const NEIGHBOUR_BYTES: usize = 12;
 
+const RTM_NEWROUTE: u16 = 24;
 const RTM_GETROUTE: u16 = 26;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_MULTIPATH: u16 = 9;
+const RTA_NH_ID: u16 = 30;
 /// All ways of the route, not one of them.
 const RTM_F_FIB_MATCH: u32 = 0x2000;
 /// `struct rtmsg`.
 const ROUTE_BYTES: usize = 12;
 /// `struct rtnexthop`.
 const NEXT_HOP_BYTES: usize = 8;
+
+const RTM_NEWRULE: u16 = 32;
+const RTM_GETRULE: u16 = 34;
+const FRA_PRIORITY: u16 = 6;
+const FRA_SUPPRESS_PREFIXLEN: u16 = 14;
+const FRA_TABLE: u16 = 15;
+const FRA_PROTOCOL: u16 = 21;
+const FR_ACT_TO_TBL: u8 = 1;
+const FIB_RULE_PERMANENT: u32 = 1;
+/// `struct fib_rule_hdr`.
+const RULE_BYTES: usize = 12;
+
+/// Groups of notices: `RTNLGRP_IPV4_ROUTE` and `RTNLGRP_IPV4_RULE`.
+const ROUTES_AND_RULES: u32 = 1 << 6 | 1 << 7;
 
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -140,6 +156,94 @@ fn devices_of(attributes: &[u8]) -> Vec<u32> {
     devices
 }
 
+/// What a change of routes or rules says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// Of something new, whose way depends on where a packet goes alone.
+    Plain,
+    /// Of something new, whose way may depend on more.
+    DependsOnMore,
+    /// Of something that is gone.
+    Gone,
+}
+
+impl Notice {
+    fn of(kind: u16, body: &[u8]) -> Self {
+        match kind {
+            RTM_NEWROUTE if is_route_plain(body) => Self::Plain,
+            RTM_NEWRULE if is_rule_plain(body) => Self::Plain,
+            RTM_NEWROUTE | RTM_NEWRULE => Self::DependsOnMore,
+            _ => Self::Gone,
+        }
+    }
+}
+
+/// A socket that is told of changes of routes and rules of IPv4.
+pub fn route_notices() -> Result<OwnedFd, Errno> {
+    let socket = Socket::open(None)?.0;
+    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, ROUTES_AND_RULES))?;
+    Ok(socket)
+}
+
+/// What it has been told; `None`: there is no more. `NOBUFS`: there was more than it keeps.
+pub fn read_notices(socket: &OwnedFd) -> Result<Option<Vec<Notice>>, Errno> {
+    let mut part = vec![0; PART_BYTES_MAX];
+    let length = match recv(socket, part.as_mut_slice(), RecvFlags::DONTWAIT) {
+        Ok((length, _)) => length,
+        Err(Errno::AGAIN) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut notices = Vec::new();
+    take_part(&part[..length], |kind, body| {
+        notices.push(Notice::of(kind, body));
+        true
+    })?;
+    Ok(Some(notices))
+}
+
+/// Whether the way of a packet of IPv4 depends on where it goes alone, by all rules and routes.
+pub fn are_routes_plain() -> Result<bool, Errno> {
+    let mut header = [0; RULE_BYTES];
+    header[0] = AddressFamily::INET.as_raw() as u8;
+    // A rule and a route have headers of one length, whose first byte is the family.
+    const { assert!(RULE_BYTES == ROUTE_BYTES) };
+    for (kind, is_plain) in
+        [(RTM_GETRULE, is_rule_plain as fn(&[u8]) -> bool), (RTM_GETROUTE, is_route_plain)]
+    {
+        let mut are_plain = true;
+        Socket::open(None)?.each(kind, NLM_F_DUMP, &header, |_, body| {
+            are_plain &= is_plain(body);
+            are_plain
+        })?;
+        if !are_plain {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a rule takes all packets alike to a table.
+fn is_rule_plain(rule: &[u8]) -> bool {
+    let Some((header, attributes)) = rule.split_at_checked(RULE_BYTES) else { return false };
+    let has_no_selector = header[1..4] == [0; 3] && header[7] == FR_ACT_TO_TBL;
+    let flags = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]);
+    let is_plain = |(kind, value): (u16, &[u8])| match kind {
+        FRA_PRIORITY | FRA_TABLE | FRA_PROTOCOL => true,
+        FRA_SUPPRESS_PREFIXLEN => value == [0xff; 4],
+        _ => false,
+    };
+    has_no_selector
+        && flags & !FIB_RULE_PERMANENT == 0
+        && all_attributes(attributes, is_plain) == Some(true)
+}
+
+/// Whether a route is one way for all. One of a next hop with a number may be several.
+fn is_route_plain(route: &[u8]) -> bool {
+    let Some(attributes) = route.get(ROUTE_BYTES..) else { return false };
+    let is_plain = |(kind, _): (u16, &[u8])| kind != RTA_MULTIPATH && kind != RTA_NH_ID;
+    all_attributes(attributes, is_plain) == Some(true)
+}
+
 /// Has the kernel confirm neighbours behind these devices that have rested; `None`: behind all. It does so for packets of its own; of
 /// those that programs send it knows nothing, and a neighbour with another hardware address would be lost for good. Gives how many.
 pub fn confirm_neighbours(devices: Option<&BTreeSet<u32>>) -> Result<usize, Error> {
@@ -180,19 +284,33 @@ fn first(answers: &[Vec<u8>], kind: u16) -> Option<&[u8]> {
     answers.iter().find_map(|answer| attribute(answer.get(GENERIC_BYTES..)?, kind))
 }
 
-fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut found = None;
+    all_attributes(bytes, |(kind, value)| {
+        found = (kind == wanted).then_some(value);
+        found.is_none()
+    })?;
+    found
+}
+
+/// Whether it is so for all attributes, up to the first for which it is not; `None`: they are cut.
+fn all_attributes<'a>(
+    mut bytes: &'a [u8],
+    mut is_so: impl FnMut((u16, &'a [u8])) -> bool,
+) -> Option<bool> {
     /// Its highest two bits are flags.
     const KIND: u16 = 0x3fff;
     while let [a, b, c, d, ..] = *bytes {
         let length = usize::from(u16::from_ne_bytes([a, b]));
         let kind = u16::from_ne_bytes([c, d]) & KIND;
         let value = bytes.get(4..length)?;
-        if kind == wanted {
-            return Some(value);
+        if !is_so((kind, value)) {
+            return Some(false);
         }
-        bytes = bytes.get(length.next_multiple_of(4)..)?;
+        // The padding of the last one may not be there.
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    None
+    Some(true)
 }
 
 fn put_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
@@ -215,6 +333,22 @@ impl Socket {
 
     /// What the kernel answers, without headers.
     fn ask(&self, kind: u16, flags: u16, body: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+        let mut answers = Vec::new();
+        self.each(kind, flags, body, |_, answer| {
+            answers.push(answer.to_vec());
+            true
+        })?;
+        Ok(answers)
+    }
+
+    /// Hands over what the kernel answers, as kind and body, until that is not wanted any more.
+    fn each(
+        &self,
+        kind: u16,
+        flags: u16,
+        body: &[u8],
+        mut take: impl FnMut(u16, &[u8]) -> bool,
+    ) -> Result<(), Errno> {
         let mut request = Vec::with_capacity(HEADER_BYTES + body.len());
         request.extend_from_slice(&((HEADER_BYTES + body.len()) as u32).to_ne_bytes());
         request.extend_from_slice(&kind.to_ne_bytes());
@@ -224,18 +358,17 @@ impl Socket {
         sendto(&self.0, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let is_dump = flags & NLM_F_DUMP == NLM_F_DUMP;
         let mut part = vec![0; PART_BYTES_MAX];
-        let mut answers = Vec::new();
         loop {
             let (length, _) = recv(&self.0, part.as_mut_slice(), RecvFlags::empty())?;
-            if take_part(&part[..length], &mut answers)? || !is_dump {
-                return Ok(answers);
+            if take_part(&part[..length], &mut take)? || !is_dump {
+                return Ok(());
             }
         }
     }
 }
 
-/// Takes the messages of one part. Whether they are the last.
-fn take_part(mut part: &[u8], answers: &mut Vec<Vec<u8>>) -> Result<bool, Errno> {
+/// Takes the messages of one part. Whether there is no more to take.
+fn take_part(mut part: &[u8], mut take: impl FnMut(u16, &[u8]) -> bool) -> Result<bool, Errno> {
     while let [a, b, c, d, e, f, ..] = *part {
         let length = u32::from_ne_bytes([a, b, c, d]) as usize;
         let body = part.get(HEADER_BYTES..length).ok_or(Errno::BADMSG)?;
@@ -245,7 +378,11 @@ fn take_part(mut part: &[u8], answers: &mut Vec<Vec<u8>>) -> Result<bool, Errno>
                 let code = body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
                 return if code == 0 { Ok(true) } else { Err(Errno::from_raw_os_error(-code)) };
             }
-            _ => answers.push(body.to_vec()),
+            kind => {
+                if !take(kind, body) {
+                    return Ok(true);
+                }
+            }
         }
         part = part.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
@@ -294,11 +431,61 @@ mod tests {
         assert_eq!(attribute(&bytes[..bytes.len() - 1], 2), None);
         assert_eq!(attribute(&bytes, 3), None);
         assert_eq!(attribute(&[0; 8], 3), None);
-        assert!(take_part(&[255; 20], &mut Vec::new()).is_err());
+        assert!(take_part(&[255; 20], |_, _| true).is_err());
         let mut error = [0; 20];
         error[0] = 20;
         error[4] = 2;
         error[16..].copy_from_slice(&(-19i32).to_ne_bytes());
-        assert_eq!(take_part(&error, &mut Vec::new()), Err(Errno::NODEV));
+        assert_eq!(take_part(&error, |_, _| true), Err(Errno::NODEV));
+    }
+
+    /// The header of a rule to a table, or of a route, and attributes.
+    fn told(header: [u8; 12], attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut told = header.to_vec();
+        attributes.iter().for_each(|(kind, value)| put_attribute(&mut told, *kind, value));
+        told
+    }
+
+    #[test]
+    fn what_chooses_a_way_by_more_than_the_destination_is_not_plain() {
+        let to_table = [2, 0, 0, 0, 254, 0, 0, 1, 0, 0, 0, 0];
+        let changed = |place: usize, value: u8| {
+            let mut header = to_table;
+            header[place] = value;
+            header
+        };
+        let usual: &[(u16, &[u8])] = &[
+            (FRA_TABLE, &[254, 0, 0, 0]),
+            (FRA_SUPPRESS_PREFIXLEN, &[255; 4]),
+            (FRA_PROTOCOL, &[2]),
+        ];
+        assert_eq!(Notice::of(RTM_NEWRULE, &told(to_table, usual)), Notice::Plain);
+        assert_eq!(Notice::of(RTM_NEWRULE, &told(changed(8, 1), usual)), Notice::Plain);
+        // Destination, source, type of service, an action that is none, "not".
+        for header in [(1, 24), (2, 24), (3, 16), (7, 6), (8, 2)] {
+            let rule = told(changed(header.0, header.1), usual);
+            assert_eq!(Notice::of(RTM_NEWRULE, &rule), Notice::DependsOnMore, "{header:?}");
+        }
+        // A source, a mark, a device, tables of VRF, ports, and what later kernels have.
+        for kind in [2, 10, 3, 19, 23, 24, 77] {
+            let rule = told(to_table, &[(FRA_TABLE, &[254, 0, 0, 0]), (kind, &[0; 4])]);
+            assert_eq!(Notice::of(RTM_NEWRULE, &rule), Notice::DependsOnMore, "{kind}");
+        }
+        let short = told(to_table, &[(FRA_SUPPRESS_PREFIXLEN, &[0; 4])]);
+        assert_eq!(Notice::of(RTM_NEWRULE, &short), Notice::DependsOnMore);
+
+        let route = [2, 24, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
+        let to: (u16, &[u8]) = (RTA_DST, &[10, 0, 2, 0]);
+        assert_eq!(
+            Notice::of(RTM_NEWROUTE, &told(route, &[to, (RTA_OIF, &[3, 0, 0, 0])])),
+            Notice::Plain
+        );
+        for kind in [RTA_MULTIPATH, RTA_NH_ID] {
+            let several = told(route, &[to, (kind, &[0; 8])]);
+            assert_eq!(Notice::of(RTM_NEWROUTE, &several), Notice::DependsOnMore);
+        }
+        assert_eq!(Notice::of(RTM_NEWROUTE, &route[..8]), Notice::DependsOnMore);
+        assert_eq!(Notice::of(RTM_NEWROUTE + 1, &route), Notice::Gone);
+        assert_eq!(Notice::of(RTM_NEWRULE + 1, &to_table), Notice::Gone);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aya::Ebpf;
 use aya::programs::{ProgramError, TestRun as _, TestRunOptions};
@@ -16,6 +16,7 @@ use crate::netlink;
 use crate::options::{FLOWS_MAX, Options, RungsAllowed};
 use crate::plan::{Delivery, MemberName, MemberState, Plan};
 use crate::roster::{Roster, state_number};
+use crate::routing::Routing;
 use crate::sweep::{Progress, Rules, Walk};
 use crate::{
     Applied, Attachment, Ended, Flow, FlowFilter, Reason, ReasonCount, Rung, Sweep, Totals, check,
@@ -24,6 +25,9 @@ use crate::{
 
 /// Entries of the flow table (two per flow) that one part of a sweep looks at, in some 10 ms.
 pub const SWEEP_ENTRIES_MAX: u32 = 32_768;
+
+/// What [`PacketPath::watch_routes`] has found holds so long: who watches may be gone.
+pub const ROUTES_HOLD: Duration = Duration::from_secs(1);
 
 /// Whole sweeps without a flow until the number of a member that left is used again.
 const EMPTY_SWEEPS_MIN: u32 = 3;
@@ -38,6 +42,7 @@ pub struct PacketPath {
     plan: Plan,
     rules: HashMap<u32, Rules>,
     progress: Progress,
+    routing: Routing,
     epoch: u32,
     /// That may ever be there: so many values have per-core maps.
     cpus: u32,
@@ -135,6 +140,7 @@ impl PacketPath {
             plan: Plan::default(),
             rules: HashMap::new(),
             progress: Progress::default(),
+            routing: Routing::default(),
             epoch: 0,
             cpus,
             taken_over,
@@ -406,6 +412,19 @@ impl PacketPath {
         let mut devices = netlink::devices_toward(&addresses)?;
         devices.append(&mut self.links.interfaces());
         netlink::confirm_neighbours(Some(&devices))
+    }
+
+    /// Looks whether the ways of packets of IPv4 depend on where they go alone, and lets programs keep ways for 10 ms if so. Without
+    /// another call within [`ROUTES_HOLD`] they ask for each packet. Routes are those of the calling thread's network namespace, at
+    /// the first call. Returns whether they are kept.
+    pub fn watch_routes(&mut self, now: Instant) -> Result<bool, Error> {
+        let looked = self.routing.look(now);
+        let until = match &looked {
+            Ok(true) => (self::now() + ROUTES_HOLD).as_nanos() as u64,
+            Ok(false) | Err(_) => 0,
+        };
+        self.maps.routes.set(0, until, 0).map_err(map_error("saying what routes depend on"))?;
+        looked
     }
 
     /// Lets go of it for a restart: programs stay attached, maps stay pinned, packets go on.

@@ -236,10 +236,7 @@ fn a_flood_of_syns_leaves_the_others_their_connections() {
         pools: { p: { members: [ 10.77.2.2:9200 ] } }\n";
     network.configure_flows(131_072, ", syn_cookies: [ \"10.77.1.1:80\" ]", servers);
     network.start();
-    // The kernel then times the programs.
-    let switch = "/proc/sys/kernel/bpf_stats_enabled";
-    let found = std::fs::read_to_string(switch).expect("whether programs are timed");
-    std::fs::write(switch, "1").expect("timing programs");
+    let _timed = Timed::begin();
     let before = program_time(&network);
     let syns = size("WEIR_TEST_L4_SYNS", FLOOD_SYNS);
     let mut flood = network.start_in("client", &["python3", "-c", FLOOD, &syns.to_string()]);
@@ -263,12 +260,33 @@ fn a_flood_of_syns_leaves_the_others_their_connections() {
     });
     let reasons = reasons();
     let after = program_time(&network);
-    std::fs::write(switch, found).expect("as it was");
     let (time_ns, packets) = (after.0 - before.0, after.1 - before.1);
     assert!(packets > 0 && time_ns > 0, "the kernel times the programs");
     println!("{} ns of CPU in weir's programs for each of {packets} packets", time_ns / packets);
     println!("{syns} SYNs, {answered} of {} connections answered; {reasons}", 2 * asked);
     assert!(f64::from(answered) >= 0.99 * f64::from(2 * asked), "{answered} of {}", 2 * asked);
+}
+
+/// The kernel times all programs, which makes each packet dearer; it ends with the value, also when the test fails.
+struct Timed {
+    found: String,
+}
+
+impl Timed {
+    const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
+
+    fn begin() -> Self {
+        let found = std::fs::read_to_string(Self::SWITCH).expect("whether programs are timed");
+        std::fs::write(Self::SWITCH, "1").expect("timing programs");
+        Self { found }
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        let ended = std::fs::write(Self::SWITCH, &self.found);
+        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
+    }
 }
 
 /// Time in weir's packet programs, in nanoseconds, and how often they ran.

@@ -83,6 +83,10 @@ impl<'a> PacketBed<'a> {
         if find_program("nft").is_none() {
             return Err("the program nft is needed: apt-get install nftables".into());
         }
+        // Who cannot read it has no such switch.
+        if fs::read_to_string(PROGRAMS_TIMED).is_ok_and(|it| it.trim() != "0") {
+            return Err("the kernel times all programs, which makes packets dearer: sysctl kernel.bpf_stats_enabled=0".into());
+        }
         let told = |error: RunError| error.to_string();
         bed.as_product(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"))
             .map_err(told)?
@@ -194,6 +198,9 @@ impl Drop for PacketBed<'_> {
 }
 
 const TABLE: &str = "weir_bench";
+
+/// Whether the kernel reads the clock before and after each program.
+const PROGRAMS_TIMED: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
 /// What weir says when packets are its own.
 const SERVED_BY_PACKETS: &str = "is served by packets";

@@ -134,6 +134,7 @@ pub(super) struct Keeper {
     planned_at: Instant,
     confirmed_at: Instant,
     told_of_neighbours: bool,
+    told_of_routes: bool,
     drains_until: Option<Instant>,
 }
 
@@ -158,6 +159,7 @@ impl Keeper {
             planned_at: now,
             confirmed_at: now,
             told_of_neighbours: false,
+            told_of_routes: false,
             drains_until: None,
         }
     }
@@ -331,6 +333,7 @@ impl Keeper {
             self.put_in_force();
         }
         self.confirm_neighbours();
+        self.watch_routes();
         self.look_for_room();
         if self.open.is_some() && self.pace.is_due(Instant::now()) {
             self.sweep();
@@ -383,6 +386,18 @@ impl Keeper {
             // Once: it would be the same every time.
             if !std::mem::replace(&mut self.told_of_neighbours, true) {
                 let what = format_args!("cannot have its neighbours confirmed: {error}");
+                self.events.warning("packet path", what);
+            }
+        }
+    }
+
+    /// Programs keep ways for a moment where routes are such that they may.
+    fn watch_routes(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        if let Err(error) = open.path.watch_routes(Instant::now()) {
+            // Once, as with neighbours; packets go on, each by a question of its own.
+            if !std::mem::replace(&mut self.told_of_routes, true) {
+                let what = format_args!("cannot watch routes: {error}");
                 self.events.warning("packet path", what);
             }
         }

@@ -1,6 +1,8 @@
 //! One namespace with a device toward clients and one toward members, whose neighbours are known; packets go through by
 //! BPF_PROG_TEST_RUN.
 
+use std::time::Instant;
+
 use weir_packet::plan::*;
 use weir_packet::{Reason, Rung, TrialOptions};
 
@@ -67,6 +69,12 @@ impl Bed {
         Self { path, rung, namespace }
     }
 
+    /// `ip` with these words, there.
+    #[track_caller]
+    pub fn ip(&self, words: &str) {
+        self.namespace.ip(words);
+    }
+
     /// More members whose hardware address is known.
     pub fn neighbours(&self, addresses: &[&str]) {
         for address in addresses {
@@ -83,6 +91,8 @@ impl Bed {
         if interface == "out0" && packet[..6] == ADC_IN[..6] {
             packet[..6].copy_from_slice(&TO_MEMBER[6..]);
         }
+        // As weir does it all the time: ways are kept wherever they may be.
+        self.path.get().watch_routes(Instant::now()).expect("routes");
         let options = TrialOptions { rung: self.rung, packet: &packet, interface, repeat: 1 };
         let trial = self.path.get().trial(&options).expect("a trial");
         (trial.verdict, trial.packet)

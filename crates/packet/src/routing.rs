@@ -1,0 +1,76 @@
+//! Whether the way of a packet of IPv4 depends on where it goes alone. Then programs keep ways for a moment and need not ask for
+//! each packet. Rules may choose by anything, and of several ways of one route the kernel takes one by all that a packet is.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::error::{Error, kernel};
+use crate::netlink::{self, Notice};
+
+/// What the kernel has told of changes is read in so many parts at a time.
+const PARTS_MAX: usize = 64;
+/// Where ways depend on more, all routes are read again no sooner than so much later...
+const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// ...and than so many times the time that it takes.
+const READ_REST: u32 = 39;
+
+/// Watches rules and routes.
+#[derive(Debug, Default)]
+pub struct Routing {
+    notices: Option<OwnedFd>,
+    is_plain: bool,
+    /// Something has changed since all of them were read, by which they may have become plain.
+    has_changed: bool,
+    read_at: Option<Instant>,
+}
+
+impl Routing {
+    /// Whether it depends on that alone, by all that the kernel has told until now.
+    pub fn look(&mut self, now: Instant) -> Result<bool, Error> {
+        let fail = |error: Errno| kernel("watching routes", error.to_string());
+        let notices = match &self.notices {
+            Some(notices) => notices,
+            None => {
+                // Before they are read: what changes meanwhile is told.
+                self.has_changed = true;
+                self.notices.insert(netlink::route_notices().map_err(fail)?)
+            }
+        };
+        let mut parts = 0;
+        loop {
+            if parts == PARTS_MAX {
+                // What is left is read the next time; until then nobody knows.
+                return Ok(false);
+            }
+            parts += 1;
+            match netlink::read_notices(notices) {
+                Ok(None) => break,
+                Ok(Some(told)) => {
+                    self.is_plain &= !told.contains(&Notice::DependsOnMore);
+                    self.has_changed |= told.iter().any(|it| *it != Notice::Plain);
+                }
+                // There were more than it keeps.
+                Err(Errno::NOBUFS) => (self.is_plain, self.has_changed) = (false, true),
+                Err(error) => {
+                    self.forget();
+                    return Err(fail(error));
+                }
+            }
+        }
+        if !self.is_plain && self.has_changed && self.read_at.is_none_or(|at| now >= at) {
+            let began = Instant::now();
+            let read = netlink::are_routes_plain();
+            self.read_at = Some(now + (began.elapsed() * READ_REST).max(READ_INTERVAL));
+            self.is_plain = read.map_err(fail)?;
+            self.has_changed = false;
+        }
+        Ok(self.is_plain)
+    }
+
+    /// They are to be read from the beginning.
+    fn forget(&mut self) {
+        *self = Self { read_at: self.read_at, ..Self::default() };
+    }
+}
