@@ -278,6 +278,14 @@ struct known_way {
 
 MAP(known_ways, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct known_way, KNOWN_WAYS, 0);
 
+/* What the clock of flows showed at the kernel's last tick, when it went on. */
+struct tick {
+	__u64 number; /* of the tick; 0: none was seen */
+	__u64 now_ns;
+};
+
+MAP(ticks, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct tick, 1, 0);
+
 /* One more than there are slots: the verifier rounds the bound of an offset up. */
 struct ring {
 	__u32 member[RING_SLOTS + 1];

@@ -107,7 +107,7 @@ INLINE long handle(struct packet *packet)
 		return end_with(packet, packet->foreign);
 	if (reason != OK)
 		return end_with(packet, reason);
-	packet->now_ns = bpf_ktime_get_coarse_ns();
+	packet->now_ns = clock_ns();
 	if (packet->is_icmp_error)
 		return handle_error(packet, &plan);
 	if (plan.settings->flags & HAS_COOKIES && !packet->is_skb && packet->key.protocol == IPPROTO_TCP && is_syn(packet) &&

@@ -14,6 +14,9 @@ use crate::{End, Ended, EndedFor, Flow, FlowFilter, FlowState, Sweep};
 /// Entries that one call of the kernel reads.
 const BATCH_ENTRIES: u32 = 4_096;
 
+/// Programs on two cores may see clocks a tick apart, of 10 ms at most.
+const CLOCKS_APART_NS: u64 = 10_000_000;
+
 const TCP: u8 = libc::IPPROTO_TCP as u8;
 
 /// What the sweep has to know of a virtual server.
@@ -103,7 +106,7 @@ impl Pair {
         let reverse = self.reverse.map_or((0, 0), |it| (it.state, it.seen_ns));
         let forward = (self.forward.state, self.forward.seen_ns);
         let ends = |(state, seen_ns): (u8, u64), (_, other_seen_ns): (u8, u64)| {
-            state & layout::STATE_RST != 0 && seen_ns >= other_seen_ns
+            state & layout::STATE_RST != 0 && seen_ns + CLOCKS_APART_NS >= other_seen_ns
         };
         ends(forward, reverse) || ends(reverse, forward)
     }

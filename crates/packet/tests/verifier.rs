@@ -5,7 +5,7 @@ mod support;
 
 use support::{Path, is_possible};
 
-/// Half of where it gives up. Linux 6.18 walks 287,003 for XDP.
+/// Half of where it gives up. Linux 6.18 walks 287,269 for XDP.
 const WALKED_MAX: u32 = 500_000;
 
 #[test]
