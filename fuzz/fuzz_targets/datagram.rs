@@ -70,6 +70,7 @@ fn values(input: &[u8]) {
         response: None,
         datagram: Some(&datagram),
         around: &Nowhere,
+        unix_s: None,
     };
     let mut evaluation = fields.begin(facts);
     for (template, expected) in templates.iter().zip(expected(input)) {

@@ -61,6 +61,7 @@ fn facts() -> Facts<'static> {
         response: Some(ResponseFacts { head: &HEADS.response, input: RESPONSE, member: None }),
         datagram: Some(&DATAGRAM),
         around: &Nowhere,
+        unix_s: None,
     }
 }
 

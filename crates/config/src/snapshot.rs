@@ -2,6 +2,7 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
+mod authentication;
 mod datagram_probe;
 mod limit;
 mod listening;
@@ -39,6 +40,7 @@ use weir_tls::identity::Identity;
 use weir_tls::server::Offer;
 
 pub use crate::secret::Secret;
+pub use authentication::{FetchedKeys, KeysUrl};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{Listening, ranges};
@@ -85,6 +87,10 @@ pub struct Snapshot {
     pub key_limits: Vec<Arc<KeyLimit>>,
     /// What rules are called, by their numbers.
     pub rules: Vec<RuleName>,
+    /// What reads tokens whose keys are fetched.
+    pub fetched_keys: Vec<FetchedKeys>,
+    /// Some authentication asks for passwords.
+    pub checks_passwords: bool,
     /// What all expressions and templates read.
     pub slots: Arc<Slots>,
     /// From UTC to the time that expressions read.

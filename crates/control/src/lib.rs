@@ -1,7 +1,8 @@
 //! The control plane: everything that a request does not wait for.
 //!
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members
-//! ([`monitors`]), keeps the addresses of host names fresh ([`names`]) and OCSP responses ([`ocsp`]), answers on the admin listener
+//! ([`monitors`]), keeps the addresses of host names fresh ([`names`]) and OCSP responses ([`ocsp`]) and
+//! keys of tokens ([`token_keys`]), answers on the admin listener
 //! ([`admin`]), and puts new configurations in force. Threads of their own write the logs of requests
 //! ([`logs`]) and weir's own events ([`events`]), because a write to a full pipe blocks.
 //!
@@ -31,4 +32,5 @@ pub mod supervisor;
 #[cfg(test)]
 mod testing;
 mod time;
+pub mod token_keys;
 mod wording;

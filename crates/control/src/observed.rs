@@ -28,6 +28,8 @@ pub struct Observed {
     flows: RwLock<Option<crate::packets::Flows>>,
     /// What became of asking for OCSP responses.
     pub ocsp: Arc<crate::ocsp::Counters>,
+    /// What became of fetching the keys of tokens.
+    pub token_keys: Arc<crate::token_keys::Counters>,
     /// Configurations that were asked for.
     pub reloads: Reloads,
     /// When the process started, in milliseconds since 1970.
@@ -73,7 +75,7 @@ impl Observed {
         workers: Arc<PerWorker<WorkerCounters>>,
         logs: Arc<AllLogCounters>,
         monitors: Board,
-        ocsp: Arc<crate::ocsp::Counters>,
+        (ocsp, token_keys): (Arc<crate::ocsp::Counters>, Arc<crate::token_keys::Counters>),
         packets: crate::packets::Board,
     ) -> Self {
         let now = unix_ms();
@@ -88,6 +90,7 @@ impl Observed {
             packets,
             flows: RwLock::new(None),
             ocsp,
+            token_keys,
             reloads,
             started_unix_ms: now,
             starting: AtomicBool::new(true),

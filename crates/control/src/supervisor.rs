@@ -34,6 +34,7 @@ use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::{self, PacketPlane};
+use crate::token_keys::TokenKeys;
 
 mod next;
 mod reading;
@@ -188,6 +189,7 @@ pub struct Supervisor {
     monitors: Monitors,
     names: Names,
     ocsp: Ocsp,
+    token_keys: TokenKeys,
     packets: PacketPlane,
     logs: Logs,
     observed: Arc<Observed>,
@@ -249,12 +251,14 @@ impl Supervisor {
         monitors.prepare(&table.snapshot, |pool| next.until(pool));
         let mut ocsp = Ocsp::new(events.clone());
         ocsp.apply(&table.snapshot);
+        let mut token_keys = TokenKeys::new(events.clone());
+        token_keys.apply(&table.snapshot);
         let observed = Arc::new(Observed::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
             logs.counters(),
             monitors.board(),
-            ocsp.counters(),
+            (ocsp.counters(), token_keys.counters()),
             packets.board(),
         ));
         let outlets = open_outlets([worker_events, lines], &observed, &events).await;
@@ -269,6 +273,7 @@ impl Supervisor {
             monitors,
             names,
             ocsp,
+            token_keys,
             packets,
             logs,
             observed,

@@ -92,7 +92,8 @@ fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
     let logs = Arc::default();
     let board = Board::default();
     let packets = crate::packets::Board::default();
-    let observed = Observed::new(Arc::new(table), counters, logs, board, Arc::default(), packets);
+    let observed =
+        Observed::new(Arc::new(table), counters, logs, board, Default::default(), packets);
     observed.starting.store(false, Relaxed);
     observed
 }

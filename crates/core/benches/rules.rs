@@ -113,6 +113,7 @@ fn run(case: Case, count: u64) -> (u64, f64) {
         response: None,
         datagram: None,
         around: &Nowhere,
+        unix_s: None,
     };
     let mut compiled = Compiled::new(case);
     let mut out = Vec::new();

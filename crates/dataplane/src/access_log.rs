@@ -89,6 +89,8 @@ pub struct Decided<'a> {
     pub rule_names: &'a [RuleName],
     /// What came of keeping the client at its member.
     pub persistence: Option<Kept>,
+    /// Who was let in by name; empty: nobody.
+    pub user: &'a [u8],
 }
 
 impl Decided<'_> {
@@ -330,6 +332,10 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
         put_text_key(out, "rules");
         put_rules(out, &entry.decided);
     }
+    if !entry.decided.user.is_empty() {
+        put_text_key(out, "user");
+        put_json_string(out, entry.decided.user);
+    }
     if let Some(kept) = entry.decided.persistence {
         put_text_key(out, "persistence");
         put_json_string(out, kept.as_str().as_bytes());
@@ -381,7 +387,9 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
         (None, Some(client)) => put(out, format_args!("{}", client.ip())),
         (None, None) => out.extend_from_slice(b"unix:"),
     }
-    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(b" - ");
+    put_user(out, entry.decided.user);
+    out.extend_from_slice(b" [");
     out.extend_from_slice(date.combined.as_bytes());
     out.extend_from_slice(b"] ");
     let (line, fields) = match (line, fields) {
@@ -410,6 +418,21 @@ fn put_address_text(out: &mut Vec<u8>, address: SocketAddr) {
     match address.port() {
         0 => put(out, format_args!("{}", address.ip())),
         _ => put(out, format_args!("{address}")),
+    }
+}
+
+/// A name without what would be taken for the end of it.
+fn put_user(out: &mut Vec<u8>, user: &[u8]) {
+    if user.is_empty() {
+        out.push(b'-');
+    }
+    for part in user[..user.len().min(SHOWN_BYTES_MAX)].split_inclusive(|byte| *byte == b' ') {
+        let (name, space) = match part.strip_suffix(b" ") {
+            Some(name) => (name, &b"\\x20"[..]),
+            None => (part, &b""[..]),
+        };
+        put_quoted(out, name);
+        out.extend_from_slice(space);
     }
 }
 

@@ -16,6 +16,7 @@ pub use crate::binding::BindError;
 use crate::binding::{addresses, adjust, bind, port, remove_socket_file};
 use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
+use crate::password_threads;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
 use crate::waf_log::WafLog;
@@ -156,6 +157,9 @@ impl DataPlane {
         let added = std::mem::take(&mut self.prepared);
         adjust(&self.listeners, &added, &self.table.snapshot, &table.snapshot);
         table.enter_into_force(clock::now().now_ms());
+        if let Some(logins) = &table.logins {
+            password_threads::start(logins, usable_cores());
+        }
         let kept: HashSet<&Address> =
             addresses(&table.snapshot).map(|(_, address)| address).collect();
         let gone = self.listeners.keys().filter(|address| !kept.contains(address));

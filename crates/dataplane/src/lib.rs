@@ -10,6 +10,7 @@ pub mod handle;
 mod json;
 mod log_batch;
 mod owners;
+mod password_threads;
 mod redaction;
 pub mod reports;
 #[cfg(feature = "simulation")]

@@ -3,6 +3,7 @@
 //! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
+pub(crate) mod authentication;
 mod balance;
 pub(crate) mod checks;
 pub(crate) mod compression;
@@ -102,6 +103,8 @@ section! {
         optional persistence: Named<persistence::Persistence>;
         /// The time zone of `time` in [expressions](expressions.md#time): `UTC`, or how far the clock there is from UTC, such as `"+01:00"`. It does not change with summer time.
         default time_zone: UtcOffset = UtcOffset::default();
+        /// How clients show who they are, by name.
+        optional authentication: Named<authentication::Authentication>;
         /// Where weir keeps what must survive a restart: the key of inserted cookies.
         default state_dir: FilePath = FilePath("/var/lib/weir".into());
     }
@@ -242,6 +245,8 @@ section! {
         optional policies: Vec<crate::decode::Spanned<Name>>;
         /// Of `type: http` and `tcp`: policies, by name, that say who may connect. They are followed once for each connection, before its handshake and any request: when it is accepted (and the PROXY protocol has been read), and those that read `tls.sni` when the client has said which name it wants. They read `client`, `server` and with `tls` here `tls.sni`; of the actions they can have `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`.
         optional connection_policies: Vec<crate::decode::Spanned<Name>>;
+        /// Who is let in: the name of an authentication. Its clients are asked before the rules of `policies` are followed; a request that does not show who it is from gets 401. To ask on some paths only, use the action `authenticate`.
+        optional authenticate: Name;
         /// How clients are kept at members: the name of a persistence, or the settings inline.
         optional persistence: ProfileOr<persistence::Persistence>;
         /// Who the client is, and what members are told of it.

@@ -51,6 +51,8 @@ one_of! {
         Pool as "pool": PoolChoice;
         /// The member that gets the request, or the connection, whatever the balancing says: an address of the pool. When it is down, another is picked.
         Member as "member": Endpoint;
+        /// Lets in requests that show who they are from: the name of an authentication. Others are answered with 401, and neither the rest of this rule nor a later one is followed.
+        Authenticate as "authenticate": Name;
         /// Answers with a redirection. Ends the policies. In a rule that reads the response it takes the place of that.
         Redirect as "redirect": Redirect;
         /// Answers in place of a member. Ends the policies. In a rule that reads the response it takes the place of that.

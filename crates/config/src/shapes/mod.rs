@@ -3,6 +3,7 @@
 mod checks;
 mod files;
 mod http;
+mod keys_url;
 mod log_path;
 mod payload;
 mod pools;
@@ -26,6 +27,7 @@ pub(crate) use http::{
     AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, HttpsRedirect, Pattern,
     Rewrite, StatusCode, StatusMatch,
 };
+pub(crate) use keys_url::KeysUrl;
 pub(crate) use log_path::LogPath;
 pub(crate) use payload::{HexBytes, Payload};
 pub(crate) use pools::PoolChoice;

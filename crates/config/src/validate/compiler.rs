@@ -9,6 +9,7 @@ use weir_core::expression::{
     Slots, Template,
 };
 
+use super::authentication::Authentications;
 use super::demands::Demands;
 use super::names::{find, undefined};
 use super::path_texts::PathCondition;
@@ -25,6 +26,7 @@ use crate::tree::Span;
 pub(super) struct Compiler<'a> {
     pub data_sets: &'a DataSets,
     pub slots: Slots,
+    pub authentications: Authentications<'a>,
     pub pools: &'a BTreeMap<&'a str, usize>,
     pub persistence: &'a BTreeMap<&'a str, usize>,
     /// The addresses of the members of all pools.
@@ -163,6 +165,31 @@ impl Compiler<'_> {
                 None
             }
         }
+    }
+}
+
+/// Nothing is compiled yet.
+pub(super) fn compiler<'a>(
+    data_sets: &'a DataSets,
+    (slots, authentications): (Slots, Authentications<'a>),
+    (pools, persistence): (&'a BTreeMap<&'a str, usize>, &'a BTreeMap<&'a str, usize>),
+    directory: &'a Path,
+) -> Compiler<'a> {
+    Compiler {
+        data_sets,
+        slots,
+        authentications,
+        pools,
+        persistence,
+        members: BTreeSet::new(),
+        has_named_members: false,
+        pools_used: HashSet::new(),
+        persistence_used: HashSet::new(),
+        limits: Vec::new(),
+        directory,
+        rule_names: Vec::new(),
+        rule: String::new(),
+        notes: Notes::default(),
     }
 }
 

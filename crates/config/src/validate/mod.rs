@@ -1,5 +1,6 @@
 //! From the raw types to the sound model: what no section can check alone.
 
+mod authentication;
 mod certificate_folder;
 mod compiler;
 mod compression;
@@ -36,13 +37,14 @@ mod udp;
 mod unreachable;
 mod waf;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use weir_core::expression::Slots;
 
-use compiler::{Compiler, Notes};
+use authentication::Authentications;
+use compiler::compiler;
 use names::by_name;
 use policies::Policies;
 
@@ -69,21 +71,11 @@ pub(crate) fn validate(
     let persistence = named(file.persistence.as_ref().map(|persistence| &persistence.value));
     let policies = named(file.policies.as_ref().map(|policies| &policies.value));
     let (pool_by_name, persistence_by_name) = (by_name(pools), by_name(persistence));
-    let mut compiler = Compiler {
-        data_sets: &data_sets,
-        slots: Slots::new(),
-        pools: &pool_by_name,
-        persistence: &persistence_by_name,
-        members: BTreeSet::new(),
-        has_named_members: false,
-        pools_used: HashSet::new(),
-        persistence_used: HashSet::new(),
-        limits: Vec::new(),
-        directory,
-        rule_names: Vec::new(),
-        rule: String::new(),
-        notes: Notes::default(),
-    };
+    let authentication = named(file.authentication.as_ref().map(|all| &all.value));
+    let mut slots = Slots::new();
+    let known = Authentications::new(authentication, directory, &mut slots, context);
+    let names = (&pool_by_name, &persistence_by_name);
+    let mut compiler = compiler(&data_sets, (slots, known), names, directory);
     let profiles = Profiles::of(file);
     let mut tls = tls::TlsProfiles::new(profiles.tls, directory);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
@@ -121,6 +113,7 @@ pub(crate) fn validate(
     warn_of_unused("policy", policies, &policies_used, context);
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
+    warn_of_unused("authentication", authentication, &authentication::used(&compiler), context);
     let template = Snapshot {
         admin_listen,
         admin_host_names,
@@ -135,6 +128,8 @@ pub(crate) fn validate(
         persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
         key_limits: compiler.limits,
         rules: compiler.rule_names,
+        checks_passwords: compiler.authentications.checks_passwords(),
+        fetched_keys: compiler.authentications.fetched,
         slots: Arc::new(compiler.slots),
         time_offset_s: file.time_zone.seconds(),
         state_dir: directory.join(&file.state_dir.0),

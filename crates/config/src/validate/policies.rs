@@ -7,6 +7,7 @@ use weir_core::expression::Reads;
 use weir_core::policy::Policy;
 use weir_http::path::PathForm;
 
+use super::authentication::authenticate;
 use super::compiler::Compiler;
 use super::demands::Place;
 use super::names::find;
@@ -58,6 +59,14 @@ impl Policies<'_, '_> {
             let action = format!("redirect: {{ to: \"{to}\", status: {status} }}");
             if is_sound {
                 found.push(self.built_in(server, "https_redirect", &action, context));
+            }
+        }
+        if let Some(name) = &raw.authenticate {
+            // Looked up here, so that an error is told where the name stands.
+            is_sound &= authenticate(self.compiler, name, context).is_some();
+            if is_sound {
+                let action = format!("authenticate: {}", name.value.0);
+                found.push(self.built_in(server, "authenticate", &action, context));
             }
         }
         let place =

@@ -9,6 +9,7 @@ use weir_core::policy::{
 };
 use weir_http::cookies::{SameSite, SetCookie};
 
+use super::authentication::authenticate;
 use super::compiler::Compiler;
 use super::demands::Demands;
 use super::files::{Source, content_type_of, field_value, source};
@@ -188,6 +189,7 @@ impl Compiler<'_> {
                 let names = names.value.0.iter().map(|name| name.value.0.as_bytes().into());
                 push(Action::RemoveCookies(names.collect()));
             }
+            raw::Action::Authenticate(name) => push(authenticate(self, name, context)?),
             raw::Action::Log(text) => push(Action::Log(line(self, text, context)?)),
             raw::Action::Trace(text) => push(Action::Trace(line(self, text, context)?)),
             raw::Action::Close => push(Action::Close),

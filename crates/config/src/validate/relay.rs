@@ -156,6 +156,7 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
         ("policies", there(&raw.policies)),
         ("connection_policies", there(&raw.connection_policies)),
         ("request_id", there(&raw.request_id)),
+        ("authenticate", there(&raw.authenticate)),
         ("error_pages", there(&raw.error_pages)),
         ("server_timing", given(&raw.server_timing)),
         ("free_bind", given(&raw.free_bind)),
@@ -212,6 +213,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         persistence: _,
         client_address,
         request_id,
+        authenticate,
         error_pages,
         server_timing,
     } = raw;
@@ -222,6 +224,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         ("hsts", there(hsts)),
         ("https_redirect", given(https_redirect)),
         ("request_id", there(request_id)),
+        ("authenticate", there(authenticate)),
         ("error_pages", there(error_pages)),
         ("server_timing", given(server_timing)),
     ];

@@ -302,6 +302,12 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_requests_limited_total" Counter
         "Requests refused by a limit on their rate."
         |server, to| to.value(server.totals.requests_limited);
+    "weir_virtual_server_requests_unauthenticated_total" Counter
+        "Requests that authenticate refused: they did not show who they are from."
+        |server, to| to.value(server.totals.requests_unauthenticated);
+    "weir_virtual_server_password_checks_refused_total" Counter
+        "Requests answered with 503 because too many passwords waited to be checked, of all clients or of this one."
+        |server, to| to.value(server.totals.password_checks_refused);
     "weir_virtual_server_requests_delayed_total" Counter
         "Requests held back by a limit on their rate."
         |server, to| to.value(server.totals.requests_delayed);
@@ -592,6 +598,12 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
         |observed, to| {
             to.labelled("result", "success", observed.ocsp.succeeded.load(Relaxed));
             to.labelled("result", "failure", observed.ocsp.failed.load(Relaxed));
+        };
+    "weir_token_key_fetches_total" Counter + "result"
+        "Times that the keys of tokens were fetched: keys came (result success), or none (failure)."
+        |observed, to| {
+            to.labelled("result", "success", observed.token_keys.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.token_keys.failed.load(Relaxed));
         };
     "weir_config_reloads_total" Counter + "result"
         "Reloads that were put in force (result success) or refused (result failure)."

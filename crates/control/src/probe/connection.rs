@@ -3,9 +3,9 @@
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What a probe talks over.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// A connection to a member, with or without TLS.
-pub(super) type Connection = Box<dyn Stream>;
+pub(crate) type Connection = Box<dyn Stream>;

@@ -36,7 +36,7 @@ impl TlsClients {
 
     /// The handshake with a server that is called `name`, which may come with a port, and that agrees to
     /// one of `protocols` (ALPN, RFC 7301), if there are any.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         stream: Connection,
         name: &str,

@@ -273,6 +273,8 @@ impl Supervisor {
         for unknown in self.monitors.stop_waiting(&table, then, &awaited) {
             self.tell_unknown(&unknown, then);
         }
+        // No request meets a token reader without the keys that are known.
+        self.token_keys.apply(&table.snapshot);
         self.data_plane.put_in_force(Arc::clone(&table));
         self.packets.put_in_force(&table);
         self.observed.set_flows(self.packets.flows());

@@ -6,6 +6,7 @@
 
 use std::io::Write as _;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use weir_http::write_ip;
 
@@ -16,6 +17,7 @@ use super::plan::{Address, Choice, Number, Test, Text};
 use super::slots::HOST;
 use super::text_functions::{hash, integer};
 use super::{Condition, Purpose, Replaced, Replacement, Template, Value};
+use crate::jwt::{Claims, Refusal};
 
 /// What is evaluated about one request, or about it and its response.
 #[derive(Debug)]
@@ -66,6 +68,24 @@ impl<'a> Evaluation<'a> {
         self.fields.resolve(host)
     }
 
+    /// What the request's token claims that the reader of this number finds.
+    ///
+    /// # Errors
+    /// Why it cannot be relied on.
+    pub fn token(&mut self, reader: u32) -> Result<Arc<Claims>, Refusal> {
+        self.fields.token(reader, &self.facts)
+    }
+
+    /// `request.user`: whom a rule has let in.
+    pub fn user(&self) -> &[u8] {
+        self.fields.resolve(self.fields.user())
+    }
+
+    /// From now on `request.user` is this.
+    pub fn set_user(&mut self, name: &[u8]) {
+        self.fields.set_user(name);
+    }
+
     /// Appends a text to `out`, made fit for its purpose.
     pub(super) fn append(&mut self, text: &Text, purpose: Purpose, out: &mut Vec<u8>) {
         let mark = self.fields.mark();
@@ -94,11 +114,13 @@ impl<'a> Evaluation<'a> {
             }
             Test::SameAddress(sides) => self.address(&sides[0]) == self.address(&sides[1]),
             Test::Present(slot) => self.fields.slot(*slot, &self.facts).is_some(),
+            Test::TokenValid(reader) => self.fields.token(*reader, &self.facts).is_ok(),
             Test::Text(..)
             | Test::Matches(..)
             | Test::Texts(..)
             | Test::HasKey(..)
-            | Test::AmongValues(..) => {
+            | Test::AmongValues(..)
+            | Test::ClaimHas(..) => {
                 let mark = self.fields.mark();
                 let holds = self.text_test(test);
                 self.fields.release(mark);
@@ -131,6 +153,12 @@ impl<'a> Evaluation<'a> {
                 let piece = self.text(text);
                 let text = self.fields.resolve(piece);
                 self.facts.any_value(values, |value| value == text)
+            }
+            Test::ClaimHas(asked) => {
+                let (reader, name, text) = &**asked;
+                let Ok(claims) = self.fields.token(*reader, &self.facts) else { return false };
+                let piece = self.text(text);
+                claims.has(name, self.fields.resolve(piece))
             }
             other => self.test(other),
         }
@@ -180,6 +208,7 @@ impl<'a> Evaluation<'a> {
                 Some(address) => self.fields.temporary(|out| write_ip(address, out)),
                 None => Piece::Bytes(b""),
             },
+            Text::User => self.fields.user(),
         }
     }
 

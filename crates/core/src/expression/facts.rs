@@ -28,6 +28,8 @@ pub struct Facts<'a> {
     pub datagram: Option<&'a DatagramFacts<'a>>,
     /// What there is besides.
     pub around: &'a dyn Surroundings,
+    /// The time, in seconds since 1970, where tokens are read: without it none is relied on.
+    pub unix_s: Option<u64>,
 }
 
 /// What there is besides a request and its connection. Each is asked for only when an expression reads it. Chance and time

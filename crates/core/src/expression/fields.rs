@@ -13,7 +13,9 @@ use super::pattern::{Machine, Pattern};
 use super::slots::{Slots, Source};
 use super::text_functions::TextFunction;
 use super::time;
+use super::tokens::Tokens;
 use crate::datagram::{quic, radius, sip};
+use crate::jwt::{Claims, Refusal};
 
 /// Capacity of a buffer that is kept from one request to the next; what one extreme request needed
 /// beyond it is given back.
@@ -33,6 +35,9 @@ pub struct Fields {
     /// What a function makes, before it is among those.
     scratch: Vec<u8>,
     machines: Box<[Option<Box<Machine>>]>,
+    tokens: Tokens,
+    /// Whom a rule has let in, in [`Fields::made`].
+    user: Option<Span>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +93,8 @@ impl Fields {
             temporary: Vec::new(),
             scratch: Vec::new(),
             machines: slots.patterns().iter().map(|_| None).collect(),
+            tokens: Tokens::new(slots.token_readers()),
+            user: None,
             slots,
         }
     }
@@ -98,11 +105,13 @@ impl Fields {
             buffer.clear();
             buffer.shrink_to(BUFFER_KEPT_BYTES_MAX);
         }
+        self.user = None;
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
             for value in &mut self.values {
                 value.stamp = 0;
             }
+            self.tokens.forget();
             self.stamp = 1;
         }
     }
@@ -125,10 +134,37 @@ impl Fields {
     }
 
     fn load(&mut self, slot: u32, facts: &Facts<'_>) -> Place {
-        let Self { slots, made, .. } = self;
-        let place = find(&slots.sources()[slot as usize], facts, made);
+        let Self { slots, made, tokens, stamp, .. } = self;
+        let place = match &slots.sources()[slot as usize] {
+            Source::Claim(reader, name) => {
+                let claims = tokens.read(*reader, *stamp, facts).ok();
+                let start = made.len();
+                match claims.is_some_and(|claims| claims.write(name, made)) {
+                    true => Place::Made(span(start, made.len())),
+                    false => Place::Absent,
+                }
+            }
+            source => find(source, facts, made),
+        };
         self.values[slot as usize] = Value { stamp: self.stamp, place };
         place
+    }
+
+    /// What the token claims that the reader of this number finds.
+    pub(super) fn token(&mut self, reader: u32, facts: &Facts<'_>) -> Result<Arc<Claims>, Refusal> {
+        self.tokens.read(reader, self.stamp, facts).cloned()
+    }
+
+    /// Whom a rule has let in; empty: nobody.
+    pub(super) fn user<'v>(&self) -> Piece<'v> {
+        self.user.map_or(Piece::Bytes(b""), Piece::Made)
+    }
+
+    /// A rule has let in somebody of this name.
+    pub(super) fn set_user(&mut self, name: &[u8]) {
+        let start = self.made.len();
+        self.made.extend_from_slice(name);
+        self.user = Some(span(start, self.made.len()));
     }
 
     /// Of the buffers.
@@ -251,6 +287,8 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
             }
             None => Place::Absent,
         },
+        // Of a token: see [`Fields::load`].
+        Source::Claim(..) => Place::Absent,
         Source::DatagramBytes(..)
         | Source::SipHeader(_)
         | Source::RadiusAttribute(_)

@@ -45,6 +45,7 @@
 //!     response: None,
 //!     datagram: None,
 //!     around: &Nowhere,
+//!     unix_s: None,
 //! };
 //! let mut evaluation = fields.begin(facts);
 //! assert!(evaluation.holds(&images));
@@ -82,6 +83,7 @@ mod tests;
 mod text_functions;
 mod text_set;
 mod time;
+mod tokens;
 
 pub use addresses::{AddressSet, Network, NetworkError};
 pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};

@@ -30,6 +30,7 @@ pub(super) enum Member {
     Address(AddressFact),
     Host,
     Target,
+    User,
     QuicConnectionId,
     Time(TimePart),
     Date,
@@ -105,6 +106,18 @@ pub(super) const POOLS: &str = "pools";
 /// What is asked of a pool: `pools['name'].up_members`.
 pub(super) const POOL_FACTS: [(&str, PoolFact); 2] =
     [("up_members", PoolFact::UpMembers), ("connections", PoolFact::Connections)];
+/// What tokens are read from: `jwt['name']`.
+pub(super) const TOKENS: &str = "jwt";
+
+/// What is read of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenField {
+    Valid,
+    Claims,
+}
+
+pub(super) const TOKEN_FIELDS: [(&str, TokenField); 2] =
+    [("valid", TokenField::Valid), ("claims", TokenField::Claims)];
 
 impl Group {
     /// As it is written.
@@ -139,6 +152,7 @@ impl Group {
                 ("cookies", Member::Keyed(Keyed::Cookie)),
                 ("scheme", Member::Text(TextFact::Scheme)),
                 ("version", Member::Text(TextFact::Version)),
+                ("user", Member::User),
             ],
             Self::Client => &[
                 ("ip", Member::Address(AddressFact::Client)),

@@ -68,7 +68,9 @@ fn collect<'c>(test: &'c Test, texts: &mut Vec<PathText<'c>>) {
         | Test::AddressIn(..)
         | Test::SameAddress(_)
         | Test::Present(_)
-        | Test::AmongValues(..) => {}
+        | Test::AmongValues(..)
+        | Test::TokenValid(_)
+        | Test::ClaimHas(_) => {}
     }
 }
 

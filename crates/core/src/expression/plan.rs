@@ -42,6 +42,10 @@ pub(super) enum Test {
     HasKey(Text, Arc<TextMap>),
     /// The text is one of the values.
     AmongValues(Text, Values),
+    /// The token of the reader of this number can be relied on.
+    TokenValid(u32),
+    /// A claim of that token is a text, or a list with it.
+    ClaimHas(Box<(u32, Arc<str>, Text)>),
 }
 
 /// Any number of bytes.
@@ -62,6 +66,8 @@ pub(super) enum Text {
     Number(Box<Number>),
     /// As is usual; empty if there is none.
     Address(Address),
+    /// Whom a rule has let in.
+    User,
 }
 
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::pattern::Pattern;
+use crate::jwt::TokenReader;
 
 /// The slots of a set of expressions: values that have to be looked for or made, numbered so that all
 /// expressions share what one of them has found, and the regular expressions that they search with.
@@ -19,6 +20,16 @@ pub struct Slots {
     reads_server: bool,
     random_calls: u32,
     pools: BTreeSet<usize>,
+    token_readers: Vec<Tokens>,
+}
+
+/// What reads tokens.
+#[derive(Debug, Clone)]
+struct Tokens {
+    name: Arc<str>,
+    reader: Arc<TokenReader>,
+    /// Some expression names it.
+    is_read: bool,
 }
 
 /// Where the value of a slot comes from.
@@ -50,6 +61,8 @@ pub(super) enum Source {
     Date,
     /// `03:55:33`
     Clock,
+    /// The claim of this name of the token of a reader.
+    Claim(u32, Arc<str>),
 }
 
 /// The slot of [`Source::Host`], in every set.
@@ -66,6 +79,7 @@ impl Slots {
             reads_server: false,
             random_calls: 0,
             pools: BTreeSet::new(),
+            token_readers: Vec::new(),
         };
         let host = slots.of(Source::Host);
         debug_assert_eq!(host, HOST);
@@ -98,6 +112,38 @@ impl Slots {
     /// Some expression reads where the client has connected to (`server.ip`, `server.port`).
     pub fn read_server(&self) -> bool {
         self.reads_server
+    }
+
+    /// Adds what reads tokens under a name; its number.
+    pub fn add_token_reader(&mut self, name: &str, reader: Arc<TokenReader>) -> u32 {
+        self.token_readers.push(Tokens { name: name.into(), reader, is_read: false });
+        self.token_readers.len() as u32 - 1
+    }
+
+    /// What reads tokens, by number.
+    pub fn token_readers(&self) -> impl Iterator<Item = &Arc<TokenReader>> {
+        self.token_readers.iter().map(|tokens| &tokens.reader)
+    }
+
+    /// The number of what reads tokens under this name.
+    pub(super) fn token_reader(&mut self, name: &str) -> Option<u32> {
+        let number = self.token_readers.iter().position(|tokens| *tokens.name == *name)?;
+        self.token_readers[number].is_read = true;
+        Some(number as u32)
+    }
+
+    pub(super) fn token_names(&self) -> impl Iterator<Item = &str> {
+        self.token_readers.iter().map(|tokens| &*tokens.name)
+    }
+
+    /// The names of what reads tokens that expressions have asked for.
+    pub fn token_names_read(&self) -> impl Iterator<Item = &str> {
+        self.token_readers.iter().filter(|tokens| tokens.is_read).map(|tokens| &*tokens.name)
+    }
+
+    /// Some token may be read: expressions have to know the time.
+    pub fn read_tokens(&self) -> bool {
+        !self.token_readers.is_empty()
     }
 
     pub(super) fn note_server(&mut self) {

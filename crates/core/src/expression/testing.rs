@@ -8,6 +8,8 @@ use weir_http::h1::{HeadLimits, Parsed, parse_request, parse_response};
 use weir_http::message::{Method, RequestHead, ResponseHead, Scheme};
 use weir_http::path::TargetForm;
 
+use crate::jwt::{self, TokenReader};
+
 use super::{
     DataSet, DataSets, DatagramFacts, Evaluation, Facts, Fields, MemberFacts, Phase, PoolFact,
     ResponseFacts, Scope, Slots, Surroundings, TlsFacts,
@@ -83,7 +85,7 @@ impl Sample {
             around: &Here,
             data: data_sets(),
             pools: pools(),
-            slots: Slots::new(),
+            slots: slots(),
         };
         let parsed = parse_request(&sample.input, &LIMITS, TargetForm::default(), &mut sample.head);
         assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {request}");
@@ -115,6 +117,7 @@ impl Sample {
             }),
             datagram: self.datagram.as_ref(),
             around: self.around,
+            unix_s: Some(NOW_S),
         }
     }
 
@@ -123,6 +126,18 @@ impl Sample {
         let mut fields = Fields::new(Arc::new(self.slots.clone()));
         evaluate(&mut fields.begin(self.facts()))
     }
+}
+
+/// When a sample is looked at.
+pub const NOW_S: u64 = 1_000;
+
+/// With `jwt['api']`, whose tokens are in `Authorization`, and `jwt['other']`, which has no keys.
+pub fn slots() -> Slots {
+    let mut slots = Slots::new();
+    slots.add_token_reader("api", Arc::new(jwt::testing::reader()));
+    let other = TokenReader::new(jwt::testing::settings(), None);
+    slots.add_token_reader("other", Arc::new(other));
+    slots
 }
 
 pub const BLOCKED: [&str; 11] =

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_http::cookie_attributes::{CookieAttributes, NamePattern};
 
+use super::authenticate::Authenticator;
 use super::split::Split;
 use crate::body_edit::BodyEdit;
 use crate::expression::{Reads, Replacement, Template};
@@ -45,6 +46,8 @@ pub enum Action {
     Log(Template),
     /// A mark in the access log.
     Trace(Template),
+    /// The request shows who it is from, or is refused.
+    Authenticate(Arc<Authenticator>),
     /// An answer in place of a member's.
     Answer(Arc<Answer>),
     /// The connection ends without an answer.
@@ -117,6 +120,7 @@ impl Action {
             | Self::ReplaceBody(_)
             | Self::LeaveUncompressed
             | Self::Inspection(_)
+            | Self::Authenticate(_)
             | Self::Close
             | Self::Reset => Reads::default(),
         }

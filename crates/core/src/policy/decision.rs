@@ -13,6 +13,7 @@ use super::action::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
     Rewrite, WafMode,
 };
+use super::authenticate::Login;
 use super::rules::{Policy, Rules, Strategy};
 use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, Replaced, Template};
@@ -55,8 +56,25 @@ pub struct Decision {
     pub body_edits: Vec<Arc<BodyEdit>>,
     /// A rule was followed: without one there is nothing of what rules leave.
     has_followed: bool,
+    /// What was asked of whom the request is from.
+    pub authentication: Authentication,
     target: Target,
-    scratch: Vec<u8>,
+    pub(super) work: Work,
+}
+
+/// What was asked of whom a request is from.
+#[derive(Debug, Default)]
+pub struct Authentication {
+    /// Passwords that have to be checked first.
+    pub logins: Vec<Login>,
+    /// It did not show that.
+    pub is_refused: bool,
+}
+
+/// What is used while policies are followed.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub scratch: Vec<u8>,
     candidates: Vec<u32>,
 }
 
@@ -179,6 +197,8 @@ impl Decision {
         }
         self.target.is_path_given = false;
         self.target.is_too_long = false;
+        self.authentication.logins.clear();
+        self.authentication.is_refused = false;
     }
 
     /// Follows the policies for a request, up to an action that ends it. Of the rules behind that only the changes to the
@@ -261,7 +281,7 @@ impl Decision {
         if rules.all().is_empty() || extent != Extent::All && !rules.edits_response() {
             return;
         }
-        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut candidates = std::mem::take(&mut self.work.candidates);
         let path = facts.request.path(facts.request_input);
         let host = if rules.index().names_hosts() { evaluation.host() } else { b"" };
         rules.index().candidates(host, path, &mut candidates);
@@ -279,7 +299,10 @@ impl Decision {
                 self.followed.extend(rule.id);
             }
             for action in rule.actions.iter().filter(|it| is_whole || it.edits_response()) {
-                self.act(action, evaluation, facts);
+                // Nothing takes the place of the answer that a stranger gets.
+                if !self.authentication.is_refused || action.edits_response() {
+                    self.act(action, evaluation, facts);
+                }
             }
             if self.is_unanswered() || rules.strategy() == Strategy::FirstMatch {
                 break;
@@ -288,7 +311,7 @@ impl Decision {
                 extent = Extent::ResponseEdits;
             }
         }
-        self.candidates = candidates;
+        self.work.candidates = candidates;
     }
 
     fn act(&mut self, action: &Action, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
@@ -300,9 +323,9 @@ impl Decision {
             Action::RewritePath(how) => self.rewrite_path(how, evaluation, facts),
             Action::RewriteQuery(how) => {
                 let now = self.request.query().or(facts.request.query(facts.request_input));
-                self.scratch.clear();
-                match rewrite(how, now.unwrap_or_default(), evaluation, &mut self.scratch) {
-                    Replaced::Yes => self.request.query_mut().extend_from_slice(&self.scratch),
+                self.work.scratch.clear();
+                match rewrite(how, now.unwrap_or_default(), evaluation, &mut self.work.scratch) {
+                    Replaced::Yes => self.request.query_mut().extend_from_slice(&self.work.scratch),
                     Replaced::TooLong => self.target.is_too_long = true,
                     Replaced::No => {}
                 }
@@ -310,9 +333,11 @@ impl Decision {
             Action::RewriteHost(how) => {
                 let now = facts.request.authority(facts.request_input);
                 let now = self.request.authority().unwrap_or(now);
-                self.scratch.clear();
-                match rewrite(how, now, evaluation, &mut self.scratch) {
-                    Replaced::Yes => self.request.authority_mut().extend_from_slice(&self.scratch),
+                self.work.scratch.clear();
+                match rewrite(how, now, evaluation, &mut self.work.scratch) {
+                    Replaced::Yes => {
+                        self.request.authority_mut().extend_from_slice(&self.work.scratch)
+                    }
                     Replaced::TooLong => self.target.is_too_long = true,
                     Replaced::No => {}
                 }
@@ -321,15 +346,8 @@ impl Decision {
                 let received =
                     forwarded_values(&facts.request.fields, facts.request_input, b"cookie");
                 let edits = &mut self.request.fields;
-                edits.change_each(b"Cookie", received, &mut self.scratch, |value, out| {
-                    let is_removed =
-                        |name: &[u8], _: &[u8]| names.iter().any(|gone| **gone == *name);
-                    match cookies::write_without(value, is_removed, out) {
-                        Remaining::Unchanged => Change::None,
-                        Remaining::Rewritten => Change::Changed,
-                        Remaining::Nothing => Change::Removed,
-                    }
-                });
+                let is_removed = |name: &[u8]| names.iter().any(|gone| **gone == *name);
+                remove_cookies(edits, received, &mut self.work.scratch, is_removed);
             }
             Action::RequestField(field) => {
                 let received = forwarded_values(
@@ -338,7 +356,7 @@ impl Decision {
                     field.name.as_bytes(),
                 );
                 let edits = &mut self.request.fields;
-                change(edits, field, received, &mut self.scratch, evaluation);
+                change(edits, field, received, &mut self.work.scratch, evaluation);
             }
             Action::ResponseField(field) => self.change_response(field, evaluation, facts),
             Action::SetCookie(cookie) => {
@@ -352,6 +370,7 @@ impl Decision {
             Action::Inspection(mode) => self.inspection = Some(*mode),
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
             Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
+            Action::Authenticate(by) => self.authenticate(by, evaluation, facts),
             Action::Answer(answer) => self.answer_with(answer, evaluation),
             Action::Close => self.end = Some(End::Close),
             Action::Reset => self.end = Some(End::Reset),
@@ -361,11 +380,11 @@ impl Decision {
     fn rewrite_path(&mut self, how: &Rewrite, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
         let received = facts.request.member_path(facts.request_input);
         let now = if self.target.is_path_given { &*self.target.path } else { received };
-        self.scratch.clear();
-        match rewrite(how, now, evaluation, &mut self.scratch) {
+        self.work.scratch.clear();
+        match rewrite(how, now, evaluation, &mut self.work.scratch) {
             Replaced::Yes => {
                 self.target.is_path_given = true;
-                std::mem::swap(&mut self.target.path, &mut self.scratch);
+                std::mem::swap(&mut self.target.path, &mut self.work.scratch);
             }
             Replaced::TooLong => self.target.is_too_long = true,
             Replaced::No => {}
@@ -383,9 +402,9 @@ impl Decision {
         match facts.response {
             Some(response) => {
                 let received = forwarded_values(&response.head.fields, response.input, name);
-                change(edits, field, received, &mut self.scratch, evaluation);
+                change(edits, field, received, &mut self.work.scratch, evaluation);
             }
-            None => change(edits, field, std::iter::empty(), &mut self.scratch, evaluation),
+            None => change(edits, field, std::iter::empty(), &mut self.work.scratch, evaluation),
         }
     }
 
@@ -394,7 +413,7 @@ impl Decision {
             forwarded_values(&response.head.fields, response.input, b"Set-Cookie")
         });
         self.response.note_changed(b"Set-Cookie");
-        self.response.change_each(b"Set-Cookie", received, &mut self.scratch, |field, out| {
+        self.response.change_each(b"Set-Cookie", received, &mut self.work.scratch, |field, out| {
             let cookie = cookie_attributes::divided(field);
             let is_named = |name: &[u8]| {
                 cookies.names.is_empty() || cookies.names.iter().any(|names| names.has(name))
@@ -492,6 +511,22 @@ fn change<'v>(
             });
         }
     }
+}
+
+/// Takes cookies out of the `Cookie` fields that were received.
+pub(super) fn remove_cookies<'v>(
+    edits: &mut FieldEdits,
+    received: impl Iterator<Item = &'v [u8]>,
+    scratch: &mut Vec<u8>,
+    is_removed: impl Fn(&[u8]) -> bool,
+) {
+    edits.change_each(b"Cookie", received, scratch, |value, out| {
+        match cookies::write_without(value, |name, _| is_removed(name), out) {
+            Remaining::Unchanged => Change::None,
+            Remaining::Rewritten => Change::Changed,
+            Remaining::Nothing => Change::Removed,
+        }
+    });
 }
 
 fn write_cookie(

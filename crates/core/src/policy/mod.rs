@@ -5,6 +5,7 @@
 //! caller to see to.
 
 mod action;
+mod authenticate;
 mod decision;
 mod index;
 mod rules;
@@ -14,7 +15,8 @@ pub use action::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
     Rewrite, Secure, WafMode,
 };
-pub use decision::{AnswerBody, Decision, End, Lines, RewriteError};
+pub use authenticate::{Authenticator, How, Login};
+pub use decision::{AnswerBody, Authentication, Decision, End, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};
 pub use split::{Split, place_of};

@@ -4,6 +4,7 @@ use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::remembered::Remembered;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
 
@@ -78,6 +79,7 @@ impl World {
                 rules: remembered.map_or(&[], |remembered| &remembered.followed),
                 rule_names: &ends.server.snapshot.rules,
                 persistence: remembered.and_then(|remembered| remembered.kept),
+                user: remembered.map_or(&[], Remembered::user),
             },
             termination,
         };

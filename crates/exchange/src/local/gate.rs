@@ -114,6 +114,7 @@ impl Gate {
             response: None,
             datagram: None,
             around: &around,
+            unix_s: None,
         };
         let mut fields = self.fields.borrow_mut();
         let mut evaluation = fields.begin(facts);

@@ -26,6 +26,7 @@ use crate::local::key_limits::{
 };
 use crate::local::pool::{LocalPool, Preference};
 use crate::shared::live::{LiveTable, LiveVirtualServer, RuleCount};
+use crate::shared::logins::Logins;
 use crate::shared::sticky::Sticky;
 
 /// What a virtual server of a worker does with requests.
@@ -46,6 +47,10 @@ pub struct Traffic {
     pub has_response_rules: bool,
     /// One of its rules shares requests out among pools.
     pub draws: bool,
+    /// Checks passwords; `None`: nothing asks for one.
+    pub logins: Option<Arc<Logins>>,
+    /// Its rules may read tokens, and so have to know the time.
+    pub reads_tokens: bool,
     /// Some rule changes the head of whatever response there will be.
     pub edits_responses: bool,
     /// A rule that looks at responses may replace text in their bodies.
@@ -168,6 +173,8 @@ impl Traffic {
             rules: table.rules.clone(),
             has_response_rules: server.policies.iter().any(answers_responses),
             draws: server.policies.iter().any(|policy| policy.request.all().iter().any(is_drawn)),
+            logins: table.logins.clone(),
+            reads_tokens: snapshot.slots.read_tokens(),
             edits_responses: server.policies.iter().any(|policy| policy.request.edits_response()),
             rewrites_bodies: later.any(Rules::edit_bodies),
         })

@@ -227,6 +227,7 @@ impl World {
             response: None,
             datagram: None,
             around: &Nowhere,
+            unix_s: None,
         };
         let now = Clock::at_us(self.now_ms * 1_000);
         let (mut decision, mut scratch, mut held) = (Decision::default(), Vec::new(), Vec::new());

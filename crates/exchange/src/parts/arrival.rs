@@ -65,6 +65,7 @@ impl Arrival<'_> {
             response: None,
             datagram: None,
             around,
+            unix_s: None,
         }
     }
 }

@@ -31,6 +31,8 @@ pub enum Ending {
         /// When another would pass.
         retry_after_s: u64,
     },
+    /// With 503: too many passwords wait to be checked.
+    Overloaded,
     /// With 421: its connection's handshake was for another name.
     Misdirected,
     /// The connection closes.

@@ -9,6 +9,7 @@ pub mod end;
 pub mod ends;
 pub mod failure;
 pub mod held;
+pub mod identity;
 pub mod inspected;
 pub mod inspecting;
 pub mod messages;

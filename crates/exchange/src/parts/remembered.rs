@@ -16,6 +16,7 @@ use crate::local::client_tls::ClientTls;
 use crate::local::key_limits::LimitPlace;
 use crate::local::location::Names;
 use crate::local::traffic::Stickiness;
+use crate::parts::identity::Identity;
 
 /// Spare ones that are kept for further requests.
 pub const SPARE_MAX: usize = 256;
@@ -51,6 +52,8 @@ pub struct Remembered {
     pub response_names: FieldNames,
     /// How client and member name the server, where responses are changed by that.
     pub names: Names,
+    /// Who it is from, where that was asked.
+    pub identity: Option<Box<Identity>>,
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,
@@ -145,7 +148,14 @@ impl Remembered {
             response: Some(response),
             datagram: None,
             around,
+            unix_s: self.identity.as_ref().and_then(|identity| identity.unix_s),
         })
+    }
+
+    /// Who it is from, by name; empty: nobody was let in by name.
+    pub fn user(&self) -> &[u8] {
+        let checked = self.identity.as_ref().filter(|identity| identity.checks.is_empty());
+        checked.map_or(&[], |identity| &identity.user)
     }
 
     /// Makes it empty, with the capacity it has.
@@ -163,6 +173,7 @@ impl Remembered {
         self.request_names.clear();
         self.response_names.clear();
         self.names.clear();
+        self.identity = None;
         self.has_request = false;
     }
 

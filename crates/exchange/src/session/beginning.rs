@@ -113,6 +113,7 @@ impl Tools {
             response: None,
             datagram: Some(&datagram),
             around: &around,
+            unix_s: None,
         };
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);

@@ -171,6 +171,10 @@ counters! {
         connections_ended_by_policy,
         /// Requests refused by a limit on their rate.
         requests_limited,
+        /// Requests that did not show who they are from.
+        requests_unauthenticated,
+        /// Requests refused because too many passwords waited to be checked.
+        password_checks_refused,
         /// Requests held back by a limit on their rate.
         requests_delayed,
         /// Requests that policies answered, closed or reset.

@@ -17,6 +17,7 @@
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
 //! | `LiveVirtualServer::used` | once per request or connection, with a limit on them | workers | three words per virtual server |
 //! | `LiveTable::waf_rules` | when a rule of the web application firewall has found something | workers | one word per rule |
+//! | `Logins` | when a password is not known to be right: a place in a queue, a count per client; then who is known | workers, threads that check | 128 checks, 1 KiB, 64 KiB |
 //! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
 
 mod former;
@@ -39,6 +40,7 @@ use crate::outside::Outside;
 use crate::shared::counters::{
     MemberCounters, PerWorker, PoolCounters, RuleCounters, VirtualServerCounters,
 };
+use crate::shared::logins::Logins;
 use crate::shared::server_tls::LiveTls;
 use crate::shared::shared_table::{KeyedLimit, SharedLimit};
 use crate::shared::sticky::Stickies;
@@ -63,6 +65,8 @@ pub struct LiveTable {
     pub key_limits: Vec<Arc<KeyedLimit>>,
     /// Of the keys of limits, which no client knows.
     pub key_hash: KeyedHash,
+    /// Checks passwords; `None`: nothing has asked for one yet.
+    pub logins: Option<Arc<Logins>>,
     /// How often each of `snapshot.rules` was followed.
     pub rules: Vec<RuleCount>,
     /// How often each rule of the web application firewall has found something.
@@ -411,6 +415,7 @@ impl LiveTable {
             stickies,
             key_limits: key_limits(&snapshot, &former, clock.now_us()),
             key_hash: previous.map_or_else(|| own_hash(outside), |table| table.key_hash),
+            logins: logins(&snapshot, previous, outside),
             rules: rules(&snapshot, previous, workers),
             waf_rules: WafRules::build(&snapshot, previous.map(|table| &table.waf_rules)),
             departed: Departed::default(),
@@ -483,6 +488,16 @@ fn key_limits(snapshot: &Snapshot, former: &Former, now_us: u64) -> Vec<Arc<Keye
 }
 
 /// The rules' counts; a rule of the same name goes on counting.
+/// What checks passwords; who was found right is known over reloads.
+fn logins(
+    snapshot: &Snapshot,
+    previous: Option<&LiveTable>,
+    outside: &Outside,
+) -> Option<Arc<Logins>> {
+    let before = previous.and_then(|table| table.logins.clone());
+    before.or_else(|| snapshot.checks_passwords.then(|| Arc::new(Logins::new(outside))))
+}
+
 fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> Vec<RuleCount> {
     let old: HashMap<&RuleName, &RuleCount> =
         previous.iter().flat_map(|table| table.snapshot.rules.iter().zip(&table.rules)).collect();

@@ -3,6 +3,7 @@
 pub mod connection_ids;
 pub mod counters;
 pub mod live;
+pub mod logins;
 pub mod server_tls;
 pub mod shared_table;
 pub mod sticky;

@@ -251,6 +251,11 @@ impl Exchange {
                 });
                 self.respond_adding(at, 429, Termination::RateLimit, fields);
             }
+            Ending::Overloaded => {
+                let mut fields = FieldEdits::default();
+                fields.add(b"Retry-After", |out| out.push(b'1'));
+                self.respond_adding(at, 503, Termination::RateLimit, fields);
+            }
             // Not even with a page: it might be that of another name.
             Ending::Misdirected => {
                 let termination = Termination::Misdirected;

@@ -12,6 +12,7 @@ pub mod ends;
 pub mod exchange;
 pub mod inspect;
 pub mod inspect_response;
+pub mod login;
 pub mod losing;
 mod naming;
 pub mod patience;

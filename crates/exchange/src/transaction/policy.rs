@@ -16,11 +16,13 @@ use crate::local::table::LocalServer;
 use crate::local::traffic::{Stickiness, Traffic, Verdict};
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
+use crate::parts::identity::{Checking, Identity};
 use crate::parts::notice::Notice;
 use crate::parts::remembered::{Kept, Remembered};
 use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::login::ask;
 use crate::transaction::naming::{Named, name};
 use crate::transaction::rewrite;
 
@@ -34,7 +36,8 @@ pub fn consider(
     let server = arrival.server;
     let turn = at.turn();
     let around = traffic.around((at.tools().sources, turn.clock), Known::default());
-    let facts = arrival.facts(&around);
+    let mut facts = arrival.facts(&around);
+    facts.unix_s = traffic.reads_tokens.then(|| (at.tools().sources.unix_s)());
     let mut scratch = at.tools().scratch.take();
     let mut fields = traffic.fields();
     let mut evaluation = fields.begin(facts);
@@ -64,14 +67,24 @@ pub fn consider(
     tell_lines(at, decision);
     let (mut considered, stickiness) = carry_out(at, server, verdict);
     considered.request_number = named.number;
+    server.counters.requests_unauthenticated.add(u64::from(decision.authentication.is_refused));
     let is_delayed = considered.not_before_us > turn.now_us();
     server.counters.requests_delayed.add(u64::from(is_delayed));
+    let checks = ask(traffic, facts.client, decision, &mut considered, turn);
+    let user = if checks.is_some() { evaluation.user() } else { b"" };
+    if checks.is_none() {
+        decision.response.clear();
+        decision.body_edits.clear();
+    }
+    let is_overloaded = considered.ending == Some(Ending::Overloaded);
+    server.counters.password_checks_refused.add(u64::from(is_overloaded));
     keep(
         at.tools(),
         arrival,
         traffic,
         (&facts, decision),
-        (stickiness, &mut held, named.taken, around.known()),
+        (stickiness, &mut held),
+        (named.taken, user, checks.unwrap_or_default(), around.known()),
         &mut considered,
     );
     at.tools().limit_places = held;
@@ -138,7 +151,8 @@ fn keep(
     arrival: &Arrival<'_>,
     traffic: &Traffic,
     (facts, decision): (&Facts<'_>, &mut Decision),
-    (stickiness, held, taken, known): (Option<Stickiness>, &mut Vec<LimitPlace>, Box<[u8]>, Known),
+    (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
+    (taken, user, checks, known): (Box<[u8]>, &[u8], Vec<Checking>, Known),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
@@ -149,6 +163,7 @@ fn keep(
         || has_rules_to_note
         || !taken.is_empty()
         || !held.is_empty()
+        || !user.is_empty()
         || is_for_rules
         || server.http.rewrite_location
         || !decision.response.is_empty()
@@ -165,6 +180,10 @@ fn keep(
         remembered.followed.extend_from_slice(&decision.followed);
     }
     std::mem::swap(&mut remembered.limit_places, held);
+    if !user.is_empty() || is_for_rules && facts.unix_s.is_some() {
+        let identity = Identity { user: user.into(), unix_s: facts.unix_s, checks };
+        remembered.identity = Some(Box::new(identity));
+    }
     if is_for_rules {
         remembered.keep_request(facts, arrival.tls().cloned(), known);
     }
@@ -230,6 +249,7 @@ impl Exchange {
             if let Some(facts) = remembered.facts(response, &around) {
                 let mut fields = traffic.fields();
                 let mut evaluation = fields.begin(facts);
+                evaluation.set_user(remembered.user());
                 decision.follow_response(&traffic.settings().policies, &mut evaluation, &facts);
             }
             traffic.count(at.turn().worker, &decision);

@@ -10,7 +10,7 @@
 //! | edits | the head that its member gets |
 //! | size | 413 |
 //! | hops | an answer of weir's own |
-//! | time | it waits, where a limit says so |
+//! | time | it waits, where a limit says so, or until its password was checked |
 //! | balance and member ([`Exchange::dispatch`]) | a member and a connection; a line; 502, 503, 504 |
 
 use std::rc::Rc;
@@ -38,7 +38,7 @@ use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
-use crate::transaction::{Transaction, compress, early_data, inspect, trailers};
+use crate::transaction::{Transaction, compress, early_data, inspect, login, trailers};
 
 /// What was decided about a request before it became an exchange.
 pub struct Verdict {
@@ -169,6 +169,9 @@ impl Exchange {
 
     /// Goes on with a request that has waited.
     pub fn go_on(&mut self, at: &mut impl Edge) {
+        if login::holds(self, at) {
+            return;
+        }
         let ending = match &mut self.ends.parked {
             Parked::Until(ending) => ending.take(),
             _ => None,

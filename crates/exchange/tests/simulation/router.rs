@@ -50,7 +50,10 @@ impl Router {
     /// Nothing has happened.
     pub fn new(plan: Plan) -> Self {
         let world = World {
-            tools: Tools::new(|| 0, Sources { unix_s: || 0, fill_randomly: |bytes| bytes.fill(9) }),
+            tools: Tools::new(
+                || 0,
+                Sources { unix_s: || 1_000, fill_randomly: |bytes| bytes.fill(9) },
+            ),
             clock: Clock::at_us(BEGINNING_US),
             is_draining: false,
             plan,

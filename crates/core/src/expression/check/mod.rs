@@ -7,6 +7,7 @@ mod number;
 mod pool;
 mod relation;
 mod text_function;
+mod token;
 mod values;
 
 use std::ops::Range;
@@ -40,6 +41,12 @@ enum Typed<'n> {
     Texts(Arc<Texts>),
     Addresses(Arc<AddressSet>),
     Map(Arc<TextMap>),
+    /// `jwt`
+    Tokens,
+    /// `jwt['name']`, by the reader's number.
+    Token(u32),
+    /// `jwt['name'].claims`
+    Claims(u32),
     Group(Group),
     /// `pools`
     Pools,
@@ -63,6 +70,9 @@ impl Typed<'_> {
             Self::Texts(_) => "a data set of strings",
             Self::Addresses(_) => "a data set of addresses",
             Self::Map(_) => "a data set of keys and values",
+            Self::Tokens => "all tokens",
+            Self::Token(_) => "a token",
+            Self::Claims(_) => "a map",
             Self::Group(_) => "a group of fields",
             Self::Pools => "all pools",
             Self::Pool(_) => "a pool",
@@ -173,6 +183,10 @@ impl<'c, 's> Checker<'c, 's> {
         if name == names::POOLS {
             return Ok(Typed::Pools);
         }
+        if name == names::TOKENS {
+            self.reads.request = true;
+            return Ok(Typed::Tokens);
+        }
         if let Some(group) = names::ROOTS.into_iter().find(|group| group.path() == name) {
             return self.group(group, &node.range);
         }
@@ -185,7 +199,7 @@ impl<'c, 's> Checker<'c, 's> {
             return Err(error.help(format!("did you mean `{}.{name}`?", group.path())));
         }
         let roots = names::ROOTS.iter().map(|group| group.path());
-        let roots = roots.chain([names::DATA, names::POOLS, "true", "false"]);
+        let roots = roots.chain([names::DATA, names::POOLS, names::TOKENS, "true", "false"]);
         Err(foreign::of_root(error, name).unwrap_or_else(|error| error.suggest(name, roots)))
     }
 
@@ -248,6 +262,12 @@ impl<'c, 's> Checker<'c, 's> {
             Typed::Pools => Err(error("pools are named in brackets".into())
                 .help(format!("write `pools['{text}']`"))),
             Typed::Pool(number) => Ok(Typed::Integer(pool::field(number, name)?)),
+            Typed::Tokens => Err(error("tokens are named in brackets".into()).help(format!(
+                "write `jwt['NAME'].{text}`, with the name of an authentication of type jwt"
+            ))),
+            Typed::Token(reader) => token::token_field(reader, name),
+            Typed::Claims(_) => Err(error("a claim is read by its name in brackets".into())
+                .help(format!("write `claims['{text}']`"))),
             other => {
                 let error = error(format!("{} has no field `{text}`", other.describe()));
                 Err(match names::method(text) {
@@ -272,6 +292,7 @@ impl<'c, 's> Checker<'c, 's> {
             Member::Time(part) => Typed::Integer(Number::Time(part)),
             Member::Date => Typed::Text(Text::Slot(self.scope.slots.of(Source::Date))),
             Member::Clock => Typed::Text(Text::Slot(self.scope.slots.of(Source::Clock))),
+            Member::User => Typed::Text(Text::User),
             Member::QuicConnectionId => {
                 Typed::Text(Text::Slot(self.scope.slots.of(Source::QuicConnectionId)))
             }
@@ -308,6 +329,8 @@ impl<'c, 's> Checker<'c, 's> {
                     .suggest(&name, data.names())),
                 }
             }
+            Typed::Tokens => token::token(self, key),
+            Typed::Claims(reader) => Ok(Typed::Text(Text::Slot(token::claim(self, reader, key)?))),
             Typed::Map(map) => Ok(Typed::Text(Text::lookup(map, self.text(key)?))),
             Typed::Pools => pool::named(self, key).map(Typed::Pool),
             Typed::Values(values) => {
@@ -373,6 +396,8 @@ fn mismatch(node: &Node, wanted: &str, found: &Typed) -> ExpressionError {
         },
         Typed::Values(_) if wanted == "text" => error.help("`[0]` is the first of them"),
         Typed::Pool(_) => error.help("for example `pools['…'].up_members`"),
+        Typed::Token(_) => error.help("for example `jwt['…'].valid`"),
+        Typed::Claims(_) => error.help("write `jwt['…'].claims['…']`"),
         Typed::Address(_) if wanted == "text" => {
             error.help("`string(…)` makes text of an address or an integer")
         }

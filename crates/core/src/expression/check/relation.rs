@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Checked, Checker, Typed};
+use super::{Checked, Checker, Typed, token};
 use crate::expression::ExpressionError;
 use crate::expression::addresses::{AddressSet, Network, NetworkError};
 use crate::expression::ast::{Kind, Node, Relation};
@@ -76,6 +76,12 @@ impl Checker<'_, '_> {
             (Typed::Text(_), Typed::Keyed(keyed)) if keyed != Keyed::RadiusAttribute => {
                 let name = self.literal(left, "the name that is looked for")?;
                 Test::Present(self.slot(keyed, &name, &left.range)?)
+            }
+            (Typed::Text(_), Typed::Claims(reader)) => {
+                Test::Present(token::claim(self, reader, left)?)
+            }
+            (Typed::Text(text), Typed::Text(Text::Slot(slot))) if token::is_claim(self, slot) => {
+                token::claim_has(self, text, slot)
             }
             (Typed::Text(text), Typed::Texts(texts)) => {
                 Test::text(text, Trait::In(texts.set.clone()))

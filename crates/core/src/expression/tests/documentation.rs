@@ -1,6 +1,8 @@
 //! What the users' documentation says is so.
 
-use crate::expression::names::{FUNCTIONS, Group, METHODS, POOL_FACTS, ROOTS};
+use crate::expression::names::{
+    FUNCTIONS, Group, METHODS, POOL_FACTS, ROOTS, TOKEN_FIELDS, TOKENS,
+};
 use crate::expression::testing::Sample;
 use crate::expression::{
     Condition, NESTING_MAX, NODES_MAX, Purpose, TEXT_LENGTH_BYTES_MAX, Template,
@@ -45,6 +47,7 @@ fn every_name_is_described() {
         missing.push(format!("`{}.{name}(", group.path()));
     }
     missing.extend(POOL_FACTS.iter().map(|(name, _)| format!("`pools['name'].{name}`")));
+    missing.extend(TOKEN_FIELDS.iter().map(|(name, _)| format!("`{TOKENS}['NAME'].{name}")));
     missing.extend(METHODS.iter().map(|(name, _)| format!(".{name}(")));
     missing.extend(FUNCTIONS.iter().map(|(name, _)| format!("`{name}(")));
     missing.retain(|name| !DOCUMENT.contains(name.as_str()));

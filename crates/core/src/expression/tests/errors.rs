@@ -65,6 +65,27 @@ fn names() {
         "request.path in data[«'bloked'»]",
         "there is no data set `bloked`; did you mean `blocked`?",
     );
+    check(
+        "jwt.«valid»",
+        "tokens are named in brackets; write `jwt['NAME'].valid`, with the name of an authentication of type jwt",
+    );
+    check(
+        "jwt[«'apo'»].valid",
+        "there is no authentication `apo` of type jwt; did you mean `api`?",
+    );
+    check(
+        "jwt['api'].«sub» == ''",
+        "jwt['…'] has no field `sub`; it has `valid` and `claims`; a claim is read as `jwt['…'].claims['sub']`",
+    );
+    check(
+        "jwt['api'].claims.«sub» == ''",
+        "a claim is read by its name in brackets; write `claims['sub']`",
+    );
+    check("jwt['api'].claims[«request.path»] == ''", "the name of a claim is written out: `'…'`");
+    check(
+        "«jwt['api']»",
+        "a boolean is wanted here, and this is a token; for example `jwt['…'].valid`",
+    );
     check("request.path.«size» == 1", "text has no field `size`; did you mean `size(…)`?");
     check("«request.path»['a'] == ''", "text is not read by brackets");
     check("request.headers[«'a b'»] == ''", "no header can be called `a b`");

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::reference::{Found, Model, Reference};
-use crate::expression::testing::{Sample, data_sets, pools};
-use crate::expression::{Condition, Fields, Phase, Scope, Slots, Value, parser};
+use crate::expression::testing::{Sample, data_sets, pools, slots};
+use crate::expression::{Condition, Fields, Phase, Scope, Value, parser};
 use weir_testing::Random;
 
 const CASES: usize = 100_000;
@@ -91,6 +91,7 @@ fn model(random: &mut Random) -> Model {
         .map(|address| address.parse().unwrap()),
         status: one_of(random, &[200, 301, 404, 503]),
         response_headers: some_of(random, 3, &HEADERS),
+        has_token: random.percent(60),
     }
 }
 
@@ -116,6 +117,7 @@ const TEXTS: [&str; 19] = [
     "\n",
 ];
 const NAMES: [&str; 10] = ["x-a", "X-B", "Accept", "host", "cookie", "q", "r", "s", "x y", "T"];
+const CLAIM_NAMES: [&str; 5] = ["sub", "groups", "level", "exp", "none"];
 const ADDRESSES: [&str; 5] = ["10.0.0.1", "192.0.2.1", "::1", "2001:db8::1", "::ffff:10.9.9.9"];
 const NETWORKS: [&str; 7] = [
     "10.0.0.0/8",
@@ -156,8 +158,17 @@ fn list(random: &mut Random, choices: &[&str]) -> String {
     format!("[{}]", literals.join(", "))
 }
 
-/// A header, parameter or cookie that the request may have.
+/// What a token may claim.
+fn claim(random: &mut Random) -> String {
+    let (reader, name) = (one_of(random, &["api", "api", "other"]), one_of(random, &CLAIM_NAMES));
+    format!("jwt['{reader}'].claims[{}]", quote(random, name))
+}
+
+/// A header, parameter, cookie or claim that the request may have.
 fn named(random: &mut Random) -> String {
+    if random.percent(15) {
+        return claim(random);
+    }
     let map = one_of(random, &["headers", "query", "cookies"]);
     let name = match map {
         // A space cannot be in a header's name.
@@ -185,6 +196,7 @@ fn text(random: &mut Random, depth: usize) -> String {
                 "request.host",
                 "request.scheme",
                 "request.version",
+                "request.user",
                 "tls.sni",
                 "tls.client_certificate.subject",
                 "tls.client_certificate.serial",
@@ -293,8 +305,16 @@ fn boolean(random: &mut Random, depth: usize) -> String {
 }
 
 fn leaf(random: &mut Random) -> String {
-    match random.below(10) {
+    match random.below(12) {
         0 => one_of(random, &["true", "false"]).into(),
+        10 => one_of(random, &["jwt['api'].valid", "jwt['other'].valid"]).into(),
+        11 => {
+            let name = one_of(random, &CLAIM_NAMES);
+            match random.percent(50) {
+                true => format!("{} in jwt['api'].claims", quote(random, name)),
+                false => format!("{} in {}", text(random, 0), claim(random)),
+            }
+        }
         1 => {
             let map = one_of(random, &["headers", "query", "cookies"]);
             let name = one_of(random, &NAMES[..8]);
@@ -377,7 +397,7 @@ fn compiled_expressions_agree_with_the_plain_evaluator() {
         })
         .collect();
     let (data, pools) = (data_sets(), pools());
-    let mut slots = Slots::new();
+    let mut slots = slots();
     let mut reference = Reference::default();
     let (mut held, mut conditions) = (0, 0);
     for _ in 0..CASES / BATCH {

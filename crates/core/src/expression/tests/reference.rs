@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::expression::ast::{Kind, Node, Operator, Relation};
 use crate::expression::testing::{BLOCKED, OFFICE, PREFIXES, TARGETS};
+use crate::jwt::testing::Issuer;
 
 /// A request and its response.
 #[derive(Debug, Clone)]
@@ -25,7 +27,23 @@ pub struct Model {
     pub client: Option<SocketAddr>,
     pub status: u16,
     pub response_headers: Vec<(&'static str, &'static str)>,
+    /// Whether it has the token with [`CLAIMS`].
+    pub has_token: bool,
 }
+
+/// What a token claims, and as what expressions read it.
+pub const CLAIMS: [(&str, &str, &[&str]); 4] = [
+    ("sub", r#""a""#, &["a"]),
+    ("groups", r#"["x","1","/a"]"#, &["x", "1", "/a"]),
+    ("level", "2", &["2"]),
+    ("exp", "9999", &["9999"]),
+];
+
+/// A token of the issuer that samples rely on.
+static TOKEN: LazyLock<String> = LazyLock::new(|| {
+    let claims = CLAIMS.map(|(name, json, _)| format!("\"{name}\":{json}"));
+    Issuer::ed(7).sign(r#"{"alg":"EdDSA"}"#, &format!("{{{}}}", claims.join(",")))
+});
 
 impl Model {
     fn query_text(&self) -> String {
@@ -47,6 +65,9 @@ impl Model {
         }
         for line in self.cookie_lines() {
             text += &format!("Cookie: {line}\r\n");
+        }
+        if self.has_token {
+            text += &format!("Authorization: Bearer {}\r\n", *TOKEN);
         }
         text + "\r\n"
     }
@@ -84,6 +105,11 @@ impl Model {
         Found::List(of_name.map(|(_, value)| Found::Text((*value).into())).collect())
     }
 
+    fn claim(&self, name: &str) -> Option<&'static [&'static str]> {
+        let claim = CLAIMS.iter().find(|(known, _, _)| *known == name);
+        claim.filter(|_| self.has_token).map(|(_, _, texts)| *texts)
+    }
+
     fn named(&self, map: &str, name: &str) -> Option<Vec<u8>> {
         let joined = |headers: &[(&str, &str)]| {
             let of_name = headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -100,6 +126,11 @@ impl Model {
                 _ => joined(&self.headers),
             },
             "response.headers" => joined(&self.response_headers),
+            "jwt api.claims" => {
+                let texts = self.claim(name)?;
+                Some(texts.join(", ").into_bytes())
+            }
+            "jwt other.claims" => None,
             "request.cookies" => self
                 .cookies
                 .iter()
@@ -197,6 +228,7 @@ impl Reference {
                 let key = self.evaluate(key, model).text();
                 match map.as_str() {
                     "pools" => Found::Named(format!("pool {}", String::from_utf8(key).unwrap())),
+                    "jwt" => Found::Named(format!("jwt {}", String::from_utf8(key).unwrap())),
                     "data" => Found::Named(format!("data {}", String::from_utf8(key).unwrap())),
                     "data targets" => {
                         let target = TARGETS.iter().find(|(known, _)| known.as_bytes() == key);
@@ -243,6 +275,17 @@ impl Reference {
                     Operator::Divide => left.checked_div(right).unwrap_or(0),
                     Operator::Remainder => left.checked_rem(right).unwrap_or(0),
                 }))
+            }
+            Kind::Compare { relation: Relation::In, sides } if is_claim(&sides[1]) => {
+                let Kind::Index { of, key } = &sides[1].kind else { panic!() };
+                let Found::Named(map) = self.evaluate(of, model) else { panic!() };
+                let name = String::from_utf8(self.evaluate(key, model).text()).unwrap();
+                let text = self.evaluate(&sides[0], model).text();
+                let texts = model.claim(&name).filter(|_| map == "jwt api.claims");
+                // A number is no text.
+                let is_text = !matches!(name.as_str(), "level" | "exp");
+                let has = |texts: &[&str]| texts.iter().any(|it| it.as_bytes() == text);
+                Found::Boolean(is_text && texts.is_some_and(has))
             }
             Kind::Compare { relation, sides } => {
                 let left = self.evaluate(&sides[0], model);
@@ -379,6 +422,12 @@ fn made(name: &str, values: &[Found]) -> Option<Vec<u8>> {
     Some(made.chars().map(|it| it as u32 as u8).collect())
 }
 
+/// Whether it is `jwt[…].claims[…]`.
+fn is_claim(node: &Node) -> bool {
+    let Kind::Index { of, .. } = &node.kind else { return false };
+    matches!(&of.kind, Kind::Field { name, .. } if name.text == "claims")
+}
+
 fn field(model: &Model, path: String) -> Found {
     let text = |text: &str| Found::Text(text.into());
     match path.as_str() {
@@ -390,6 +439,9 @@ fn field(model: &Model, path: String) -> Found {
         "request.host" => text(model.host.1),
         "request.scheme" => text("http"),
         "request.version" => text("1.1"),
+        "request.user" => text(""),
+        "jwt api.valid" => Found::Boolean(model.has_token),
+        "jwt other.valid" => Found::Boolean(false),
         "client.ip" => Found::Address(model.client.map(|client| unmap(client.ip()))),
         "client.port" => Found::Integer(model.client.map_or(0, |client| client.port().into())),
         "server.ip" => Found::Address(Some([192, 0, 2, 80].into())),

@@ -44,6 +44,7 @@ impl Desk<'_> {
             response: Some(ResponseFacts { head: &head, input: b"", member: None }),
             datagram: None,
             around: &around,
+            unix_s: None,
         };
         let mut decision = self.world.tools.response_decision.take().unwrap_or_default();
         let mut fields = traffic.fields();

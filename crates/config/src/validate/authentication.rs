@@ -1,0 +1,282 @@
+//! Authentication: what its type needs, and nothing that it would ignore.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_core::expression::Slots;
+use weir_core::jwt::{Algorithm, JWKS_BYTES_MAX, Keys, TokenPlace, TokenReader, TokenSettings};
+use weir_core::passwords::{USERS_BYTES_MAX, Users, UsersError};
+use weir_core::policy::{Action, Authenticator, How};
+
+use super::compiler::Compiler;
+use super::files::read;
+use super::names::{by_name, find};
+use crate::decode::{Context, NamedItem, OneOrMany, Spanned};
+use crate::raw::authentication as raw;
+use crate::scalar::{Name, Text};
+use crate::snapshot::FetchedKeys;
+use crate::tree::Span;
+
+/// What the file has under `authentication`.
+pub(super) struct Authentications<'a> {
+    by_name: BTreeMap<&'a str, usize>,
+    /// `None`: unsound, which was reported.
+    all: Vec<Option<Arc<Authenticator>>>,
+    pub used: HashSet<usize>,
+    /// Those whose keys are fetched.
+    pub fetched: Vec<FetchedKeys>,
+}
+
+impl<'a> Authentications<'a> {
+    /// All of them; what reads tokens is added to `slots`.
+    pub fn new(
+        items: &'a [NamedItem<raw::Authentication>],
+        directory: &Path,
+        slots: &mut Slots,
+        context: &mut Context,
+    ) -> Self {
+        let mut fetched = Vec::new();
+        let all = items.iter().map(|item| {
+            let raw = item.value.as_ref()?;
+            let realm = realm(&item.name, raw.realm.as_ref(), context);
+            let how = match raw.kind.as_ref()?.value {
+                raw::AuthenticationType::Jwt => {
+                    refuse_foreign_keys(raw, raw::AuthenticationType::Jwt, context);
+                    token(item, raw, directory, (slots, &mut fetched), context)
+                }
+                raw::AuthenticationType::Basic => {
+                    refuse_foreign_keys(raw, raw::AuthenticationType::Basic, context);
+                    users(item, raw, directory, context).map(How::Password)
+                }
+            };
+            Some(Arc::new(Authenticator {
+                name: item.name.as_str().into(),
+                realm: realm?,
+                forwards: raw.forward_credentials.value,
+                how: how?,
+            }))
+        });
+        let all = all.collect();
+        Self { by_name: by_name(items), all, used: HashSet::new(), fetched }
+    }
+}
+
+impl Authentications<'_> {
+    /// Whether one of them asks for passwords.
+    pub fn checks_passwords(&self) -> bool {
+        self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
+    }
+}
+
+/// Those that a virtual server, a rule or an expression names.
+pub(super) fn used(compiler: &Compiler<'_>) -> HashSet<usize> {
+    let known = &compiler.authentications;
+    let read = compiler.slots.token_names_read().filter_map(|name| known.by_name.get(name));
+    read.chain(&known.used).copied().collect()
+}
+
+/// The action that lets in whom an authentication of this name knows.
+pub(super) fn authenticate(
+    compiler: &mut Compiler<'_>,
+    name: &Spanned<Name>,
+    context: &mut Context,
+) -> Option<Action> {
+    let known = &mut compiler.authentications;
+    let found = find("authentication", &known.by_name, name, context)?;
+    known.used.insert(found);
+    known.all[found].clone().map(Action::Authenticate)
+}
+
+/// What clients are told, fit for quotes.
+fn realm(name: &str, given: Option<&Spanned<Text>>, context: &mut Context) -> Option<Box<str>> {
+    let Some(given) = given else { return Some(name.into()) };
+    let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
+    if !given.value.0.bytes().all(is_plain) {
+        let message = "`realm` has characters that do not stand in quotes in a field";
+        context.error_help(given.span, message, "use ASCII without `\"` and `\\`");
+        return None;
+    }
+    Some(given.value.0.as_str().into())
+}
+
+/// Keys that the type would ignore.
+fn refuse_foreign_keys(
+    raw: &raw::Authentication,
+    kind: raw::AuthenticationType,
+    context: &mut Context,
+) {
+    // A new key does not compile before somebody has decided about it here.
+    let raw::Authentication {
+        kind: _,
+        realm: _,
+        forward_credentials: _,
+        users,
+        keys,
+        algorithms,
+        issuer,
+        audience,
+        leeway,
+        header,
+        cookie,
+        user_claim,
+    } = raw;
+    let of_tokens = [
+        ("keys", keys.as_ref().map(|key| key.span)),
+        ("algorithms", algorithms.as_ref().map(|key| key.span)),
+        ("issuer", issuer.as_ref().map(|key| key.span)),
+        ("audience", audience.as_ref().map(|key| key.span)),
+        ("leeway", leeway.given.then_some(leeway.span)),
+        ("header", header.as_ref().map(|key| key.span)),
+        ("cookie", cookie.as_ref().map(|key| key.span)),
+        ("user_claim", user_claim.given.then_some(user_claim.span)),
+    ];
+    let of_passwords = [("users", users.as_ref().map(|key| key.span))];
+    let (foreign, of): (&[_], _) = match kind {
+        raw::AuthenticationType::Jwt => (&of_passwords, "basic"),
+        raw::AuthenticationType::Basic => (&of_tokens, "jwt"),
+    };
+    for (key, span) in foreign {
+        if let Some(span) = span {
+            let message = format!("`{key}` is for an authentication of type {of}");
+            context.error_help(*span, message, "remove it, or choose that type");
+        }
+    }
+}
+
+fn users(
+    item: &NamedItem<raw::Authentication>,
+    raw: &raw::Authentication,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<Arc<Users>> {
+    let Some(file) = &raw.users else {
+        let message = "an authentication of type basic lacks `users`";
+        context.error_help(
+            item.name_span,
+            message,
+            "add `users: FILE`, as `htpasswd -B` writes it",
+        );
+        return None;
+    };
+    let text = read(file, directory, USERS_BYTES_MAX as u64, context)?;
+    match Users::parse(&text) {
+        Ok(users) => Some(Arc::new(users)),
+        Err(UsersError { line, what }) => {
+            let shown = file.value.0.display();
+            let place = if line == 0 { format!("{shown}") } else { format!("{shown}:{line}") };
+            context.error_help(file.span, format!("{place}: {what}"), what.help());
+            None
+        }
+    }
+}
+
+fn token(
+    item: &NamedItem<raw::Authentication>,
+    raw: &raw::Authentication,
+    directory: &Path,
+    (slots, fetched): (&mut Slots, &mut Vec<FetchedKeys>),
+    context: &mut Context,
+) -> Option<How> {
+    let place = place(raw, context);
+    let keys = keys(item.name_span, raw, directory, context);
+    let algorithms = raw.algorithms.as_ref().map_or(Algorithm::ALL.to_vec(), |given| {
+        let algorithm = |it: &Spanned<raw::TokenAlgorithm>| match it.value {
+            raw::TokenAlgorithm::Rs256 => Algorithm::Rs256,
+            raw::TokenAlgorithm::Es256 => Algorithm::Es256,
+            raw::TokenAlgorithm::EdDsa => Algorithm::EdDsa,
+        };
+        given.value.0.iter().map(algorithm).collect()
+    });
+    let texts = |given: Option<&Spanned<OneOrMany<Spanned<Text>>>>| {
+        let all = given.into_iter().flat_map(|given| &given.value.0);
+        all.map(|text| text.value.0.as_str().into()).collect()
+    };
+    let place = place?;
+    let settings = TokenSettings {
+        place: place.clone(),
+        algorithms,
+        issuers: texts(raw.issuer.as_ref()),
+        audiences: texts(raw.audience.as_ref()),
+        leeway_s: raw.leeway.0 / 1_000,
+    };
+    let (keys, url) = match keys {
+        // A rule that reads it shall not be told that there is no such thing.
+        None => (None, None),
+        Some(FoundKeys::File(keys)) => (Some(keys), None),
+        Some(FoundKeys::At(url)) => (None, Some(url)),
+    };
+    let reader = Arc::new(TokenReader::new(settings, keys));
+    if let (Some(url), Some(raw)) = (url, raw.keys.as_ref()) {
+        let (name, reader) = (item.name.as_str().into(), Arc::clone(&reader));
+        fetched.push(FetchedKeys { name, reader, url, refresh_ms: raw.refresh.0 });
+    }
+    let reader = slots.add_token_reader(&item.name, reader);
+    Some(How::Token { reader, place, user_claim: raw.user_claim.value.0.as_str().into() })
+}
+
+fn place(raw: &raw::Authentication, context: &mut Context) -> Option<TokenPlace> {
+    match (&raw.header, &raw.cookie) {
+        (Some(_), Some(cookie)) => {
+            let message = "`header` and `cookie` are both given: a token has one place";
+            context.error_help(cookie.span, message, "keep one of them");
+            None
+        }
+        (Some(header), None) if header.value.0.eq_ignore_ascii_case("authorization") => {
+            Some(TokenPlace::Authorization)
+        }
+        (Some(header), None) => {
+            Some(TokenPlace::Header(header.value.0.to_ascii_lowercase().into()))
+        }
+        (None, Some(cookie)) => Some(TokenPlace::Cookie(cookie.value.0.as_str().into())),
+        (None, None) => Some(TokenPlace::Authorization),
+    }
+}
+
+/// Where keys are.
+enum FoundKeys {
+    File(Keys),
+    At(crate::snapshot::KeysUrl),
+}
+
+fn keys(
+    item: Span,
+    raw: &raw::Authentication,
+    directory: &Path,
+    context: &mut Context,
+) -> Option<FoundKeys> {
+    let Some(given) = &raw.keys else {
+        let message = "an authentication of type jwt lacks `keys`";
+        context.error_help(item, message, "add `keys: { file: jwks.json }` or `keys: { url: … }`");
+        return None;
+    };
+    match (&given.file, &given.url) {
+        (None, Some(url)) => Some(FoundKeys::At(url.value.0.clone())),
+        (Some(file), None) => {
+            if given.refresh.given {
+                let message =
+                    "`refresh` has no effect on a file: it is read with the configuration";
+                context.error_help(given.refresh.span, message, "remove it, and reload instead");
+            }
+            let text = read(file, directory, JWKS_BYTES_MAX as u64, context)?;
+            match Keys::parse(&text) {
+                Ok(keys) => Some(FoundKeys::File(keys)),
+                Err(error) => {
+                    let message = format!("{}: {error}", file.value.0.display());
+                    let help = "write a JWK Set: {\"keys\": [ … ]} with public keys (RFC 7517)";
+                    context.error_help(file.span, message, help);
+                    None
+                }
+            }
+        }
+        (Some(_), Some(url)) => {
+            context.error_help(url.span, "both `file` and `url` are given", "keep one of them");
+            None
+        }
+        (None, None) => {
+            let help = "add `file` or `url`";
+            context.error_help(given.span, "`keys` says neither `file` nor `url`", help);
+            None
+        }
+    }
+}

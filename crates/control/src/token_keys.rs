@@ -1,0 +1,289 @@
+//! Public keys of whoever issues tokens, fetched at the URLs that authentications name.
+//!
+//! One task per URL: it fetches, reads the keys, hands them to all that verify with them, and fetches anew when `refresh` is over.
+//! What fails is told, leaves the keys that are there, and is tried again after pauses that grow. Keys outlast reloads, as
+//! long as their URL is in use.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use weir_config::snapshot::{FetchedKeys, KeysUrl, Snapshot};
+use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
+use weir_dataplane::error_text::io_error_text;
+
+use crate::events::Events;
+use crate::probe::{Failure, TlsClients};
+use crate::random::random;
+
+/// A server has so long for everything.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after the first failure; it doubles with each further one.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+/// Longest pause after a failure, unless `refresh` is shorter.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Longest head of an answer.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// The keys that are fetched.
+pub struct TokenKeys {
+    events: Events,
+    counters: Arc<Counters>,
+    tls: Arc<TlsClients>,
+    tasks: BTreeMap<KeysUrl, Task>,
+}
+
+/// What became of fetching.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Keys came.
+    pub succeeded: AtomicU64,
+    /// Whatever else came, or did not.
+    pub failed: AtomicU64,
+}
+
+/// A running task; it ends when this is dropped.
+struct Task {
+    shared: Arc<Mutex<Shared>>,
+    handle: JoinHandle<()>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+struct Shared {
+    /// What verifies with the keys in the snapshot in force.
+    readers: Vec<Arc<TokenReader>>,
+    refresh: Duration,
+    /// What came last, and the keys in it.
+    last: Option<(Bytes, Arc<Keys>)>,
+}
+
+impl Shared {
+    fn put(&self) {
+        if let Some((_, keys)) = &self.last {
+            self.readers.iter().for_each(|reader| reader.set_keys(Arc::clone(keys)));
+        }
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TokenKeys {
+    /// Nothing to fetch yet.
+    pub fn new(events: Events) -> Self {
+        let tls = Arc::new(TlsClients::new());
+        Self { events, counters: Arc::default(), tls, tasks: BTreeMap::new() }
+    }
+
+    /// What became of fetching.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Fetches for this snapshot from now on. Keys that are known are handed out at once.
+    pub fn apply(&mut self, snapshot: &Snapshot) {
+        let mut wanted: BTreeMap<&KeysUrl, Vec<&FetchedKeys>> = BTreeMap::new();
+        for fetched in &snapshot.fetched_keys {
+            wanted.entry(&fetched.url).or_default().push(fetched);
+        }
+        self.tasks.retain(|url, _| wanted.contains_key(url));
+        for (url, fetched) in wanted {
+            let readers = fetched.iter().map(|it| Arc::clone(&it.reader)).collect();
+            let refresh_ms = fetched.iter().map(|it| it.refresh_ms).min().unwrap_or_default();
+            let refresh = Duration::from_millis(refresh_ms);
+            if let Some(task) = self.tasks.get(url) {
+                let mut shared = lock(&task.shared);
+                (shared.readers, shared.refresh) = (readers, refresh);
+                shared.put();
+                continue;
+            }
+            let shared = Arc::new(Mutex::new(Shared { readers, refresh, last: None }));
+            let fetching = Fetching {
+                url: url.clone(),
+                shared: Arc::clone(&shared),
+                events: self.events.clone(),
+                counters: Arc::clone(&self.counters),
+                tls: Arc::clone(&self.tls),
+            };
+            let handle = tokio::spawn(fetching.run());
+            self.tasks.insert(url.clone(), Task { shared, handle });
+        }
+    }
+}
+
+/// The work for one URL.
+struct Fetching {
+    url: KeysUrl,
+    shared: Arc<Mutex<Shared>>,
+    events: Events,
+    counters: Arc<Counters>,
+    tls: Arc<TlsClients>,
+}
+
+impl Fetching {
+    async fn run(self) {
+        let mut failures: u32 = 0;
+        loop {
+            let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.fetch()).await;
+            let pause = match fetched.unwrap_or(Err(FetchError::TimedOut)) {
+                Ok(()) => {
+                    self.counters.succeeded.fetch_add(1, Relaxed);
+                    if failures > 0 {
+                        self.events.info(self.subject(), "can be fetched again");
+                    }
+                    failures = 0;
+                    lock(&self.shared).refresh
+                }
+                Err(error) => {
+                    self.counters.failed.fetch_add(1, Relaxed);
+                    if failures == 0 {
+                        self.tell(&error);
+                    }
+                    failures = failures.saturating_add(1);
+                    until_retry(failures).min(lock(&self.shared).refresh)
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn subject(&self) -> String {
+        format!("token keys at {}", self.url)
+    }
+
+    fn tell(&self, error: &FetchError) {
+        let meanwhile = match lock(&self.shared).last {
+            Some(_) => "those fetched before stay in use",
+            None => "until they are there, `authenticate` answers 503",
+        };
+        let text = format_args!("cannot be fetched: {error}; {meanwhile}");
+        self.events.warning(self.subject(), text);
+    }
+
+    async fn fetch(&self) -> Result<(), FetchError> {
+        let text = get(&self.url, &self.tls).await?;
+        let mut shared = lock(&self.shared);
+        // The same again: what was verified with these keys counts on.
+        if shared.last.as_ref().is_none_or(|(before, _)| *before != text) {
+            let keys = Keys::parse(&text).map_err(FetchError::Keys)?;
+            shared.last = Some((text, Arc::new(keys)));
+        }
+        shared.put();
+        Ok(())
+    }
+}
+
+/// Longer with each failure, and spread by up to a quarter.
+fn until_retry(failures: u32) -> Duration {
+    let pause = RETRY_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(RETRY_MAX);
+    let spread_ms = u64::try_from(pause.as_millis() / 4).unwrap_or(u64::MAX).max(1);
+    pause - Duration::from_millis(random() % spread_ms)
+}
+
+/// Why there are no keys.
+#[derive(Debug)]
+enum FetchError {
+    Connect(io::Error),
+    Tls(Failure),
+    Request,
+    Http(hyper::Error),
+    Status(u16),
+    TooLong,
+    TimedOut,
+    Keys(KeysError),
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => write!(f, "no connection: {}", io_error_text(error)),
+            Self::Tls(failure) => failure.fmt(f),
+            Self::Request => f.write_str("the URL cannot be asked for"),
+            Self::Http(error) => write!(f, "the server does not answer in HTTP: {error}"),
+            Self::Status(status @ 300..=399) => {
+                write!(
+                    f,
+                    "the server answers {status}; redirections are not followed, give the last URL"
+                )
+            }
+            Self::Status(status) => write!(f, "the server answers {status}"),
+            Self::TooLong => write!(f, "the answer is longer than {JWKS_BYTES_MAX} bytes"),
+            Self::TimedOut => write!(f, "the server did not answer in {FETCH_TIMEOUT:?}"),
+            Self::Keys(error) => error.fmt(f),
+        }
+    }
+}
+
+async fn get(url: &KeysUrl, tls: &TlsClients) -> Result<Bytes, FetchError> {
+    let connected = TcpStream::connect((url.host.as_str(), url.port)).await;
+    let stream = connected.map_err(FetchError::Connect)?;
+    if !url.is_secure {
+        return ask(url, stream).await;
+    }
+    let secured = tls.connect(Box::new(stream), &url.host, true, &[b"http/1.1"]).await;
+    ask(url, secured.map_err(FetchError::Tls)?).await
+}
+
+async fn ask(
+    url: &KeysUrl,
+    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+) -> Result<Bytes, FetchError> {
+    let request = hyper::Request::get(&url.path)
+        .header(HOST, &url.authority)
+        .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
+        .header(ACCEPT, "application/jwk-set+json, application/json")
+        .header(CONNECTION, "close")
+        .body(Empty::<Bytes>::new())
+        .map_err(|_| FetchError::Request)?;
+    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(FetchError::Http)?;
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(FetchError::Http)?;
+        if response.status() != hyper::StatusCode::OK {
+            return Err(FetchError::Status(response.status().as_u16()));
+        }
+        let body = Limited::new(response.into_body(), JWKS_BYTES_MAX).collect().await;
+        body.map(|body| body.to_bytes()).map_err(|error| {
+            error.downcast().map_or(FetchError::TooLong, |error| FetchError::Http(*error))
+        })
+    };
+    // The connection has to be driven while the exchange waits, and may end first.
+    tokio::pin!(exchange, connection);
+    tokio::select! {
+        biased;
+        result = &mut exchange => result,
+        _ = &mut connection => exchange.await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end() {
+        for failures in 1..40 {
+            let pause = until_retry(failures);
+            assert!(pause <= RETRY_MAX && pause >= RETRY_MIN * 3 / 4, "{failures}: {pause:?}");
+        }
+        assert!(until_retry(1) <= RETRY_MIN && until_retry(20) > RETRY_MAX / 2);
+    }
+}

@@ -1,0 +1,57 @@
+//! Tokens that expressions read: each is verified when it is first asked for, and once for a request.
+
+use std::sync::Arc;
+
+use super::facts::Facts;
+use crate::jwt::{Claims, Refusal, TokenCache, TokenReader};
+
+/// What a worker knows of the tokens of a request, by the readers' numbers.
+#[derive(Debug)]
+pub(super) struct Tokens(Box<[Token]>);
+
+#[derive(Debug)]
+struct Token {
+    reader: Arc<TokenReader>,
+    /// What was found is of the request with this stamp.
+    stamp: u32,
+    found: Result<Arc<Claims>, Refusal>,
+    cache: TokenCache,
+}
+
+impl Tokens {
+    pub fn new<'r>(readers: impl Iterator<Item = &'r Arc<TokenReader>>) -> Self {
+        let token = |reader: &Arc<TokenReader>| Token {
+            reader: Arc::clone(reader),
+            stamp: 0,
+            found: Err(Refusal::Missing),
+            cache: TokenCache::default(),
+        };
+        Self(readers.map(token).collect())
+    }
+
+    /// What the token of the request that has this stamp claims. Without a time none is relied on.
+    pub fn read(
+        &mut self,
+        number: u32,
+        stamp: u32,
+        facts: &Facts<'_>,
+    ) -> Result<&Arc<Claims>, Refusal> {
+        let token = &mut self.0[number as usize];
+        if token.stamp != stamp {
+            token.stamp = stamp;
+            let place = &token.reader.settings.place;
+            let found = place.find(facts.request, facts.request_input);
+            token.found = match (found, facts.unix_s) {
+                (Err(refusal), _) => Err(refusal),
+                (Ok(_), None) => Err(Refusal::NoTime),
+                (Ok(bytes), Some(now_s)) => token.reader.read(bytes, now_s, &mut token.cache),
+            };
+        }
+        token.found.as_ref().map_err(|refusal| *refusal)
+    }
+
+    /// At the wrap of the stamps.
+    pub fn forget(&mut self) {
+        self.0.iter_mut().for_each(|token| token.stamp = 0);
+    }
+}

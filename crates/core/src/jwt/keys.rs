@@ -1,0 +1,239 @@
+//! Sets of public keys (RFC 7517, RFC 7518 section 6, RFC 8037 section 2).
+
+use std::fmt;
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256,
+    RsaPublicKeyComponents,
+};
+use data_encoding::BASE64URL_NOPAD;
+use serde_json::{Map, Value};
+
+use super::{JWKS_BYTES_MAX, KEY_ID_BYTES_MAX, KEYS_MAX, json};
+
+/// Bits of an RSA modulus.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+/// Bytes of an RSA exponent.
+const RSA_EXPONENT_BYTES_MAX: usize = 8;
+/// Bytes of a coordinate of P-256.
+const P256_COORDINATE_BYTES: usize = 32;
+/// Bytes of a public key of Ed25519.
+const ED25519_BYTES: usize = 32;
+/// What begins a point that is written with both coordinates (SEC 1 section 2.3.3).
+const UNCOMPRESSED: u8 = 4;
+
+/// How tokens are signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    Rs256,
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// EdDSA on Ed25519.
+    EdDsa,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
+
+    /// Its registered name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+
+    /// The one of this name; `Ed25519` is EdDSA (RFC 9864).
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "Ed25519" => Some(Self::EdDsa),
+            _ => Self::ALL.into_iter().find(|algorithm| algorithm.name() == name),
+        }
+    }
+}
+
+/// Keys of one issuer.
+pub struct Keys(Vec<Key>);
+
+/// A public key, which verifies signatures of one algorithm.
+pub(super) struct Key {
+    id: Option<Box<str>>,
+    algorithm: Algorithm,
+    public: ParsedPublicKey,
+}
+
+impl Key {
+    /// Whether a signature over a message is this key's.
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.public.verify_sig(message, signature).is_ok()
+    }
+}
+
+/// What is wrong with a set of keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeysError {
+    /// It is longer than any may be.
+    TooLong,
+    /// It is no JSON object.
+    NoObject,
+    /// It has no list `keys`.
+    NoList,
+    /// It has more usable keys than any may have.
+    TooMany,
+    /// A key is unsound: its number, from 1, and why.
+    Key(usize, &'static str),
+    /// None of its keys can be used.
+    NoneUsable,
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => write!(f, "the key set is longer than {JWKS_BYTES_MAX} bytes"),
+            Self::NoObject => f.write_str("the key set is not a JSON object"),
+            Self::NoList => f.write_str("the key set has no list `keys`"),
+            Self::TooMany => write!(f, "the key set has more than {KEYS_MAX} usable keys"),
+            Self::Key(number, why) => write!(f, "key {number} of the key set {why}"),
+            Self::NoneUsable => f.write_str(
+                "the key set has no key for RS256, ES256 or EdDSA (kty RSA, EC with P-256, OKP with Ed25519)",
+            ),
+        }
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids = self.0.iter().map(|key| (key.algorithm.name(), key.id.as_deref()));
+        formatter.debug_list().entries(ids).finish()
+    }
+}
+
+impl Keys {
+    /// The keys of a JWK Set. Keys of other kinds, and for other uses, are passed over.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &[u8]) -> Result<Self, KeysError> {
+        if text.len() > JWKS_BYTES_MAX {
+            return Err(KeysError::TooLong);
+        }
+        let set = json::object(text).ok_or(KeysError::NoObject)?;
+        let Some(Value::Array(items)) = set.get("keys") else { return Err(KeysError::NoList) };
+        let mut keys = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let error = |why| KeysError::Key(index + 1, why);
+            let item = item.as_object().ok_or_else(|| error("is not a JSON object"))?;
+            if let Some(found) = key(item).map_err(error)? {
+                if keys.len() == KEYS_MAX {
+                    return Err(KeysError::TooMany);
+                }
+                keys.push(found);
+            }
+        }
+        if keys.is_empty() { Err(KeysError::NoneUsable) } else { Ok(Self(keys)) }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Those that may have signed a token: of its algorithm, and of the name that it gives. A key without a name may
+    /// be any.
+    pub(super) fn candidates<'k>(
+        &'k self,
+        algorithm: Algorithm,
+        id: Option<&'k str>,
+    ) -> impl Iterator<Item = &'k Key> {
+        let is_named = move |key: &&Key| match (id, &key.id) {
+            (Some(wanted), Some(id)) => **id == *wanted,
+            _ => true,
+        };
+        self.0.iter().filter(move |key| key.algorithm == algorithm).filter(is_named)
+    }
+}
+
+/// The key of a member of `keys`; `Ok(None)`: it is for something else.
+fn key(item: &Map<String, Value>) -> Result<Option<Key>, &'static str> {
+    let text = |name: &str| item.get(name).and_then(Value::as_str);
+    let algorithm = match (text("kty").ok_or("has no `kty`")?, text("crv")) {
+        ("RSA", _) => Algorithm::Rs256,
+        ("EC", Some("P-256")) => Algorithm::Es256,
+        ("OKP", Some("Ed25519")) => Algorithm::EdDsa,
+        _ => return Ok(None),
+    };
+    if !is_for_signatures(item) {
+        return Ok(None);
+    }
+    // A key that is for another algorithm verifies none of ours.
+    if let Some(named) = item.get("alg")
+        && named.as_str().and_then(Algorithm::named) != Some(algorithm)
+    {
+        return Ok(None);
+    }
+    let id = match item.get("kid") {
+        None => None,
+        Some(Value::String(id)) if id.len() <= KEY_ID_BYTES_MAX => Some(id.as_str().into()),
+        Some(Value::String(_)) => return Err("has a `kid` of more than 256 bytes"),
+        Some(_) => return Err("has a `kid` that is not text"),
+    };
+    let public = match algorithm {
+        Algorithm::Rs256 => rsa(item),
+        Algorithm::Es256 => p256(item),
+        Algorithm::EdDsa => ed25519(item),
+    }?;
+    Ok(Some(Key { id, algorithm, public }))
+}
+
+/// By `use` and `key_ops` (RFC 7517 sections 4.2 and 4.3).
+fn is_for_signatures(item: &Map<String, Value>) -> bool {
+    let is_used = item.get("use").is_none_or(|it| it.as_str() == Some("sig"));
+    let verifies = match item.get("key_ops") {
+        None => true,
+        Some(Value::Array(all)) => all.iter().any(|it| it.as_str() == Some("verify")),
+        Some(_) => false,
+    };
+    is_used && verifies
+}
+
+fn rsa(item: &Map<String, Value>) -> Result<ParsedPublicKey, &'static str> {
+    let n = bytes(item, "n").ok_or("has no modulus `n` in base64url")?;
+    let e = bytes(item, "e").ok_or("has no exponent `e` in base64url")?;
+    // Some write a zero ahead.
+    let zeros = n.iter().take_while(|byte| **byte == 0).count();
+    let n = &n[zeros..];
+    let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
+    if !RSA_BITS.contains(&bits) {
+        return Err("has a modulus that is not of 2048 to 8192 bits");
+    }
+    if e.is_empty() || e.len() > RSA_EXPONENT_BYTES_MAX || e[0] == 0 {
+        return Err("has an exponent that RSA does not use");
+    }
+    let components = RsaPublicKeyComponents { n, e: &e[..] };
+    let parsed = components.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256);
+    parsed.map_err(|_| "is not a public key of RSA")
+}
+
+fn p256(item: &Map<String, Value>) -> Result<ParsedPublicKey, &'static str> {
+    let coordinate = |name| bytes(item, name).filter(|it| it.len() == P256_COORDINATE_BYTES);
+    let (Some(x), Some(y)) = (coordinate("x"), coordinate("y")) else {
+        return Err("has no coordinates `x` and `y` of 32 bytes in base64url");
+    };
+    let mut point = vec![UNCOMPRESSED];
+    point.extend_from_slice(&x);
+    point.extend_from_slice(&y);
+    ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).map_err(|_| "is not a point of P-256")
+}
+
+fn ed25519(item: &Map<String, Value>) -> Result<ParsedPublicKey, &'static str> {
+    let x = bytes(item, "x").filter(|it| it.len() == ED25519_BYTES);
+    let x = x.ok_or("has no `x` of 32 bytes in base64url")?;
+    ParsedPublicKey::new(&ED25519, x).map_err(|_| "is not a public key of Ed25519")
+}
+
+fn bytes(item: &Map<String, Value>, name: &str) -> Option<Vec<u8>> {
+    BASE64URL_NOPAD.decode(item.get(name)?.as_str()?.as_bytes()).ok()
+}

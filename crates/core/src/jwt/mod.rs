@@ -1,0 +1,254 @@
+//! JSON Web Tokens (RFC 7519) that somebody else has signed (RFC 7515): which are taken, and what they claim.
+//!
+//! Only signatures with a public key are taken: RS256, ES256 and EdDSA with Ed25519. The key decides what its signatures
+//! are: it verifies one algorithm and no other, whatever the token's header says. `none`, HMAC and encrypted tokens
+//! (JWE) are refused.
+//!
+//! ```text
+//! token ─ place ─▶ header.claims.signature ─ keys ─▶ signature is good ─ claims ─▶ time, issuer, audience ─▶ Claims
+//! ```
+
+mod cache;
+mod claims;
+mod json;
+mod keys;
+mod place;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use data_encoding::BASE64URL_NOPAD;
+use serde_json::Value;
+
+pub use cache::TokenCache;
+pub use claims::Claims;
+pub use keys::{Algorithm, Keys, KeysError};
+pub use place::TokenPlace;
+
+/// Bytes of a token.
+pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+/// Claims of a token, and parameters of its header.
+pub const CLAIMS_MAX: usize = 256;
+/// Bytes of a set of keys.
+pub const JWKS_BYTES_MAX: usize = 256 * 1024;
+/// Keys of a set that are used.
+pub const KEYS_MAX: usize = 64;
+/// Bytes of a key's name.
+pub const KEY_ID_BYTES_MAX: usize = 256;
+/// Keys that are tried for a token that names none.
+pub const KEYS_TRIED_MAX: usize = 4;
+
+// A head with the longest token can be received.
+const _: () = assert!(KEYS_TRIED_MAX <= KEYS_MAX && TOKEN_BYTES_MAX < JWKS_BYTES_MAX);
+
+/// Which tokens are taken.
+#[derive(Debug)]
+pub struct TokenSettings {
+    /// Where a request has its token.
+    pub place: TokenPlace,
+    /// How they may be signed.
+    pub algorithms: Vec<Algorithm>,
+    /// Who may have issued them; empty: whoever has one of the keys.
+    pub issuers: Vec<Box<str>>,
+    /// Whom they must be meant for, one of these; empty: anybody.
+    pub audiences: Vec<Box<str>>,
+    /// How far the clocks of issuer and weir may differ.
+    pub leeway_s: u64,
+}
+
+/// Reads tokens of one kind. Its keys may change at any time.
+#[derive(Debug)]
+pub struct TokenReader {
+    /// Which are taken.
+    pub settings: TokenSettings,
+    keys: ArcSwapOption<Keys>,
+}
+
+/// Why there is no token that could be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request has none.
+    Missing,
+    /// It has several.
+    Several,
+    /// It is none.
+    Malformed,
+    /// It is too long.
+    TooLong,
+    /// It is signed in a way that is not taken.
+    Algorithm,
+    /// It asks for something that weir does not know.
+    Critical,
+    /// No key is known that could have signed it.
+    UnknownKey,
+    /// Its signature is not that of its key.
+    Signature,
+    /// It does not say when it ends.
+    Endless,
+    /// Its time is over.
+    Expired,
+    /// Its time has not come.
+    NotYet,
+    /// Somebody else has issued it.
+    Issuer,
+    /// It is meant for somebody else.
+    Audience,
+    /// There are no keys yet.
+    NoKeys,
+    /// The time is not known here.
+    NoTime,
+}
+
+impl Refusal {
+    /// In words that can stand in a field, in quotes.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Missing => "there is no token",
+            Self::Several => "there are several tokens",
+            Self::Malformed => "the token is malformed",
+            Self::TooLong => "the token is too long",
+            Self::Algorithm => "the token is signed with an algorithm that is not accepted",
+            Self::Critical => "the token has a critical header parameter that is not supported",
+            Self::UnknownKey => "the key of the token is not known",
+            Self::Signature => "the signature of the token is wrong",
+            Self::Endless => "the token has no expiration time",
+            Self::Expired => "the token has expired",
+            Self::NotYet => "the token is not valid yet",
+            Self::Issuer => "the token has another issuer",
+            Self::Audience => "the token is for another audience",
+            Self::NoKeys => "there are no keys to verify tokens with",
+            Self::NoTime => "the time is not known",
+        }
+    }
+
+    /// Whether it is not the token's fault.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::NoKeys | Self::NoTime)
+    }
+}
+
+impl TokenReader {
+    /// With these keys; `None`: they are not known yet, and no token is taken.
+    pub fn new(settings: TokenSettings, keys: Option<Keys>) -> Self {
+        Self { settings, keys: ArcSwapOption::from_pointee(keys) }
+    }
+
+    /// From now on its keys are these.
+    pub fn set_keys(&self, keys: Arc<Keys>) {
+        self.keys.store(Some(keys));
+    }
+
+    /// Its keys now.
+    pub fn keys(&self) -> Option<Arc<Keys>> {
+        self.keys.load_full()
+    }
+
+    /// What a token claims, if it can be relied on at this time, in seconds since 1970. Time is asked of each token,
+    /// the signature of those that are not in `cache`.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn read(
+        &self,
+        token: &[u8],
+        now_s: u64,
+        cache: &mut TokenCache,
+    ) -> Result<Arc<Claims>, Refusal> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(Refusal::TooLong);
+        }
+        let guard = self.keys.load();
+        let keys = guard.as_ref().ok_or(Refusal::NoKeys)?;
+        let claims = cache.get(token, keys, || self.verify(token, keys).map(Arc::new))?;
+        self.accept(&claims, now_s)?;
+        Ok(claims)
+    }
+
+    /// The claims of a token whose signature is good.
+    fn verify(&self, token: &[u8], keys: &Keys) -> Result<Claims, Refusal> {
+        let parts = Parts::of(token).ok_or(Refusal::Malformed)?;
+        let header = json::object(&decode(parts.header)?).ok_or(Refusal::Malformed)?;
+        let algorithm = match header.get("alg") {
+            Some(Value::String(name)) => Algorithm::named(name).ok_or(Refusal::Algorithm)?,
+            _ => return Err(Refusal::Malformed),
+        };
+        if !self.settings.algorithms.contains(&algorithm) {
+            return Err(Refusal::Algorithm);
+        }
+        if header.contains_key("crit") {
+            return Err(Refusal::Critical);
+        }
+        let id = match header.get("kid") {
+            None => None,
+            Some(Value::String(id)) if id.len() <= KEY_ID_BYTES_MAX => Some(id.as_str()),
+            Some(_) => return Err(Refusal::Malformed),
+        };
+        let signature = decode(parts.signature)?;
+        let mut candidates = keys.candidates(algorithm, id).take(KEYS_TRIED_MAX).peekable();
+        if candidates.peek().is_none() {
+            return Err(Refusal::UnknownKey);
+        }
+        if !candidates.any(|key| key.verifies(parts.signed, &signature)) {
+            return Err(Refusal::Signature);
+        }
+        let claims = json::object(&decode(parts.claims)?).ok_or(Refusal::Malformed)?;
+        Claims::new(claims).ok_or(Refusal::Malformed)
+    }
+
+    /// Whether claims are those of a token for us, now (RFC 7519 section 4.1).
+    fn accept(&self, claims: &Claims, now_s: u64) -> Result<(), Refusal> {
+        let TokenSettings { leeway_s, issuers, audiences, .. } = &self.settings;
+        let until_s = claims.expires_s.ok_or(Refusal::Endless)?;
+        if now_s >= until_s.saturating_add(*leeway_s) {
+            return Err(Refusal::Expired);
+        }
+        if claims.not_before_s.is_some_and(|from_s| now_s.saturating_add(*leeway_s) < from_s) {
+            return Err(Refusal::NotYet);
+        }
+        let is_text = |value: &Value, text: &str| value.as_str() == Some(text);
+        let issuer = claims.whole("iss");
+        if !issuers.is_empty()
+            && !issuers.iter().any(|known| issuer.is_some_and(|it| is_text(it, known)))
+        {
+            return Err(Refusal::Issuer);
+        }
+        let is_meant = |known: &str| match claims.whole("aud") {
+            Some(Value::Array(several)) => several.iter().any(|it| is_text(it, known)),
+            Some(one) => is_text(one, known),
+            None => false,
+        };
+        if !audiences.is_empty() && !audiences.iter().any(|known| is_meant(known)) {
+            return Err(Refusal::Audience);
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a token (RFC 7515 section 7.1).
+struct Parts<'t> {
+    header: &'t [u8],
+    claims: &'t [u8],
+    signature: &'t [u8],
+    /// Header and claims.
+    signed: &'t [u8],
+}
+
+impl<'t> Parts<'t> {
+    fn of(token: &'t [u8]) -> Option<Self> {
+        let mut parts = token.split(|byte| *byte == b'.');
+        let (header, claims, signature) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() {
+            return None;
+        }
+        let signed = &token[..header.len() + 1 + claims.len()];
+        Some(Self { header, claims, signature, signed })
+    }
+}
+
+fn decode(part: &[u8]) -> Result<Vec<u8>, Refusal> {
+    BASE64URL_NOPAD.decode(part).map_err(|_| Refusal::Malformed)
+}

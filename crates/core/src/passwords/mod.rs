@@ -1,0 +1,235 @@
+//! Users and the hashes of their passwords, from a file as `htpasswd` writes it; what clients send of both.
+//!
+//! A hash is made slow on purpose: to check a password takes tens of milliseconds. That is no work for whoever serves
+//! requests; what is known already is told by [`Users::tag`], which is quick.
+
+mod credentials;
+mod hash;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use aws_lc_rs::{digest, hmac};
+use foldhash::fast::FixedState;
+
+use hash::Hash;
+
+pub use credentials::{Credentials, PASSWORD_BYTES_MAX, USER_BYTES_MAX};
+pub use hash::{ARGON2_MEMORY_KIB_MAX, ARGON2_WORK_KIB_MAX, BCRYPT_COST_MAX, HashError};
+
+/// Bytes of a file with users.
+pub const USERS_BYTES_MAX: usize = 4 << 20;
+/// Users of a file.
+pub const USERS_MAX: usize = 20_000;
+/// Bytes of what stands for a user with a password.
+pub const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
+
+/// Users and the hashes of their passwords.
+pub struct Users {
+    /// The hash is not keyed: the names come from a file of the operator.
+    numbers: HashMap<Box<[u8]>, u32, FixedState>,
+    hashes: Vec<Hash>,
+}
+
+impl fmt::Debug for Users {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} users", self.hashes.len())
+    }
+}
+
+/// What is wrong with a line of a file with users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsersError {
+    /// Its number, from 1; 0: with all of them.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: LineError,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineError {
+    /// It has no colon.
+    NoColon,
+    /// Nobody stands before the colon.
+    NoName,
+    /// The name is longer than any client can send.
+    LongName,
+    /// The name has control characters.
+    Control,
+    /// The user has a line before it.
+    Twice,
+    /// The hash cannot be used.
+    Hash(HashError),
+    /// The file has no user.
+    Nobody,
+    /// It has too many.
+    TooMany,
+}
+
+impl LineError {
+    /// How to mend it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NoColon | Self::NoName | Self::LongName | Self::Control => {
+                "a line is `user:hash`; `htpasswd -B FILE USER` writes one"
+            }
+            Self::Twice => "remove one of them",
+            Self::Hash(error) => error.help(),
+            Self::Nobody => "`htpasswd -B FILE USER` adds one",
+            Self::TooMany => "divide them among several authentications",
+        }
+    }
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoColon => f.write_str("there is no `:` between user and hash"),
+            Self::NoName => f.write_str("there is no user before the `:`"),
+            Self::LongName => write!(f, "the name is longer than {USER_BYTES_MAX} bytes"),
+            Self::Control => f.write_str("the name has control characters"),
+            Self::Twice => f.write_str("the user stands in a line before it"),
+            Self::Hash(error) => error.fmt(f),
+            Self::Nobody => f.write_str("there is no user in it"),
+            Self::TooMany => write!(f, "there are more than {USERS_MAX} users"),
+        }
+    }
+}
+
+impl Users {
+    /// The users of a file; empty lines and those that begin with `#` count for nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the first line that is unsound. No message has a hash in it.
+    pub fn parse(text: &[u8]) -> Result<Self, UsersError> {
+        let mut users = Self { numbers: HashMap::default(), hashes: Vec::new() };
+        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            users.add(line).map_err(|what| UsersError { line: index + 1, what })?;
+        }
+        match users.hashes.is_empty() {
+            true => Err(UsersError { line: 0, what: LineError::Nobody }),
+            false => Ok(users),
+        }
+    }
+
+    fn add(&mut self, line: &[u8]) -> Result<(), LineError> {
+        let colon = memchr::memchr(b':', line).ok_or(LineError::NoColon)?;
+        let (name, hash) = (&line[..colon], &line[colon + 1..]);
+        if name.is_empty() {
+            return Err(LineError::NoName);
+        }
+        if name.len() > USER_BYTES_MAX {
+            return Err(LineError::LongName);
+        }
+        if name.iter().any(u8::is_ascii_control) {
+            return Err(LineError::Control);
+        }
+        let hash = Hash::parse(hash).map_err(LineError::Hash)?;
+        if self.hashes.len() == USERS_MAX {
+            return Err(LineError::TooMany);
+        }
+        let number = self.hashes.len() as u32;
+        if self.numbers.insert(name.into(), number).is_some() {
+            return Err(LineError::Twice);
+        }
+        self.hashes.push(hash);
+        Ok(())
+    }
+
+    /// Whether the password is that of the user. It takes as long for a user that there is not: the hash of another
+    /// one, always the same, is checked in its place.
+    pub fn check(&self, name: &[u8], password: &[u8]) -> bool {
+        let known = self.numbers.get(name).copied();
+        let stand_in = || {
+            let digest = digest::digest(&digest::SHA256, name);
+            let first: u64 =
+                digest.as_ref().iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+            (first % self.hashes.len() as u64) as u32
+        };
+        let number = known.unwrap_or_else(stand_in);
+        let is_right = self.hashes[number as usize].verifies(password);
+        known.is_some() && is_right
+    }
+
+    /// What stands for a user with this password, as long as neither the file has another hash nor `key` is another; nobody can
+    /// make it without the key. `None`: there is no such user.
+    pub fn tag(&self, key: &hmac::Key, name: &[u8], password: &[u8]) -> Option<[u8; TAG_BYTES]> {
+        let hash = &self.hashes[*self.numbers.get(name)? as usize];
+        let mut context = hmac::Context::with_key(key);
+        // Each part with its length ahead, so that no two lists of parts are the same message.
+        for part in [hash.text(), name, password] {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        let mut tag = [0; TAG_BYTES];
+        tag.copy_from_slice(context.sign().as_ref());
+        Some(tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `secret`, `other` and `third`, as htpasswd, Python and the reference implementation write them.
+    const FILE: &str = "# staff\n\
+        ann:$2y$05$NlwuYNGNZ9v6UMNxd9VTfeb2NOxSEnQTZqDm6u3tpzN7PfnAdcSLa\r\n\
+        \n\
+        bob:$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHRzYWx0$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
+
+    #[test]
+    fn lines() {
+        let hash = "$2y$05$NlwuYNGNZ9v6UMNxd9VTfeb2NOxSEnQTZqDm6u3tpzN7PfnAdcSLa";
+        let long = "a".repeat(USER_BYTES_MAX + 1);
+        for (text, line, what) in [
+            ("ann".into(), 1, LineError::NoColon),
+            (format!("\n\n:{hash}"), 3, LineError::NoName),
+            (format!("{long}:{hash}"), 1, LineError::LongName),
+            (format!("a\tb:{hash}"), 1, LineError::Control),
+            (format!("a:{hash}\n#\na:{hash}"), 3, LineError::Twice),
+            ("a:secret".into(), 1, LineError::Hash(HashError::Plain)),
+            (String::new(), 0, LineError::Nobody),
+            ("# nobody\n".into(), 0, LineError::Nobody),
+        ] {
+            let error = Users::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(error, UsersError { line, what }, "{text}");
+            assert!(!error.what.to_string().contains("secret") && !error.what.help().is_empty());
+        }
+        assert_eq!(Users::parse(FILE.as_bytes()).unwrap().hashes.len(), 2);
+    }
+
+    #[test]
+    fn an_unknown_user_is_checked_like_a_known_one() {
+        let hash = "$2a$06$If6bvum7DFjUnE9p2uDeDu0YHzrHM6tf.iqN8.yx.jNN1ILEf7h0i";
+        let users = Users::parse(format!("ann:{hash}\nbob:{hash}\n").as_bytes()).unwrap();
+        assert!(users.check(b"ann", b"abc") && users.check(b"bob", b"abc"));
+        assert!(!users.check(b"ann", b"abd"));
+        // The password of the one whose hash is looked at in their place, which lets in nobody.
+        for nobody in [&b""[..], b"Ann", b"eve", b"ann "] {
+            assert!(!users.check(nobody, b"abc"));
+        }
+    }
+
+    #[test]
+    fn a_tag_stands_for_user_password_and_hash() {
+        let users = Users::parse(FILE.as_bytes()).unwrap();
+        let key = |byte: u8| hmac::Key::new(hmac::HMAC_SHA256, &[byte; 32]);
+        let tag =
+            |name: &str, password: &str| users.tag(&key(1), name.as_bytes(), password.as_bytes());
+        let ann = tag("ann", "secret").unwrap();
+        assert_eq!(tag("ann", "secret"), Some(ann));
+        assert_eq!(tag("nobody", "secret"), None);
+        assert_ne!(users.tag(&key(2), b"ann", b"secret"), Some(ann));
+        let others = [tag("ann", "secre"), tag("ann", "other"), tag("bob", "secret")];
+        assert!(others.iter().all(|other| other.is_some_and(|other| other != ann)));
+        // Another password in the file.
+        let changed = FILE.replace("NlwuYNGN", "NlwuYNGM");
+        let changed = Users::parse(changed.as_bytes()).unwrap();
+        assert_ne!(changed.tag(&key(1), b"ann", b"secret"), Some(ann));
+    }
+}

@@ -1,0 +1,33 @@
+//! Threads that check passwords: a check takes tens of milliseconds of a core.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use weir_exchange::shared::logins::Logins;
+
+/// Most threads: what they do is never worth more than the requests of those who are let in.
+const THREADS_MAX: usize = 4;
+/// They give way to workers.
+const NICENESS: i32 = 10;
+
+/// Starts them, unless they run. Where none can be started, no password is checked: 503.
+pub fn start(logins: &Arc<Logins>, cores: usize) {
+    if logins.threads() > 0 {
+        return;
+    }
+    let started = (0..(cores / 2).clamp(1, THREADS_MAX)).filter(|_| {
+        let logins = Arc::clone(logins);
+        let builder = std::thread::Builder::new().name("passwords".into());
+        builder.spawn(move || run(&logins)).is_ok()
+    });
+    logins.set_threads(started.count());
+}
+
+fn run(logins: &Logins) {
+    // Of this thread alone. Without it they are as nice as the workers.
+    let _ = rustix::process::nice(NICENESS);
+    loop {
+        // A panic is told by the hook; whoever waits learns that the password was not found right.
+        let _ = catch_unwind(AssertUnwindSafe(|| logins.check_one()));
+    }
+}

@@ -1,0 +1,346 @@
+//! Checks of passwords: those that wait for a thread, and what has come of those before.
+//!
+//! A check takes tens of milliseconds, so that no worker does it: it is handed to threads that do nothing else, by a queue with a
+//! bound, and the request waits. Who was found right is remembered for [`KNOWN_FOR_S`], so that a session costs one check.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::hmac;
+use weir_core::passwords::TAG_BYTES;
+use weir_core::policy::Login;
+
+use crate::outside::Outside;
+
+/// How long it is remembered that a password was right.
+pub const KNOWN_FOR_S: u64 = 5 * 60;
+/// Checks that wait for a thread.
+pub const CHECKS_MAX: usize = 128;
+/// Of those, the ones of one client address, or one /64 of IPv6; a few addresses may share this.
+pub const CHECKS_PER_CLIENT_MAX: u8 = 8;
+
+/// Clients are counted in so many places, by their addresses.
+const CLIENT_PLACES: usize = 1024;
+/// Users that are remembered: sets of so many places.
+const SETS: usize = 1024;
+const PLACES: usize = 4;
+/// When a place ends, in seconds, takes so many bits of its second word.
+const TIME_BITS: u32 = 24;
+const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
+
+// It can be told from a time that has passed, and one client leaves room for others.
+const _: () = assert!(KNOWN_FOR_S < TIME_MASK / 2 && (CHECKS_PER_CLIENT_MAX as usize) < CHECKS_MAX);
+
+/// Checks of passwords, of all workers.
+pub struct Logins {
+    key: hmac::Key,
+    known: Known,
+    queue: SyncSender<Check>,
+    waiting: Mutex<Receiver<Check>>,
+    /// How many threads check.
+    threads: AtomicUsize,
+    clients: Box<[AtomicU8]>,
+}
+
+impl fmt::Debug for Logins {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Logins")
+    }
+}
+
+/// What has come of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing yet.
+    Pending,
+    /// The password is that of the user.
+    Right,
+    /// It is not, or there is no such user.
+    Wrong,
+}
+
+/// What a request waits with for the answer. When it is dropped, nobody wants that any more.
+#[derive(Debug)]
+pub struct Ticket(Arc<AtomicU8>);
+
+/// What stands for a user with a password.
+pub type Tag = [u8; TAG_BYTES];
+
+/// Why a password is not checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overloaded;
+
+const PENDING: u8 = 0;
+const RIGHT: u8 = 1;
+const WRONG: u8 = 2;
+
+impl Ticket {
+    /// What has come of it.
+    pub fn answer(&self) -> Answer {
+        match self.0.load(SeqCst) {
+            PENDING => Answer::Pending,
+            RIGHT => Answer::Right,
+            _ => Answer::Wrong,
+        }
+    }
+}
+
+/// A check that waits for a thread.
+struct Check {
+    login: Login,
+    answer: Arc<AtomicU8>,
+    logins: Arc<Logins>,
+    place: usize,
+}
+
+impl Drop for Check {
+    /// Whatever became of it, nobody waits for ever.
+    fn drop(&mut self) {
+        let _ = self.answer.compare_exchange(PENDING, WRONG, SeqCst, SeqCst);
+        self.logins.clients[self.place].fetch_sub(1, Relaxed);
+    }
+}
+
+impl Logins {
+    /// Nobody is known, and nobody checks.
+    pub fn new(outside: &Outside) -> Self {
+        let (queue, waiting) = sync_channel(CHECKS_MAX);
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, &outside.random::<32>()),
+            known: Known::default(),
+            queue,
+            waiting: Mutex::new(waiting),
+            threads: AtomicUsize::new(0),
+            clients: (0..CLIENT_PLACES).map(|_| AtomicU8::new(0)).collect(),
+        }
+    }
+
+    /// What stands for a login; `None`: there is no such user.
+    pub fn tag(&self, login: &Login) -> Option<Tag> {
+        login.tag(&self.key)
+    }
+
+    /// Whether a login was found right lately.
+    pub fn knows(&self, tag: &Tag, now_s: u64) -> bool {
+        self.known.has(tag, now_s)
+    }
+
+    /// Remembers that a login is right.
+    pub fn remember(&self, tag: &Tag, now_s: u64) {
+        self.known.put(tag, now_s);
+    }
+
+    /// Has a login checked.
+    ///
+    /// # Errors
+    /// Too many wait, of all or of this client, or nobody checks.
+    pub fn ask(
+        self: &Arc<Self>,
+        login: Login,
+        client: Option<IpAddr>,
+    ) -> Result<Ticket, Overloaded> {
+        if self.threads.load(Relaxed) == 0 {
+            return Err(Overloaded);
+        }
+        let place = self.place(client);
+        let answer = Arc::new(AtomicU8::new(PENDING));
+        let before = self.clients[place].fetch_add(1, Relaxed);
+        // From here on its end gives the place back.
+        let check = Check { login, answer: Arc::clone(&answer), logins: Arc::clone(self), place };
+        if before >= CHECKS_PER_CLIENT_MAX {
+            return Err(Overloaded);
+        }
+        match self.queue.try_send(check) {
+            Ok(()) => Ok(Ticket(answer)),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Overloaded),
+        }
+    }
+
+    /// Where a client is counted. No client can choose its place: the key is not known.
+    fn place(&self, client: Option<IpAddr>) -> usize {
+        let tag = match client.map(|address| address.to_canonical()) {
+            Some(IpAddr::V4(address)) => hmac::sign(&self.key, &address.octets()),
+            Some(IpAddr::V6(address)) => hmac::sign(&self.key, &address.octets()[..8]),
+            None => hmac::sign(&self.key, b""),
+        };
+        let bytes = tag.as_ref();
+        usize::from(u16::from_be_bytes([bytes[0], bytes[1]])) % CLIENT_PLACES
+    }
+
+    /// How many threads check.
+    pub fn threads(&self) -> usize {
+        self.threads.load(Relaxed)
+    }
+
+    /// So many threads check from now on.
+    pub fn set_threads(&self, count: usize) {
+        self.threads.store(count, Relaxed);
+    }
+
+    /// Waits for a check and does it; what nobody waits for any more is left out.
+    pub fn check_one(&self) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(check) = waiting.recv() else { return };
+        drop(waiting);
+        // The request has kept the other one.
+        if Arc::strong_count(&check.answer) > 1 {
+            let is_right = check.login.check();
+            check.answer.store(if is_right { RIGHT } else { WRONG }, SeqCst);
+        }
+    }
+}
+
+/// Who was found right, by tags: two words for each. A reader that meets two writers takes half of one and half of another: both are
+/// parts of tags that nobody can make, so that such a mixture is nobody's.
+struct Known(Box<[[[AtomicU64; 2]; PLACES]]>);
+
+impl Default for Known {
+    fn default() -> Self {
+        Self((0..SETS).map(|_| Default::default()).collect())
+    }
+}
+
+/// A tag, cut for a place.
+struct Cut {
+    set: usize,
+    first: u64,
+    /// Without the time.
+    second: u64,
+}
+
+impl Cut {
+    fn of(tag: &Tag) -> Self {
+        let word = |at: usize| {
+            tag[at..at + 8].iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
+        };
+        let set = (word(16) % SETS as u64) as usize;
+        Self { set, first: word(0), second: word(8) & !TIME_MASK }
+    }
+}
+
+/// Seconds that are left at this time; 0: none, or more than anybody is given.
+fn left_s(second: u64, now_s: u64) -> u64 {
+    let left = second.wrapping_sub(now_s) & TIME_MASK;
+    if left > KNOWN_FOR_S { 0 } else { left }
+}
+
+impl Known {
+    fn has(&self, tag: &Tag, now_s: u64) -> bool {
+        let cut = Cut::of(tag);
+        self.0[cut.set].iter().any(|[first, second]| {
+            let (first, second) = (first.load(Relaxed), second.load(Relaxed));
+            first == cut.first && second & !TIME_MASK == cut.second && left_s(second, now_s) > 0
+        })
+    }
+
+    /// In the place that it has, else in that of whoever would be forgotten first.
+    fn put(&self, tag: &Tag, now_s: u64) {
+        let cut = Cut::of(tag);
+        let places = &self.0[cut.set];
+        let own = places.iter().position(|[first, _]| first.load(Relaxed) == cut.first);
+        let left = |at: &usize| left_s(places[*at][1].load(Relaxed), now_s);
+        let at = own.or_else(|| (0..PLACES).min_by_key(left)).unwrap_or_default();
+        let until = now_s.wrapping_add(KNOWN_FOR_S) & TIME_MASK;
+        places[at][0].store(cut.first, Relaxed);
+        places[at][1].store(cut.second | until, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::passwords::{Credentials, Users};
+    use weir_core::policy::{Authenticator, How};
+
+    use super::*;
+
+    /// `ann` with this password, where `abc` is right.
+    fn login(password: &str) -> Login {
+        const FILE: &[u8] = b"ann:$2a$06$If6bvum7DFjUnE9p2uDeDu0YHzrHM6tf.iqN8.yx.jNN1ILEf7h0i\n";
+        let users = Arc::new(Users::parse(FILE).expect("a user"));
+        let by = Arc::new(Authenticator {
+            name: "staff".into(),
+            realm: "staff".into(),
+            forwards: true,
+            how: How::Password(Arc::clone(&users)),
+        });
+        let (user, password) = (Box::from(*b"ann"), password.as_bytes().into());
+        Login::new(by, users, Credentials { user, password })
+    }
+
+    fn tag(number: u64) -> Tag {
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &number.to_be_bytes());
+        digest.as_ref().try_into().expect("32 bytes")
+    }
+
+    #[test]
+    fn who_was_right_is_known_for_a_while() {
+        // At the wrap of the time, too.
+        for now_s in [0, 1, 1_000, TIME_MASK - 10, TIME_MASK, TIME_MASK + 1, 1 << 40] {
+            let known = Known::default();
+            assert!(!known.has(&tag(1), now_s));
+            known.put(&tag(1), now_s);
+            for (after_s, expected) in [
+                (0, true),
+                (1, true),
+                (KNOWN_FOR_S - 1, true),
+                (KNOWN_FOR_S, false),
+                (TIME_MASK / 2, false),
+            ] {
+                assert_eq!(known.has(&tag(1), now_s + after_s), expected, "{now_s} + {after_s}");
+                assert!(!known.has(&tag(2), now_s + after_s));
+            }
+            known.put(&tag(1), now_s + 200);
+            assert!(known.has(&tag(1), now_s + 200 + KNOWN_FOR_S - 1), "it is there once");
+        }
+    }
+
+    #[test]
+    fn the_newest_are_known() {
+        let known = Known::default();
+        let all = (SETS * PLACES * 4) as u64;
+        for number in 0..all {
+            known.put(&tag(number), number / 100);
+        }
+        let now_s = all / 100;
+        assert!((0..all).filter(|number| known.has(&tag(*number), now_s)).count() <= SETS * PLACES);
+        for number in all - 100..all {
+            assert!(known.has(&tag(number), now_s), "{number}");
+        }
+        assert!((all..2 * all).all(|number| !known.has(&tag(number), now_s)));
+    }
+
+    #[test]
+    fn checks_have_bounds() {
+        let logins = Arc::new(Logins::new(&Outside::known()));
+        let client = |number: u8| Some(IpAddr::from([192, 0, 2, number]));
+        let ask = |number: u8| logins.ask(login("abc"), client(number));
+        assert_eq!(ask(1).err(), Some(Overloaded), "nobody checks");
+        logins.set_threads(1);
+        let own: Vec<Ticket> = (0..CHECKS_PER_CLIENT_MAX).map(|_| ask(1).expect("room")).collect();
+        assert_eq!(ask(1).err(), Some(Overloaded));
+        let mut others = Vec::new();
+        while let (Ok(ticket), true) = (ask(others.len() as u8 / 4 + 2), others.len() <= CHECKS_MAX)
+        {
+            others.push(ticket);
+        }
+        assert_eq!(own.len() + others.len(), CHECKS_MAX);
+        assert!(own.iter().all(|ticket| ticket.answer() == Answer::Pending));
+        for _ in 0..CHECKS_PER_CLIENT_MAX {
+            logins.check_one();
+        }
+        assert!(own.iter().all(|ticket| ticket.answer() == Answer::Right));
+        // There is room again, and what nobody waits for is not done.
+        let wrong = logins.ask(login("abd"), client(1)).expect("room");
+        let left = others.len();
+        drop(others);
+        for _ in 0..left {
+            logins.check_one();
+        }
+        logins.check_one();
+        assert_eq!(wrong.answer(), Answer::Wrong);
+        assert!(logins.clients.iter().all(|count| count.load(Relaxed) == 0));
+    }
+}
