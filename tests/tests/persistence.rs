@@ -477,6 +477,31 @@ fn a_draining_member_keeps_its_clients_and_gets_no_new_ones() {
     assert!(cookie(&moved).is_some_and(|cookie| cookie != kept));
 }
 
+#[test]
+fn a_member_of_weight_0_keeps_its_clients_and_gets_no_new_ones() {
+    let directory = TempDir::new("persistence");
+    let [one, two] = ["one", "two"].map(Member::named);
+    let with = |weight: u16| {
+        Setup::new(&[two.address()])
+            .member(&format!("{{ address: {}, weight: {weight} }}", one.address()))
+            .virtual_server("persistence: test")
+            .top("persistence:\n  test: { type: cookie }")
+            .top(&state(&directory))
+    };
+    let proxy = Proxy::start(&with(1));
+    let at_one = |response: Response| (response.text() == "one").then(|| cookie(&response))?;
+    let kept = (0..8).filter_map(|_| at_one(get(&proxy, ""))).last();
+    let kept = kept.expect("some client is at the first member");
+    proxy.reload_and_wait(&with(0));
+    for _ in 0..8 {
+        assert_eq!(get(&proxy, "").text(), "two");
+        assert_eq!(get(&proxy, &format!("Cookie: {kept}\r\n")).text(), "one");
+    }
+    proxy.reload_and_wait(&with(1));
+    let texts: Vec<String> = (0..8).map(|_| get(&proxy, "").text()).collect();
+    assert!(texts.iter().any(|text| text == "one"), "{texts:?}");
+}
+
 /// A client that came by one virtual server is at the same member when it comes by another, if that is wanted.
 #[test]
 fn a_source_address_is_remembered_across_virtual_servers_if_that_is_wanted() {

@@ -642,7 +642,7 @@ pub struct Member {
     pub label: Arc<str>,
     /// The host name that the file gave, when it gave one.
     pub name: Option<Arc<str>>,
-    /// Share of the traffic, 1 to 256.
+    /// Share of the traffic, up to 256; 0: nothing new but requests of clients that are kept at it.
     pub weight: u16,
     /// Requests that may occupy it at a time, over all workers.
     pub connections_max: Option<u32>,

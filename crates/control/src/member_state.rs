@@ -54,8 +54,9 @@ pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminStat
     live.state(configured.state)
 }
 
-/// Whether a member takes new requests: it is up, and the operator wants it to.
+/// Whether a member takes new requests: it is up and has a share of them, and the operator wants it to.
 pub fn is_in_service(configured: &Member, live: &LiveMember) -> bool {
     MemberState::of(live) == MemberState::Up
+        && configured.weight > 0
         && administrative_state(configured, live) == AdminState::Enabled
 }

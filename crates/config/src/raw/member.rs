@@ -14,7 +14,7 @@ section! {
     Member at "pools.NAME.members[]" {
         /// Where it listens. A name is resolved again and again, and every address found is a member of its own. Without a port (only where all virtual servers of the pool are of `type: tcp`): at the port that the client connected to.
         required address: Endpoint;
-        /// Its share of the traffic, in relation to the other members.
+        /// Its share of the traffic, in relation to the other members. 0: nothing new but requests of clients that are kept at it, as with `state: drain`.
         default weight: Weight = Whole(1);
         /// Requests that may occupy it at a time, over all workers. Default: no limit.
         optional connections_max: Connections;

@@ -348,5 +348,25 @@ fn members(
             monitors,
         });
     }
+    refuse_no_weight(pool, entries, &members, context);
     members
+}
+
+/// Nobody would take new requests if all members had the weight 0.
+fn refuse_no_weight(
+    pool: &str,
+    entries: &[Spanned<MemberEntry>],
+    members: &[ConfiguredMember],
+    context: &mut Context,
+) {
+    if let Some(first) = entries.first()
+        && !members.is_empty()
+        && members.iter().all(|member| member.weight == 0)
+    {
+        context.error_help(
+            first.span,
+            format!("every member of pool `{pool}` has the weight 0: none takes new requests"),
+            "give one of them more; for a pool out of service write `state: drain`",
+        );
+    }
 }

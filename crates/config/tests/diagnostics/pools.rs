@@ -33,8 +33,14 @@ fn members() {
     );
     check(
         &with("[ { address: 127.0.0.1:1, weight: 257 } ]"),
-        &["error 7:48 `pools.p.members[0].weight` must be a whole number from 1 to 256, \
+        &["error 7:48 `pools.p.members[0].weight` must be a whole number from 0 to 256, \
            found the number 257 -> -"],
+    );
+    check(&with("[ { address: 127.0.0.1:1, weight: 0 }, 127.0.0.1:2 ]"), &[]);
+    check(
+        &with("[ { address: 127.0.0.1:1, weight: 0 }, { address: 127.0.0.1:2, weight: 0 } ]"),
+        &["error 7:16 every member of pool `p` has the weight 0: none takes new requests -> \
+           give one of them more; for a pool out of service write `state: drain`"],
     );
     check(
         &with("[ { weight: 2 } ]"),

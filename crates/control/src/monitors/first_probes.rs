@@ -85,7 +85,11 @@ impl WaitedPool {
             verdicts: Arc::clone(verdicts),
             monitors,
             up_min: pool.monitors_min.into(),
-            state: member.state,
+            state: match member.state {
+                // It takes as little as one that is drained.
+                AdminState::Enabled if member.weight == 0 => AdminState::Drain,
+                state => state,
+            },
         });
     }
 

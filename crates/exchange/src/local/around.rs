@@ -94,7 +94,8 @@ impl Surroundings for Around<'_> {
 fn up_members(pool: &LocalPool, now: Clock) -> i64 {
     let is_up = |(member, settings): &(&Rc<LocalMember>, &Member)| {
         let live = &member.live;
-        live.ejected_until_ms(now.now_ms()).is_none()
+        settings.weight > 0
+            && live.ejected_until_ms(now.now_ms()).is_none()
             && live.state(settings.state).admission(live.health()) == Admission::All
     };
     pool.members.iter().zip(&pool.settings().members).filter(is_up).count() as i64

@@ -474,7 +474,7 @@ impl LocalPool {
     }
 
     /// Finds the members that may take any request now: one that is drained or disabled is never among
-    /// them, nor one of a priority that is not used.
+    /// them, nor one of weight 0 or of a priority that is not used.
     fn choose(&self, choice: &mut Choice, now_ms: u64) {
         choice.epoch = self.live.epoch.load(Acquire);
         choice.valid_until_ms = u64::MAX;
@@ -504,8 +504,9 @@ impl LocalPool {
         let settings = self.settings();
         let takes_all = |index: usize| {
             let live = &self.members[index].live;
-            let state = live.state(settings.members[index].state);
-            state.admission(live.health()) == Admittance::All
+            let member = &settings.members[index];
+            member.weight > 0
+                && live.state(member.state).admission(live.health()) == Admittance::All
         };
         let mut standings: Vec<Standing> = Vec::with_capacity(self.members.len());
         for (index, member) in self.members.iter().enumerate() {
@@ -634,6 +635,35 @@ mod tests {
         view.release(member);
         assert_eq!(views[0].occupy(&[], at(0), Preference::Any), Ok(member));
         assert_eq!(views[0].occupy(&[], at(0), Preference::Any), Err(NoMember::Full));
+    }
+
+    /// One of weight 0 gets nobody new, by turns or by key, and keeps its clients.
+    #[test]
+    fn a_member_without_weight_keeps_its_clients() {
+        for balance in ["round_robin", "least_connections", "random_two", "source_address"] {
+            let (table, views) = views(
+                &format!(
+                    "{{ balance: {balance}, members: [ {{ address: \"127.0.0.1:1\", weight: 0 }}, \
+                     \"127.0.0.1:2\" ] }}"
+                ),
+                1,
+            );
+            let view = &views[0];
+            for number in 0..100_u64 {
+                let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                for preference in [Preference::Any, Preference::Key(key)] {
+                    assert_eq!(view.occupy(&[], at(0), preference), Ok(1), "{balance}");
+                    view.release(1);
+                }
+            }
+            let kept = Preference::Member(0);
+            assert_eq!(view.occupy(&[], at(0), kept), Ok(0));
+            assert_eq!(view.occupy_drained(kept, at(0)), Some(0));
+            // It does not stand in for others.
+            table.pools[0].members[1].set_health(Health::Down, 0);
+            assert!(view.is_down(at(0)));
+            assert_eq!(view.occupy(&[], at(0), Preference::Any), Err(NoMember::Down));
+        }
     }
 
     #[test]

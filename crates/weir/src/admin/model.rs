@@ -247,7 +247,7 @@ pub const UP: &str = "up";
 impl Member {
     /// Whether it takes new requests.
     pub fn is_in_service(&self) -> bool {
-        self.state == UP && self.is_enabled()
+        self.state == UP && self.weight > 0 && self.is_enabled()
     }
 
     /// Whether the operator wants it to take requests.

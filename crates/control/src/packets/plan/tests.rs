@@ -71,6 +71,20 @@ fn members_follow_health_and_operators() {
 }
 
 #[test]
+fn a_member_without_weight_keeps_its_flows_and_gets_no_new_ones() {
+    let table = table(
+        "pool: p",
+        "  p: { members: [ { address: 10.0.0.2:80, weight: 0 }, 10.0.0.3:80 ], fallback: q }\n  \
+           q: { members: [ 10.0.0.4:80 ] }\n",
+    );
+    let now = || shown(&plan(&table, &Own, false));
+    assert_eq!(now(), "10.0.0.2:80 draining, 10.0.0.3:80 up");
+    // It does not stand in for others.
+    table.pools[0].members[1].set_health(Health::Down, 1);
+    assert_eq!(now(), "10.0.0.2:80 draining, 10.0.0.3:80 down, 10.0.0.4:80 up");
+}
+
+#[test]
 fn lower_priorities_and_fallbacks_stand_by() {
     let table = table(
         "pool: p",
