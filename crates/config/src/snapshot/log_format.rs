@@ -32,6 +32,8 @@ pub enum LogField {
     Referer,
     /// `User-Agent`.
     UserAgent,
+    /// Who it is by an authentication.
+    User,
     /// The name that a relayed connection asked for.
     ServerName,
     /// Datagrams of a session's client.
@@ -92,6 +94,7 @@ impl LogField {
         ("version", Self::Version),
         ("referer", Self::Referer),
         ("user_agent", Self::UserAgent),
+        ("user", Self::User),
         ("server_name", Self::ServerName),
         ("datagrams_received", Self::DatagramsReceived),
         ("datagrams_sent", Self::DatagramsSent),

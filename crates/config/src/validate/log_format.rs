@@ -21,6 +21,7 @@ const TEXT_BYTES_MAX: usize = 4_096;
 const OTHERS_NAMES: &[(&str, &str)] = &[
     ("remote_addr", "client_ip"),
     ("remote_port", "client"),
+    ("remote_user", "user"),
     ("realip_remote_addr", "peer"),
     ("time_iso8601", "time"),
     ("time_local", "time_combined"),

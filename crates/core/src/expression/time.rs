@@ -96,7 +96,11 @@ mod tests {
             assert_eq!(text(write_clock, second), clock, "{second}");
             assert_eq!(TimePart::Weekday.of(second), weekday, "{second}");
             let part = |part: TimePart, range: std::ops::Range<usize>, text: &str| {
-                assert_eq!(part.of(second), text[range].parse().expect("a number"), "{second}");
+                assert_eq!(
+                    part.of(second),
+                    text[range].parse::<i64>().expect("a number"),
+                    "{second}"
+                );
             };
             part(TimePart::Year, 0..4, date);
             part(TimePart::Month, 5..7, date);

@@ -235,6 +235,8 @@ impl Line<'_> {
             LogField::Version => self.kept(Kept::Version)?,
             LogField::Referer => self.kept(Kept::Referer)?,
             LogField::UserAgent => self.kept(Kept::UserAgent)?,
+            LogField::User if entry.decided.user.is_empty() => return None,
+            LogField::User => Value::Text(entry.decided.user),
             LogField::ServerName => self.kept(Kept::ServerName)?,
             LogField::DatagramsReceived => self.kept_number(Kept::DatagramsReceived)?,
             LogField::DatagramsSent => self.kept_number(Kept::DatagramsSent)?,

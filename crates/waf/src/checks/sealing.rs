@@ -248,7 +248,7 @@ mod tests {
 
     fn terms(sealed: &[&str]) -> CookieTerms {
         let sealed = sealed.iter().map(|text| CookieNames::new(text)).collect();
-        CookieTerms { sealed, others: vec![b"WEIR"[..].into()], ..CookieTerms::default() }
+        CookieTerms { sealed, others: vec![b"WEIR"[..].into()] }
     }
 
     #[test]
