@@ -8,6 +8,7 @@ pub mod client;
 pub mod datagrams;
 pub mod http2;
 pub mod jar;
+pub mod jwt;
 pub mod load;
 pub mod member;
 pub mod namespaces;

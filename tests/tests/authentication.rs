@@ -1,80 +1,16 @@
 //! Who is let in, as clients and members see it.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use weir_tests::client::Response;
+use weir_tests::jwt::{Issuer, base64url};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
-use weir_tests::{STEP_TIMEOUT, eventually, require, tools};
+use weir_tests::{STEP_TIMEOUT, eventually, require};
 
 const LONG_AFTER: &str = r#""exp":32503680000"#;
-
-/// An issuer that signs with the keys that openssl makes.
-struct Issuer {
-    folder: TempDir,
-}
-
-fn base64url(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut out = String::new();
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
-        let bits = bits << (8 * (3 - group.len()));
-        for digit in 0..=group.len() {
-            out.push(char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]));
-        }
-    }
-    out
-}
-
-fn openssl(folder: &Path, arguments: &str) -> String {
-    let program = tools::find("openssl").expect("openssl");
-    tools::run(Command::new(program).args(arguments.split(' ')).current_dir(folder))
-}
-
-impl Issuer {
-    fn new(name: &str) -> Self {
-        let folder = TempDir::new(name);
-        openssl(folder.path(), "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out rsa.pem");
-        openssl(folder.path(), "genpkey -algorithm ED25519 -out ed.pem");
-        Self { folder }
-    }
-
-    /// Both keys, as `rsa` and `ed`.
-    fn key_set(&self) -> String {
-        let modulus = openssl(self.folder.path(), "rsa -in rsa.pem -noout -modulus");
-        let digits = modulus.trim().strip_prefix("Modulus=").expect("a modulus");
-        let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits");
-        let n: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
-        openssl(self.folder.path(), "pkey -in ed.pem -pubout -outform DER -out ed.der");
-        let ed = std::fs::read(self.folder.path().join("ed.der")).expect("a public key");
-        let (n, x) = (base64url(&n), base64url(&ed[ed.len() - 32..]));
-        format!(
-            r#"{{"keys":[{{"kty":"RSA","kid":"rsa","n":"{n}","e":"AQAB"}},{{"kty":"OKP","crv":"Ed25519","kid":"ed","x":"{x}"}}]}}"#
-        )
-    }
-
-    fn sign(&self, header: &str, claims: &str, arguments: &str) -> String {
-        let signed = format!("{}.{}", base64url(header.as_bytes()), base64url(claims.as_bytes()));
-        std::fs::write(self.folder.path().join("signed"), &signed).expect("a file");
-        openssl(self.folder.path(), arguments);
-        let signature = std::fs::read(self.folder.path().join("signature")).expect("a signature");
-        format!("{signed}.{}", base64url(&signature))
-    }
-
-    fn rs256(&self, claims: &str) -> String {
-        let arguments = "dgst -sha256 -sign rsa.pem -out signature signed";
-        self.sign(r#"{"alg":"RS256","kid":"rsa"}"#, claims, arguments)
-    }
-
-    fn eddsa(&self, claims: &str) -> String {
-        let arguments = "pkeyutl -sign -rawin -inkey ed.pem -in signed -out signature";
-        self.sign(r#"{"alg":"EdDSA","kid":"ed"}"#, claims, arguments)
-    }
-}
 
 fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")

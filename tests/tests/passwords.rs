@@ -1,10 +1,11 @@
 //! Users with a password: what they, others and members see.
 
 use weir_tests::client::{Client, Response};
+use weir_tests::jwt::Issuer;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
-use weir_tests::{STEP_TIMEOUT, eventually};
+use weir_tests::{STEP_TIMEOUT, eventually, require};
 
 /// The hash of `abc`, of jBCrypt's tests.
 const ABC: &str = "$2a$06$If6bvum7DFjUnE9p2uDeDu0YHzrHM6tf.iqN8.yx.jNN1ILEf7h0i";
@@ -133,6 +134,51 @@ fn nothing_that_rules_decide_is_for_a_stranger() {
             assert_eq!(response.head.field("x-seen"), Some("<ann>"));
         }
     }
+}
+
+#[test]
+fn a_token_beside_it_neither_hides_a_password_nor_lends_a_user() {
+    require!("openssl");
+    let folder = TempDir::new("passwords-token");
+    let users = file(&folder, &format!("ann:{ABC}\n"));
+    let member = Member::echo();
+    let keys = folder.path().join("keys.json");
+    let issuer = Issuer::new("passwords-issuer");
+    std::fs::write(&keys, issuer.key_set()).expect("a file");
+    let rules = format!(
+        r#"  login: {{ type: jwt, keys: {{ file: {} }}, cookie: t }}
+policies:
+  test:
+    strategy: all_match
+    rules:
+      - {{ then: [ {{ authenticate: staff }} ] }}
+      - {{ when: "request.user == 'ann'", then: [ {{ set_response_header: {{ X-Secret: "of ann" }} }}, {{ trace: "${{request.user}}" }} ] }}
+      - {{ when: "request.path != '/one'", then: [ {{ authenticate: login }} ] }}"#,
+        keys.display()
+    );
+    let mut proxy = Proxy::start(&setup(&member, &users, "", &rules));
+    let nameless = format!("Cookie: t={}\r\n", issuer.eddsa(r#"{"exp":4102444800}"#));
+    for (path, cookie) in [("/", ""), ("/", "Cookie: t=a.b.c\r\n"), ("/", &*nameless), ("/one", "")]
+    {
+        for password in [ANN_WRONG, EVE] {
+            let refused = get(&proxy, path, &format!("{password}{cookie}"));
+            assert_eq!(refused.assert_status(401).head.field("x-secret"), None, "{path} {cookie}");
+        }
+    }
+    // Weir's own answer comes before the check ends: it says nothing that is for the user.
+    let mut client = proxy.client();
+    client.send(format!("OPTIONS /one HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n{ANN_WRONG}\r\n"));
+    let own = client.response();
+    assert_eq!(own.assert_status(204).head.field("x-secret"), None);
+    assert!(member.requests().is_empty());
+    // With the right password, the token without a name leaves who it is.
+    let let_in = get(&proxy, "/", &format!("{ANN}{nameless}"));
+    assert_eq!(let_in.assert_status(200).head.field("x-secret"), Some("of ann"));
+    eventually("the log tells of the one that was let in", STEP_TIMEOUT, || {
+        let log = proxy.process().output();
+        let lines = |part: &str| log.lines().filter(|line| line.contains(part)).count();
+        lines("\"user\":") == 1 && lines("\"marks\":[\"ann\"]") == 1
+    });
 }
 
 #[test]

@@ -119,6 +119,7 @@ impl Compiler<'_> {
         } else {
             let (later, now): (Vec<Action>, Vec<Action>) =
                 actions.into_iter().partition(Action::needs_response);
+            is_sound &= answers_no_strangers(raw.span, (&now, &later), context);
             let (of, when) = (Arc::clone(&name), condition.clone());
             parts.waiting.push(Rule { name: of, id: None, condition: when, actions: later });
             parts.request.push(Rule { name, id, condition, actions: now });
@@ -441,6 +442,24 @@ pub(super) fn same_site(raw: raw::SameSite) -> SameSite {
         raw::SameSite::None => SameSite::None,
     }
 }
+/// An answer that waits for the response would take the place of the one that `authenticate` of the same rule gives to strangers.
+fn answers_no_strangers(
+    span: Span,
+    (now, later): (&[Action], &[Action]),
+    context: &mut Context,
+) -> bool {
+    let authenticates = now.iter().any(|action| matches!(action, Action::Authenticate(_)));
+    let is_sound = !authenticates || later.iter().all(Action::edits_response);
+    if !is_sound {
+        let message =
+            "an answer that reads the response would take the place of the 401 of `authenticate`";
+        let help =
+            "write it as a rule of its own, with a condition: when: 'response.status == 404'";
+        context.error_help(span, message, help);
+    }
+    is_sound
+}
+
 /// Whether a status is one of a redirect; if not, that is reported.
 pub(super) fn redirects(status: u16, span: Span, context: &mut Context) -> bool {
     let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);

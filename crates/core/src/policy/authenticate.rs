@@ -90,19 +90,24 @@ impl Decision {
                     let (by, users) = (Arc::clone(by), Arc::clone(users));
                     self.authentication.logins.push(Login { by, users, credentials });
                 }
-                None => self
-                    .refuse(by, (401, "there is no user with a password"), || by.basic_challenge()),
+                None => {
+                    let why = (401, "there is no user with a password");
+                    self.refuse(by, why, evaluation, || by.basic_challenge());
+                }
             },
             How::Token { reader, place, user_claim } => match evaluation.token(*reader) {
                 Ok(claims) => {
                     self.work.scratch.clear();
                     claims.write(user_claim, &mut self.work.scratch);
-                    evaluation.set_user(&self.work.scratch);
+                    // A token that names nobody leaves whom a password is for.
+                    if !self.work.scratch.is_empty() {
+                        evaluation.set_user(&self.work.scratch);
+                    }
                     if !by.forwards {
                         self.take_token_away(place, facts);
                     }
                 }
-                Err(refusal) => self.refuse_token(by, refusal),
+                Err(refusal) => self.refuse_token(by, refusal, evaluation),
             },
         }
     }
@@ -121,9 +126,14 @@ impl Decision {
     }
 
     /// As RFC 6750 section 3 has it: a request without a token learns what it lacks, and no error.
-    fn refuse_token(&mut self, by: &Authenticator, refusal: Refusal) {
+    fn refuse_token(
+        &mut self,
+        by: &Authenticator,
+        refusal: Refusal,
+        evaluation: &mut Evaluation<'_>,
+    ) {
         let status = if refusal.is_own() { 503 } else { 401 };
-        self.refuse(by, (status, refusal.text()), || {
+        self.refuse(by, (status, refusal.text()), evaluation, || {
             let challenge = format!("Bearer realm=\"{}\"", by.realm);
             match refusal {
                 Refusal::Missing => challenge,
@@ -140,11 +150,18 @@ impl Decision {
         &mut self,
         by: &Authenticator,
         (status, why): (u16, &str),
+        evaluation: &mut Evaluation<'_>,
         challenge: impl FnOnce() -> String,
     ) {
         self.authentication.is_refused = true;
-        // Whoever else it shows to be from is not asked for.
-        self.authentication.logins.clear();
+        if !self.authentication.logins.is_empty() {
+            // Whom else it says to be from is not asked for, and nothing that was decided is for that user.
+            self.authentication.logins.clear();
+            evaluation.set_user(b"");
+            self.response.clear();
+            self.body_edits.clear();
+            self.marks.clear();
+        }
         self.marks.push(|out| {
             out.extend_from_slice(format!("authenticate {}: {why}", by.name).as_bytes());
         });

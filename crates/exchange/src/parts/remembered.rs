@@ -158,6 +158,16 @@ impl Remembered {
         checked.map_or(&[], |identity| &identity.user)
     }
 
+    /// What was decided for a user whose password is not found right so far is for nobody.
+    pub fn forget_what_is_for_the_unchecked(&mut self) {
+        let identity = self.identity.as_deref_mut().filter(|it| !it.checks.is_empty());
+        let Some(identity) = identity else { return };
+        identity.user = Box::default();
+        self.response.clear();
+        self.body_edits.clear();
+        self.marks.clear();
+    }
+
     /// Makes it empty, with the capacity it has.
     pub fn clear(&mut self) {
         self.response.clear();

@@ -9,7 +9,7 @@ use weir_http::edits::FieldEdits;
 use crate::edge::{Edge, Turn};
 use crate::local::traffic::Traffic;
 use crate::parts::considered::{Considered, Ending};
-use crate::parts::identity::{Checking, Identity};
+use crate::parts::identity::Checking;
 use crate::parts::parked::Parked;
 use crate::shared::logins::{Answer, Overloaded};
 use crate::termination::Termination;
@@ -105,14 +105,13 @@ fn refuse(exchange: &mut Exchange, at: &mut impl Edge, by: &Authenticator) {
         at.tools().decision = Some(decision);
     }
     if let Some(remembered) = exchange.ends.remembered.as_deref_mut() {
-        remembered.response.clear();
-        remembered.body_edits.clear();
+        remembered.forget_what_is_for_the_unchecked();
         remembered.marks.push(|out| {
             let mark = format!("authenticate {}: the user or the password is wrong", by.name);
             out.extend_from_slice(mark.as_bytes());
         });
         if let Some(identity) = remembered.identity.as_deref_mut() {
-            *identity = Identity { unix_s: identity.unix_s, ..Identity::default() };
+            identity.checks.clear();
         }
     }
     exchange.ends.server.counters.requests_unauthenticated.add(1);

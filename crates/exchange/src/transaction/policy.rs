@@ -164,6 +164,7 @@ fn keep(
         || !taken.is_empty()
         || !held.is_empty()
         || !user.is_empty()
+        || !checks.is_empty()
         || is_for_rules
         || server.http.rewrite_location
         || !decision.response.is_empty()
@@ -180,7 +181,8 @@ fn keep(
         remembered.followed.extend_from_slice(&decision.followed);
     }
     std::mem::swap(&mut remembered.limit_places, held);
-    if !user.is_empty() || is_for_rules && facts.unix_s.is_some() {
+    // Whatever is not kept here of what is still checked, nobody would wait for.
+    if !checks.is_empty() || !user.is_empty() || is_for_rules && facts.unix_s.is_some() {
         let identity = Identity { user: user.into(), unix_s: facts.unix_s, checks };
         remembered.identity = Some(Box::new(identity));
     }
@@ -232,6 +234,7 @@ impl Exchange {
     ) -> Option<Box<Decision>> {
         edits.clear();
         let mut remembered = self.ends.remembered.take()?;
+        remembered.forget_what_is_for_the_unchecked();
         let mut answer = None;
         let server = Rc::clone(&self.ends.server);
         let member = self.ends.attempt.member();

@@ -169,6 +169,10 @@ impl Exchange {
 
     /// Goes on with a request that has waited.
     pub fn go_on(&mut self, at: &mut impl Edge) {
+        if self.phase != Phase::AwaitHead {
+            // It was answered while it waited; the client has yet to take that.
+            return;
+        }
         if login::holds(self, at) {
             return;
         }

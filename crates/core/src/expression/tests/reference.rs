@@ -277,15 +277,7 @@ impl Reference {
                 }))
             }
             Kind::Compare { relation: Relation::In, sides } if is_claim(&sides[1]) => {
-                let Kind::Index { of, key } = &sides[1].kind else { panic!() };
-                let Found::Named(map) = self.evaluate(of, model) else { panic!() };
-                let name = String::from_utf8(self.evaluate(key, model).text()).unwrap();
-                let text = self.evaluate(&sides[0], model).text();
-                let texts = model.claim(&name).filter(|_| map == "jwt api.claims");
-                // A number is no text.
-                let is_text = !matches!(name.as_str(), "level" | "exp");
-                let has = |texts: &[&str]| texts.iter().any(|it| it.as_bytes() == text);
-                Found::Boolean(is_text && texts.is_some_and(has))
+                Found::Boolean(self.is_among_claims(&sides[0], &sides[1], model))
             }
             Kind::Compare { relation, sides } => {
                 let left = self.evaluate(&sides[0], model);
@@ -311,6 +303,18 @@ impl Reference {
                 self.evaluate(chosen, model)
             }
         }
+    }
+
+    fn is_among_claims(&mut self, text: &Node, claim: &Node, model: &Model) -> bool {
+        let Kind::Index { of, key } = &claim.kind else { panic!() };
+        let Found::Named(map) = self.evaluate(of, model) else { panic!() };
+        let name = String::from_utf8(self.evaluate(key, model).text()).unwrap();
+        let text = self.evaluate(text, model).text();
+        let texts = model.claim(&name).filter(|_| map == "jwt api.claims");
+        // A number is no text.
+        let is_text = !matches!(name.as_str(), "level" | "exp");
+        let has = |texts: &[&str]| texts.iter().any(|it| it.as_bytes() == text);
+        is_text && texts.is_some_and(has)
     }
 
     fn call(&mut self, name: &str, mut values: Vec<Found>) -> Found {
