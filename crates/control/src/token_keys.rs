@@ -180,7 +180,7 @@ impl Fetching {
         let mut shared = lock(&self.shared);
         // The same again: what was verified with these keys counts on.
         if shared.last.as_ref().is_none_or(|(before, _)| *before != text) {
-            let keys = Keys::parse(&text).map_err(FetchError::Keys)?;
+            let keys = Keys::parse_published(&text).map_err(FetchError::Keys)?;
             shared.last = Some((text, Arc::new(keys)));
         }
         shared.put();

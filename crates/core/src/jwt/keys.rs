@@ -117,6 +117,29 @@ impl Keys {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &[u8]) -> Result<Self, KeysError> {
+        Self::read(text, Err)
+    }
+
+    /// The keys of a JWK Set that others publish: those with mistakes are passed over (RFC 7517 section 5).
+    ///
+    /// # Errors
+    /// What is wrong with the whole; with its first key, if there is none without mistakes.
+    pub fn parse_published(text: &[u8]) -> Result<Self, KeysError> {
+        let mut first = None;
+        let read = Self::read(text, |error| {
+            first.get_or_insert(error);
+            Ok(())
+        });
+        match (read, first) {
+            (Err(KeysError::NoneUsable), Some(first)) => Err(first),
+            (read, _) => read,
+        }
+    }
+
+    fn read(
+        text: &[u8],
+        mut mistake: impl FnMut(KeysError) -> Result<(), KeysError>,
+    ) -> Result<Self, KeysError> {
         if text.len() > JWKS_BYTES_MAX {
             return Err(KeysError::TooLong);
         }
@@ -124,13 +147,11 @@ impl Keys {
         let Some(Value::Array(items)) = set.get("keys") else { return Err(KeysError::NoList) };
         let mut keys = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let error = |why| KeysError::Key(index + 1, why);
-            let item = item.as_object().ok_or_else(|| error("is not a JSON object"))?;
-            if let Some(found) = key(item).map_err(error)? {
-                if keys.len() == KEYS_MAX {
-                    return Err(KeysError::TooMany);
-                }
-                keys.push(found);
+            match item.as_object().map_or(Err("is not a JSON object"), key) {
+                Ok(Some(_)) if keys.len() == KEYS_MAX => return Err(KeysError::TooMany),
+                Ok(Some(found)) => keys.push(found),
+                Ok(None) => {}
+                Err(why) => mistake(KeysError::Key(index + 1, why))?,
             }
         }
         if keys.is_empty() { Err(KeysError::NoneUsable) } else { Ok(Self(keys)) }
@@ -141,18 +162,18 @@ impl Keys {
         self.0.len()
     }
 
-    /// Those that may have signed a token: of its algorithm, and of the name that it gives. A key without a name may
-    /// be any.
+    /// Those that may have signed a token: of its algorithm, and of the name that it gives. Behind them come keys without a
+    /// name: each may be any.
     pub(super) fn candidates<'k>(
         &'k self,
         algorithm: Algorithm,
         id: Option<&'k str>,
     ) -> impl Iterator<Item = &'k Key> {
-        let is_named = move |key: &&Key| match (id, &key.id) {
-            (Some(wanted), Some(id)) => **id == *wanted,
-            _ => true,
-        };
-        self.0.iter().filter(move |key| key.algorithm == algorithm).filter(is_named)
+        let of_algorithm = move || self.0.iter().filter(move |key| key.algorithm == algorithm);
+        let named =
+            of_algorithm().filter(move |key| id.is_some_and(|id| key.id.as_deref() == Some(id)));
+        let others = of_algorithm().filter(move |key| id.is_none() || key.id.is_none());
+        named.chain(others)
     }
 }
 

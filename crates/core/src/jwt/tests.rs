@@ -261,6 +261,24 @@ fn keys_are_found_by_their_names() {
     // Without a name, few are tried.
     check(KEYS_TRIED_MAX - 1, r#"{"alg":"EdDSA"}"#, None);
     check(KEYS_TRIED_MAX, r#"{"alg":"EdDSA"}"#, Some(Refusal::Signature));
+    // The key of the name is tried before those without one, however many stand in front of it.
+    let mut all: Vec<String> = (10..15).map(|seed| Issuer::ed(seed).jwk("")).collect();
+    all.push(jwk(1));
+    let own = TokenReader::new(settings(), Some(keys(&all)));
+    let token = issuers[1].sign(r#"{"alg":"EdDSA","kid":"b"}"#, r#"{"exp":10}"#);
+    assert_eq!(refusal(&own, &token, 0), None);
+}
+
+#[test]
+fn odd_keys_of_others_are_passed_over() {
+    let (ed, odd) = (Issuer::ed(1).jwk(""), Issuer::ed(2).jwk(r#","kid":7"#));
+    let count = |keys: &[&str]| {
+        let text = format!(r#"{{"keys":[{}]}}"#, keys.join(","));
+        Keys::parse_published(text.as_bytes()).map(|keys| keys.count())
+    };
+    assert_eq!(count(&[&odd, "{}", "1", &ed]), Ok(1));
+    assert_eq!(count(&[&odd, "{}"]), Err(KeysError::Key(1, "has a `kid` that is not text")));
+    assert_eq!(count(&[]), Err(KeysError::NoneUsable));
 }
 
 #[test]
