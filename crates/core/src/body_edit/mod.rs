@@ -11,7 +11,7 @@
 //! Matches do not overlap, and what was put in place is not searched again. A pattern reads nothing around its matches (`^`, `$`,
 //! `\b`) and does not match the empty text: neither can be told before the rest has come.
 //!
-//! The state is the rewriter's own; what searches is lent to it by [`Searchers`] and knows nothing of a body.
+//! The state is the rewriter's own; what searches is lent to it by [`Searchers`], a piece at a time, and knows nothing of a body.
 
 mod edit;
 mod found;

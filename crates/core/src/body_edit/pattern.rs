@@ -40,7 +40,7 @@ pub struct PatternEdit {
     match_bytes_max: usize,
 }
 
-/// What one body at a time is searched with.
+/// What one text at a time is searched with.
 #[derive(Debug)]
 pub struct Searcher {
     cache: Cache,

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use super::edit::BodyEdit;
 use super::found::Found;
-use super::pattern::Searcher;
+use super::searchers::Searchers;
 
 /// Replaces text in one body, piece by piece.
 #[derive(Debug)]
 pub struct Rewriter {
-    pub(super) edit: Arc<BodyEdit>,
-    pub(super) searcher: Option<Searcher>,
+    edit: Arc<BodyEdit>,
     /// What may be the beginning of something to replace.
     held: Vec<u8>,
     taken_bytes: u64,
@@ -21,10 +20,10 @@ pub struct Rewriter {
 }
 
 impl Rewriter {
-    pub(super) fn new(edit: Arc<BodyEdit>, searcher: Option<Searcher>) -> Self {
+    /// For one body.
+    pub fn new(edit: Arc<BodyEdit>) -> Self {
         Self {
             edit,
-            searcher,
             held: Vec::new(),
             taken_bytes: 0,
             written_bytes: 0,
@@ -34,26 +33,32 @@ impl Rewriter {
     }
 
     /// Takes a piece of the body, and appends to `out` what goes on of it and of those before. `joined` is for its use.
-    pub fn rewrite(&mut self, piece: &[u8], joined: &mut Vec<u8>, out: &mut Vec<u8>) {
+    pub fn rewrite(
+        &mut self,
+        piece: &[u8],
+        searchers: &mut Searchers,
+        joined: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
         let left = if self.is_passing { 0 } else { self.edit.size_bytes_max - self.taken_bytes };
         let left = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
         let (piece, beyond) = piece.split_at(left);
         self.taken_bytes += left as u64;
         if beyond.is_empty() {
-            return self.advance(piece, false, joined, out);
+            return self.advance((piece, false), searchers, joined, out);
         }
         if !self.is_passing {
             self.is_cut = true;
-            self.advance(piece, true, joined, out);
+            self.advance((piece, true), searchers, joined, out);
             self.is_passing = true;
         }
         out.extend_from_slice(beyond);
     }
 
     /// The body is whole: what was held goes on.
-    pub fn finish(&mut self, joined: &mut Vec<u8>, out: &mut Vec<u8>) {
+    pub fn finish(&mut self, searchers: &mut Searchers, joined: &mut Vec<u8>, out: &mut Vec<u8>) {
         if !self.is_passing {
-            self.advance(b"", true, joined, out);
+            self.advance((b"", true), searchers, joined, out);
             self.is_passing = true;
         }
     }
@@ -68,7 +73,15 @@ impl Rewriter {
         self.is_cut
     }
 
-    fn advance(&mut self, piece: &[u8], is_end: bool, joined: &mut Vec<u8>, out: &mut Vec<u8>) {
+    fn advance(
+        &mut self,
+        (piece, is_end): (&[u8], bool),
+        searchers: &mut Searchers,
+        joined: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        // Each search begins with the text anew: what it needs is lent for this piece alone, and not kept for the body.
+        let mut searcher = searchers.lend(&self.edit);
         let text = if self.held.is_empty() {
             piece
         } else {
@@ -80,19 +93,19 @@ impl Rewriter {
         let what = &self.edit.what;
         let mut from = 0;
         loop {
-            let (start, end, string) = match what.find(self.searcher.as_mut(), (text, from), is_end)
-            {
-                Found::Match { start, end, string } => (start, end, string),
-                Found::Clear(upto) => {
-                    out.extend_from_slice(&text[from..upto]);
-                    self.written_bytes += (upto - from) as u64;
-                    from = upto;
-                    break;
-                }
-            };
+            let (start, end, string) =
+                match what.find(searcher.as_deref_mut(), (text, from), is_end) {
+                    Found::Match { start, end, string } => (start, end, string),
+                    Found::Clear(upto) => {
+                        out.extend_from_slice(&text[from..upto]);
+                        self.written_bytes += (upto - from) as u64;
+                        from = upto;
+                        break;
+                    }
+                };
             out.extend_from_slice(&text[from..start]);
             let before = out.len();
-            what.write(self.searcher.as_ref(), text, (start, end, string), out);
+            what.write(searcher.as_deref(), text, (start, end, string), out);
             self.written_bytes += (start - from + out.len() - before) as u64;
             from = end;
             if self.written_bytes > self.edit.size_bytes_max {

@@ -22,18 +22,18 @@ fn edit(what: What, size_bytes_max: u64) -> Arc<BodyEdit> {
 
 /// What each piece lets go on, and at last the end.
 fn pieces(edit: &Arc<BodyEdit>, pieces: &[&str]) -> Vec<String> {
-    let mut rewriter = Searchers::default().take(edit);
-    let mut joined = Vec::new();
+    let mut rewriter = Rewriter::new(Arc::clone(edit));
+    let (mut searchers, mut joined) = (Searchers::default(), Vec::new());
     let mut all: Vec<Vec<u8>> = pieces
         .iter()
         .map(|piece| {
             let mut out = Vec::new();
-            rewriter.rewrite(piece.as_bytes(), &mut joined, &mut out);
+            rewriter.rewrite(piece.as_bytes(), &mut searchers, &mut joined, &mut out);
             out
         })
         .collect();
     let mut out = Vec::new();
-    rewriter.finish(&mut joined, &mut out);
+    rewriter.finish(&mut searchers, &mut joined, &mut out);
     all.push(out);
     all.into_iter().map(|out| String::from_utf8(out).unwrap()).collect()
 }
@@ -74,12 +74,13 @@ fn what_is_too_much_passes_as_it_is() {
     let what = || What::Strings(StringEdit::new(&[(b"a", b"bbb"), (b"ac", b"")]).unwrap());
     let rewritten = |size_bytes_max, given: &[&str]| {
         let edit = edit(what(), size_bytes_max);
-        let mut rewriter = Searchers::default().take(&edit);
+        let mut rewriter = Rewriter::new(edit);
+        let mut searchers = Searchers::default();
         let (mut joined, mut out) = (Vec::new(), Vec::new());
         for piece in given {
-            rewriter.rewrite(piece.as_bytes(), &mut joined, &mut out);
+            rewriter.rewrite(piece.as_bytes(), &mut searchers, &mut joined, &mut out);
         }
-        rewriter.finish(&mut joined, &mut out);
+        rewriter.finish(&mut searchers, &mut joined, &mut out);
         (String::from_utf8(out).unwrap(), rewriter.is_cut())
     };
     // Of what comes in.
@@ -100,23 +101,32 @@ fn long_replacements_are_not_made() {
 }
 
 #[test]
-fn what_searches_is_used_again() {
-    let edits = [pattern("a+", "b", 10), pattern("c", "d", 10)];
+fn bodies_on_their_way_share_what_searches() {
+    let edits = [pattern("a+", "<$0>", 10), pattern("[ab]c", "d", 10), strings(&[("ab", "c")])];
     let mut searchers = Searchers::default();
     let (mut joined, mut out) = (Vec::new(), Vec::new());
-    let mut first = searchers.take(&edits[0]);
-    first.rewrite(b"secret aaa", &mut joined, &mut out);
-    // Its exchange ended before the body did.
-    searchers.give(first);
-    let mut second = searchers.take(&edits[0]);
-    out.clear();
-    second.rewrite(b"xa", &mut joined, &mut out);
-    second.finish(&mut joined, &mut out);
-    assert_eq!(out, b"xb");
-    for _ in 0..2 * SPARE_MAX {
-        let taken = [searchers.take(&edits[0]), searchers.take(&edits[1])];
-        taken.into_iter().for_each(|rewriter| searchers.give(rewriter));
+    let of = |body: usize| (Rewriter::new(Arc::clone(&edits[body % 3])), Vec::new());
+    let mut bodies: Vec<(Rewriter, Vec<u8>)> = (0..300).map(of).collect();
+    for piece in ["xa", "a", "bc", "a"] {
+        for (body, out) in &mut bodies {
+            body.rewrite(piece.as_bytes(), &mut searchers, &mut joined, out);
+        }
     }
+    for ((mut body, mut out), expected) in
+        bodies.into_iter().zip(["x<aa>bc<a>", "xaada", "xacca"].into_iter().cycle())
+    {
+        body.finish(&mut searchers, &mut joined, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+    assert_eq!(searchers.spare.len(), 2, "one for each pattern");
+    // Those of edits that are gone give way.
+    for _ in 0..2 * SPARE_MAX {
+        let gone = pattern("a", "b", 10);
+        Rewriter::new(gone).rewrite(b"a", &mut searchers, &mut joined, &mut out);
+        Rewriter::new(Arc::clone(&edits[0])).rewrite(b"a", &mut searchers, &mut joined, &mut out);
+    }
+    assert_eq!(searchers.spare.len(), SPARE_MAX);
+    assert!(searchers.spare.iter().any(|(of, _)| Arc::ptr_eq(of, &edits[0])), "it is in use");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_core::body_edit::{BodyEdit, PatternEdit, Searchers, StringEdit, What};
+use weir_core::body_edit::{BodyEdit, PatternEdit, Rewriter, Searchers, StringEdit, What};
 use weir_http::media_types::MediaTypes;
 
 /// Expressions with what takes the place of their matches.
@@ -105,22 +105,20 @@ fn in_pieces(
         Plain::Strings(strings) => strings.iter().map(|(from, _)| from.len()).max().unwrap_or(1),
         Plain::Pattern(..) => case.match_bytes_max,
     };
-    let mut rewriter = searchers.take(&case.edit);
+    let mut rewriter = Rewriter::new(Arc::clone(&case.edit));
     let (mut joined, mut out) = (Vec::new(), Vec::new());
     for cut in cuts.iter().cycle() {
         let (piece, rest) = body.split_at((*cut).min(body.len()));
-        rewriter.rewrite(piece, &mut joined, &mut out);
+        rewriter.rewrite(piece, searchers, &mut joined, &mut out);
         assert!(rewriter.held_bytes() < held_max, "{} are held", rewriter.held_bytes());
         body = rest;
         if body.is_empty() {
             break;
         }
     }
-    rewriter.finish(&mut joined, &mut out);
+    rewriter.finish(searchers, &mut joined, &mut out);
     assert_eq!(rewriter.held_bytes(), 0);
-    let is_cut = rewriter.is_cut();
-    searchers.give(rewriter);
-    (out, is_cut)
+    (out, rewriter.is_cut())
 }
 
 /// What a body becomes, found in the plainest way: place by place. `None`: not all of it is rewritten.

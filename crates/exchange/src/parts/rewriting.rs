@@ -15,8 +15,8 @@ pub struct Rewriting {
 
 impl Rewriting {
     /// For one body.
-    pub fn of(edits: &[Arc<BodyEdit>], searchers: &mut Searchers) -> Self {
-        let stages = edits.iter().map(|edit| searchers.take(edit)).collect();
+    pub fn of(edits: &[Arc<BodyEdit>]) -> Self {
+        let stages = edits.iter().map(|edit| Rewriter::new(Arc::clone(edit))).collect();
         Self { stages, is_cut_told: false }
     }
 
@@ -25,7 +25,7 @@ impl Rewriting {
         &mut self,
         data: impl Iterator<Item = &'a [u8]>,
         is_end: bool,
-        scratch: &mut Scratch,
+        (scratch, searchers): (&mut Scratch, &mut Searchers),
         out: &mut Message,
     ) -> bool {
         let Some((first, others)) = self.stages.split_first_mut() else {
@@ -34,17 +34,17 @@ impl Rewriting {
         };
         let mut joined = scratch.take();
         for piece in data {
-            first.rewrite(piece, &mut joined, out);
+            first.rewrite(piece, searchers, &mut joined, out);
         }
         if is_end {
-            first.finish(&mut joined, out);
+            first.finish(searchers, &mut joined, out);
         }
         for stage in others {
             let mut made = scratch.take();
             std::mem::swap(&mut made, out);
-            stage.rewrite(&made, &mut joined, out);
+            stage.rewrite(&made, searchers, &mut joined, out);
             if is_end {
-                stage.finish(&mut joined, out);
+                stage.finish(searchers, &mut joined, out);
             }
             scratch.give(made);
         }
@@ -52,10 +52,5 @@ impl Rewriting {
         let is_cut = !self.is_cut_told && self.stages.iter().any(Rewriter::is_cut);
         self.is_cut_told |= is_cut;
         is_cut
-    }
-
-    /// Its body is over, or given up.
-    pub fn end(self, searchers: &mut Searchers) {
-        self.stages.into_iter().for_each(|stage| searchers.give(stage));
     }
 }

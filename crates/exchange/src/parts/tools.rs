@@ -103,11 +103,7 @@ impl Tools {
     /// Takes back what has changed a body.
     pub fn give_transforms(&mut self, transforms: Option<Box<Transforms>>) {
         let Some(transforms) = transforms else { return };
-        let Transforms { rewriting, encoding } = *transforms;
-        if let Some(rewriting) = rewriting {
-            rewriting.end(&mut self.searchers);
-        }
-        match encoding {
+        match transforms.encoding {
             Some(Encoding::Stream { encoder, .. }) => self.encoders.give(encoder),
             Some(Encoding::Whole(encoded)) => self.scratch.give(encoded),
             Some(Encoding::Dropped { .. }) | None => {}

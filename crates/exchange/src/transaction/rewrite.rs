@@ -91,7 +91,7 @@ pub fn begin(
         }
     }
     if head.framing != Framing::None {
-        let rewriting = Some(Rewriting::of(&chosen, &mut at.tools().searchers));
+        let rewriting = Some(Rewriting::of(&chosen));
         exchange.transforms.get_or_insert_default().rewriting = rewriting;
     }
     true
@@ -135,7 +135,9 @@ pub fn pass(
 ) {
     let transforms = exchange.transforms.as_deref_mut();
     let Some(rewriting) = transforms.and_then(|it| it.rewriting.as_mut()) else { return };
-    if rewriting.pass(pieces.of(input), is_end, &mut at.tools().scratch, out) {
+    let tools = at.tools();
+    let lent = (&mut tools.scratch, &mut tools.searchers);
+    if rewriting.pass(pieces.of(input), is_end, lent, out) {
         exchange.ends.server.counters.bodies_too_long.add(1);
     }
 }
