@@ -4,7 +4,7 @@ use weir_http::media_types::MediaTypes;
 
 use super::found::Found;
 use super::pattern::{PatternEdit, Searcher};
-use super::strings::StringEdit;
+use super::strings::{StringEdit, Tail};
 
 /// What is replaced in bodies, and in which.
 #[derive(Debug)]
@@ -34,15 +34,15 @@ impl What {
         }
     }
 
-    /// What is next in `text` from this place on; `is_end`: nothing follows the text.
+    /// What is next in `text` from this place on; `is_end`: nothing follows the text. `tail` is for the searches of one text.
     pub(super) fn find(
         &self,
-        searcher: Option<&mut Searcher>,
+        (searcher, tail): (Option<&mut Searcher>, &mut Option<Tail>),
         (text, from): (&[u8], usize),
         is_end: bool,
     ) -> Found {
         match (self, searcher) {
-            (Self::Strings(strings), _) => strings.find(text, from, is_end),
+            (Self::Strings(strings), _) => strings.find(tail, (text, from), is_end),
             (Self::Pattern(pattern), Some(searcher)) => pattern.find(searcher, text, from, is_end),
             (Self::Pattern(_), None) => Found::Clear(text.len()),
         }

@@ -91,10 +91,10 @@ impl Rewriter {
             joined
         };
         let what = &self.edit.what;
-        let mut from = 0;
+        let (mut from, mut tail) = (0, None);
         loop {
             let (start, end, string) =
-                match what.find(searcher.as_deref_mut(), (text, from), is_end) {
+                match what.find((searcher.as_deref_mut(), &mut tail), (text, from), is_end) {
                     Found::Match { start, end, string } => (start, end, string),
                     Found::Clear(upto) => {
                         out.extend_from_slice(&text[from..upto]);

@@ -80,8 +80,15 @@ impl StringEdit {
         self.to.get(string).map_or(&[], |to| to)
     }
 
-    pub(super) fn find(&self, text: &[u8], from: usize, is_end: bool) -> Found {
-        let open = if is_end { text.len() } else { self.open_from(text, from) };
+    /// What is next in `text` from this place on. `tail` is for the searches of one text, each from further on than the one
+    /// before, and none at first.
+    pub(super) fn find(
+        &self,
+        tail: &mut Option<Tail>,
+        (text, from): (&[u8], usize),
+        is_end: bool,
+    ) -> Found {
+        let open = if is_end { text.len() } else { self.open_from(tail, text, from) };
         let found = self.search.find(Input::new(text).span(from..text.len()));
         match found {
             // What is open may become a longer one, or one that begins before.
@@ -95,11 +102,20 @@ impl StringEdit {
     }
 
     /// From where on the end of the text may be the beginning of a string.
-    fn open_from(&self, text: &[u8], from: usize) -> usize {
-        let start = from.max(text.len().saturating_sub(self.longest_bytes - 1));
-        text.len() - self.beginnings.open_bytes(&text[start..])
+    fn open_from(&self, tail: &mut Option<Tail>, text: &[u8], from: usize) -> usize {
+        // The end is read once, however many strings are found before it: all that it may begin is behind this one.
+        let Tail(longest) = tail.get_or_insert_with(|| {
+            let start = text.len().saturating_sub(self.longest_bytes - 1).max(from);
+            Tail(self.beginnings.longest(&text[start..]))
+        });
+        *longest = self.beginnings.open(*longest, text.len() - from);
+        text.len() - self.beginnings.nodes[*longest as usize].bytes as usize
     }
 }
+
+/// The longest beginning of a string that a text ends with, of those that have yet to be replaced.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tail(u32);
 
 /// The beginnings of the strings, as a tree; each leads to the longest other one that it ends with (the automaton of Aho and
 /// Corasick, 1975). It tells how much of a text's end may still become a string.
@@ -158,6 +174,8 @@ impl Beginnings {
     /// The longest beginning that this one and a byte end with.
     fn step(&self, mut at: u32, byte: u8) -> u32 {
         loop {
+            #[cfg(test)]
+            STEPS.with(|steps| steps.set(steps.get() + 1));
             let node = &self.nodes[at as usize];
             match node.next.get(&byte) {
                 Some(next) => return *next,
@@ -167,13 +185,26 @@ impl Beginnings {
         }
     }
 
-    /// Bytes at the end of a text that a string may begin with, if more follows.
-    fn open_bytes(&self, text: &[u8]) -> usize {
-        let mut at = text.iter().fold(0, |at, byte| self.step(at, *byte));
-        // One that cannot go on is a whole string, or nothing.
-        while at != 0 && self.nodes[at as usize].next.is_empty() {
-            at = self.nodes[at as usize].shorter;
-        }
-        self.nodes[at as usize].bytes as usize
+    /// The longest beginning that a text ends with.
+    fn longest(&self, text: &[u8]) -> u32 {
+        text.iter().fold(0, |at, byte| self.step(at, *byte))
     }
+
+    /// The longest beginning of at most so many bytes that this one ends with, and that more may follow.
+    fn open(&self, mut at: u32, bytes_max: usize) -> u32 {
+        loop {
+            let node = &self.nodes[at as usize];
+            // One that cannot go on is a whole string, or nothing.
+            if at == 0 || node.bytes as usize <= bytes_max && !node.next.is_empty() {
+                return at;
+            }
+            at = node.shorter;
+        }
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Steps in trees of beginnings, to be counted by tests.
+    pub(super) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use weir_http::media_types::MediaTypes;
 
+use super::strings::STEPS;
 use super::*;
 
 fn strings(strings: &[(&str, &str)]) -> Arc<BodyEdit> {
@@ -66,6 +67,22 @@ fn matches_have_a_bound() {
         (&["'''"], "Q'"),
     ] {
         assert_eq!(pieces(&quoted, given).concat(), expected, "{given:?}");
+    }
+}
+
+/// The end of a text is read once, not for each string that is found before it.
+#[test]
+fn many_strings_in_one_piece_cost_as_many_steps() {
+    let long = "ab".repeat(STRING_BYTES_MAX / 2);
+    for (found, body, expected) in
+        [("a", "a".repeat(65_536), "-"), ("ba", "ba".repeat(32_768), "-"), ("c", long.clone(), "")]
+    {
+        let edit = strings(&[(found, "-"), (&long, "")]);
+        let before = STEPS.get();
+        let out = pieces(&edit, &[&body]).concat();
+        let steps = STEPS.get() - before;
+        assert_eq!(out, expected.repeat(body.len() / found.len()), "{found}");
+        assert!(steps <= 4 * STRING_BYTES_MAX as u64, "{found}: {steps} steps");
     }
 }
 
