@@ -89,7 +89,12 @@ impl FieldEdits {
     pub fn remove(&mut self, name: &[u8]) {
         let text = &self.text;
         self.added.retain(|line| !line.name.of(text).eq_ignore_ascii_case(name));
-        if !self.withholds(name) {
+        let mut is_withheld = false;
+        for withheld in self.withheld.iter_mut().filter(|it| it.has(text, name)) {
+            // What was made of its lines is gone for good, whichever message comes.
+            (withheld.is_changed, is_withheld) = (false, true);
+        }
+        if !is_withheld {
             let name = self.push(name);
             self.withheld.push(Withheld { name, is_changed: false, is_prefix: false });
         }
@@ -461,6 +466,23 @@ mod tests {
         assert_eq!(lines(&edits), ["X: ownown", "Y: set"]);
         let withheld = [b"W", b"X", b"Y", b"Z"].map(|name| edits.withholds(name));
         assert_eq!(withheld, [false, false, true, true]);
+    }
+
+    #[test]
+    fn what_is_removed_or_set_after_a_change_stays_so() {
+        let double = |value: &[u8], out: &mut Vec<u8>| {
+            out.extend_from_slice(&value.repeat(2));
+            Change::Changed
+        };
+        let mut edits = FieldEdits::default();
+        for name in [b"X", b"Y", b"W"] {
+            edits.change_each(name, [&b"a"[..]].into_iter(), &mut Vec::new(), double);
+        }
+        edits.set(b"x", |out| out.extend_from_slice(b"set"));
+        edits.remove(b"Y");
+        edits.forget_received();
+        assert_eq!(lines(&edits), ["x: set"]);
+        assert_eq!([b"W", b"X", b"Y"].map(|name| edits.withholds(name)), [false, true, true]);
     }
 
     #[test]
