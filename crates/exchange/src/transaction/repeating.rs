@@ -24,13 +24,14 @@ pub fn repeat(
         return false;
     }
     let clock = at.turn().clock;
-    if !pool.may_retry(clock.now_ms()) {
-        return false;
-    }
     // Without it the client gets the response: that says more than weir could.
     let tries = &exchange.ends.tries;
     let Ok(member) = pool.occupy(tries.tried(), clock, tries.preference) else { return false };
     let lease = Lease::of(&pool, member);
+    // Last: the budget is for tries that are made.
+    if !pool.may_retry(clock.now_ms()) {
+        return false;
+    }
     exchange.ends.attempt.note_first_byte(clock.now_us());
     exchange.ends.note_response(at, head.status, head.status >= 500);
     let is_kept = is_all(head.framing, body) && exchange.request.is_whole;
