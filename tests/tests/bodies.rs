@@ -254,6 +254,30 @@ fn patterns_and_rules_that_look_at_responses() {
     );
 }
 
+/// A part passes as it is, so members are not asked for one.
+#[test]
+fn clients_do_not_get_around_it_by_asking_for_a_part() {
+    let member = member();
+    let of_responses = STRINGS.replacen("{ then", "{ when: 'response.status < 300', then", 1);
+    let fields = "Range: bytes=0-\r\nIf-Range: \"a\"\r\nRequest-Range: bytes=0-\r\n";
+    for rule in [STRINGS, &of_responses] {
+        let (proxy, _) = before(&member, false, rule);
+        let response = proxy.client().send(get("/length/1000", fields)).response();
+        assert_eq!(response.assert_status(200).text(), REWRITTEN);
+    }
+    for request in member.requests() {
+        for name in ["range", "if-range", "request-range"] {
+            assert_eq!(request.head.field(name), None, "{name}");
+        }
+    }
+    // Others are.
+    let other = STRINGS.replacen("{ then", "{ when: 'request.path == \"/\"', then", 1);
+    let (proxy, _) = before(&member, false, &other);
+    proxy.client().send(get("/length/1000", fields)).response().assert_status(200);
+    let requests = member.requests();
+    assert_eq!(requests.last().expect("a request").head.field("range"), Some("bytes=0-"));
+}
+
 /// An event goes on at once, unless its end may be the beginning of something: then what is before that does.
 #[test]
 fn events_are_not_held_back() {
@@ -319,9 +343,11 @@ fn pages_of_nginx() {
     let response = client.response();
     response.assert_status(304);
     assert_eq!(response.head.field("etag"), Some(&*tag));
-    client.send(get("/page.html", "Range: bytes=0-99\r\n"));
-    let response = client.response();
-    assert_eq!(response.assert_status(206).text(), page[..100]);
+    // A part would pass as it is.
+    for fields in ["Range: bytes=0-\r\n", "If-Range: \"a\"\r\nrange: bytes=0-99\r\n"] {
+        client.send(get("/page.html", fields));
+        assert!(client.response().assert_status(200).text() == rewritten, "{fields}");
+    }
     let response = Peer::connect(proxy.address()).get("/page.html");
     assert!(response.assert_status(200).text() == rewritten);
 }

@@ -36,7 +36,11 @@ enum Fate {
     Other,
 }
 
-/// A member is asked for a body that can be read, and in terms of its own entity tags.
+/// Fields that ask for a part of a body. A server may ignore them (RFC 9110, section 14.2). The third is an old name of the
+/// first, which Apache knows.
+const RANGES: [&[u8]; 3] = [b"Range", b"If-Range", b"Request-Range"];
+
+/// A member is asked for a body that can be read, for all of it, and in terms of its own entity tags.
 pub fn ask_for_plain(
     server: &LocalServer,
     facts: &Facts<'_>,
@@ -44,6 +48,8 @@ pub fn ask_for_plain(
     scratch: &mut Vec<u8>,
 ) {
     edits.set(b"Accept-Encoding", |out| out.extend_from_slice(b"identity"));
+    // Parts pass as they are: a client could ask for one to get all of the member's bytes.
+    RANGES.iter().for_each(|name| edits.remove(name));
     // Otherwise it is done with what is asked for the sake of that.
     if server.settings().compression.is_none() {
         entity_tags::restore_if_match(facts.request, facts.request_input, edits, scratch);
