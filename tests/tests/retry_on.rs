@@ -101,6 +101,13 @@ fn the_response_goes_out_if_there_is_nobody_else() {
     let response = proxy.client().get("/");
     assert_eq!(response.assert_status(503).text(), "body");
     assert_eq!((one.request_count(), other.request_count()), (1, 1));
+    // The budget of 10 is for tries that are made, not for looking for a third member.
+    let budget = "retry_budget: { share: 1%, per_second_min: 1 }";
+    let (one, other) = (answering(503), answering(503));
+    let lines = ["retries: 5", "retry_on: [ 503 ]", budget];
+    let proxy = start(&[one.address(), other.address()], &lines);
+    assert_eq!(statuses(&mut proxy.client(), &get("/"), 10), (0, 10));
+    assert_eq!((one.request_count(), other.request_count()), (10, 10));
     // Nor if the budget is used up.
     let good = answering(200);
     let budget = "retry_budget: { share: 1%, per_second_min: 0 }";

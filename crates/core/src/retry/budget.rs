@@ -66,16 +66,21 @@ impl RetryBudget {
     ///
     /// Cost: as [`Self::request`].
     pub fn try_retry(&mut self, now_ms: u64, settings: BudgetSettings) -> bool {
-        self.slide(now_ms);
-        let floor = u64::from(settings.floor_per_s) * (WINDOW_MS / 1_000);
-        let share = self.sum.requests.saturating_mul(u64::from(settings.share_percent)) / 100;
-        if self.sum.retries >= floor.saturating_add(share) {
+        if !self.allows(now_ms, settings) {
             return false;
         }
         self.slots[self.newest_index()].retries += 1;
         self.sum.retries += 1;
         self.check_invariants();
         true
+    }
+
+    /// Whether [`Self::try_retry`] would allow it. Nothing is counted.
+    pub fn allows(&mut self, now_ms: u64, settings: BudgetSettings) -> bool {
+        self.slide(now_ms);
+        let floor = u64::from(settings.floor_per_s) * (WINDOW_MS / 1_000);
+        let share = self.sum.requests.saturating_mul(u64::from(settings.share_percent)) / 100;
+        self.sum.retries < floor.saturating_add(share)
     }
 
     /// Empties the slots that have left the window.

@@ -312,6 +312,12 @@ impl LocalPool {
         self.budget.borrow_mut().try_retry(now_ms, settings)
     }
 
+    /// Whether [`Self::may_retry`] would say so. Nothing is counted.
+    pub fn has_retry(&self, now_ms: u64) -> bool {
+        let budget = self.settings.retries.budget;
+        budget.is_none_or(|settings| self.budget.borrow_mut().allows(now_ms, settings))
+    }
+
     /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,
     /// whatever other workers do at the same time.
     pub fn occupy(

@@ -24,11 +24,15 @@ pub fn repeat(
         return false;
     }
     let clock = at.turn().clock;
+    // A place that is taken counts for the member's rate, and may be its trial: none is taken in vain.
+    if !pool.has_retry(clock.now_ms()) {
+        return false;
+    }
     // Without it the client gets the response: that says more than weir could.
     let tries = &exchange.ends.tries;
     let Ok(member) = pool.occupy(tries.tried(), clock, tries.preference) else { return false };
     let lease = Lease::of(&pool, member);
-    // Last: the budget is for tries that are made.
+    // The budget is for tries that are made.
     if !pool.may_retry(clock.now_ms()) {
         return false;
     }
