@@ -66,6 +66,7 @@ pub(super) fn given(raw: &RawFormat, context: &mut Context) -> Option<Arc<LogFor
                 }
                 fields.push(field);
             }
+            are_told_apart(&json.value, &fields, &headers, context).then_some(())?;
             is_bounded(fields.len(), headers.len(), json.span, context)
                 .then_some(LogLine::Json(fields))?
         }
@@ -83,6 +84,28 @@ pub(super) fn given(raw: &RawFormat, context: &mut Context) -> Option<Arc<LogFor
         (None, None) => return None,
     };
     Some(Arc::new(LogFormat { line, headers }))
+}
+
+/// Whether no key of a JSON object stands twice: a header field's key is its name, so one that is called like another
+/// field would let clients say a second time what weir says.
+fn are_told_apart(
+    names: &[Spanned<Text>],
+    fields: &[LogField],
+    headers: &[Box<str>],
+    context: &mut Context,
+) -> bool {
+    let own = |header: &str| LogField::NAMED.iter().find(|(name, _)| *name == header);
+    for (name, field) in names.iter().zip(fields) {
+        let LogField::Header(place) = field else { continue };
+        let Some(header) = headers.get(usize::from(*place)) else { continue };
+        if own(header).is_some_and(|(_, own)| fields.contains(own)) {
+            let message = format!("the header field and `{header}` would have the same key");
+            let help = "remove one of them, or write a line of `text`";
+            context.error_help(name.span, message, help);
+            return false;
+        }
+    }
+    true
 }
 
 fn is_bounded(pieces: usize, headers: usize, span: Span, context: &mut Context) -> bool {

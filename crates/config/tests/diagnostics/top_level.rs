@@ -106,6 +106,8 @@ fn forms_of_the_access_log() {
     let format = |format: &str| with(&format!("log: {{ access: {{ format: {format} }} }}"));
     for sound in [
         "{ json: [ time, \"request.headers['X-A']\", status ] }",
+        "{ json: [ time, \"request.headers['User']\" ] }",
+        "{ text: \"${user} ${request.headers['user']}\" }",
         "{ text: \"a\\t$$${ status }${request.headers[\\\"x\\\"]}\" }",
     ] {
         check(&format(sound), &[]);
@@ -124,6 +126,21 @@ fn forms_of_the_access_log() {
             "`text` beside `json`: a line has one form -> remove one of them",
         ),
         ("{ json: [ time, time ] }", 42, "`time` stands twice in one line -> remove one of them"),
+        (
+            "{ json: [ \"request.headers['x']\", \"request.headers['X']\" ] }",
+            60,
+            "`request.headers['X']` stands twice in one line -> remove one of them",
+        ),
+        (
+            "{ json: [ user, \"request.headers['User']\" ] }",
+            42,
+            "the header field and `user` would have the same key -> remove one of them, or write a line of `text`",
+        ),
+        (
+            "{ json: [ \"request.headers['host']\", host ] }",
+            36,
+            "the header field and `host` would have the same key -> remove one of them, or write a line of `text`",
+        ),
         (
             "{ json: [ statu ] }",
             36,
