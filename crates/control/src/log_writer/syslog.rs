@@ -19,7 +19,7 @@ use crate::time;
 /// A server that does not take a connection, or what is sent to it, in this time is not waited for.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server that could not be reached is tried again after this time, then after twice as long, and so on.
+/// A server that could not be reached, or a connection that took nothing, is tried again after this time, then after twice as long, and so on.
 const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -41,7 +41,7 @@ pub(super) struct Sender {
     settings: Syslog,
     host: String,
     connection: Option<Connection>,
-    /// When a server that could not be reached is tried again, and how long it is left alone after that.
+    /// When a server that could not be reached, or took nothing, is tried again, and how long it is left alone after that.
     not_before: Option<Instant>,
     retry_after: Duration,
 }
@@ -86,6 +86,8 @@ impl Sender {
                     sent.lines += lines;
                     rest = &rest[1..];
                     is_again = false;
+                    self.not_before = None;
+                    self.retry_after = RETRY_AFTER_MIN;
                 }
                 // No way is wide enough for it; others may pass.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => {
@@ -99,6 +101,10 @@ impl Sender {
                 }
                 Err(error) => {
                     self.connection = None;
+                    // It takes connections, and nothing more.
+                    if is_stream && !self.is_resting() {
+                        self.rest();
+                    }
                     sent.error = Some(error);
                     break;
                 }
@@ -121,20 +127,27 @@ impl Sender {
     }
 
     fn connect(&mut self) -> io::Result<Connection> {
-        if self.not_before.is_some_and(|time| Instant::now() < time) {
+        if self.is_resting() {
             return Err(io::Error::other(
                 "the server could not be reached, and is tried again later",
             ));
         }
         let opened = Connection::open(&self.settings.server);
-        if opened.is_ok() {
-            self.not_before = None;
-            self.retry_after = RETRY_AFTER_MIN;
-        } else {
-            self.not_before = Some(Instant::now() + self.retry_after);
-            self.retry_after = (self.retry_after * 2).min(RETRY_AFTER_MAX);
+        if opened.is_err() {
+            self.rest();
         }
         opened
+    }
+
+    /// Whether the server is left alone for now.
+    fn is_resting(&self) -> bool {
+        self.not_before.is_some_and(|time| Instant::now() < time)
+    }
+
+    /// Leaves the server alone, for longer each time until it takes something.
+    fn rest(&mut self) {
+        self.not_before = Some(Instant::now() + self.retry_after);
+        self.retry_after = (self.retry_after * 2).min(RETRY_AFTER_MAX);
     }
 
     /// What stands in front of each line: priority, version, time, host, program, process, kind, no structured data.
@@ -186,9 +199,11 @@ impl Connection {
                 Self::Udp(socket)
             }
             SyslogServer::Tcp(server) => Self::Tcp(connect(server)?),
-            SyslogServer::Tls(server) => {
-                Self::Tls(Box::new(Encrypted::open(connect(&server.server)?, server)?))
-            }
+            SyslogServer::Tls(server) => Self::Tls(Box::new(Encrypted::open(
+                connect(&server.server)?,
+                server,
+                SERVER_TIMEOUT,
+            )?)),
         })
     }
 

@@ -151,6 +151,38 @@ fn a_server_that_is_away_is_not_asked_at_each_batch() {
     assert!(sent.error.unwrap().to_string().contains("tried again later"));
 }
 
+/// It takes connections, and nothing more.
+#[test]
+fn a_server_that_takes_nothing_is_not_asked_at_each_batch() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let broken = || {
+        let stream = TcpStream::connect(&address).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        Some(Connection::Tcp(stream))
+    };
+    let mut sender = Sender::open(&settings(SyslogServer::Tcp(address.clone()))).unwrap();
+    for expected in [RETRY_AFTER_MIN * 2, RETRY_AFTER_MIN * 4] {
+        sender.connection = broken();
+        // No second try.
+        sender.not_before = Some(Instant::now());
+        let sent = sender.send(&batch(Log::Access, "one\n"));
+        assert_eq!((sent.lines, sent.error.is_some()), (0, true));
+        assert_eq!(sender.retry_after, expected);
+        let until = sender.not_before.expect("a time");
+        let sent = sender.send(&batch(Log::Access, "two\n"));
+        assert_eq!((sent.lines, sender.not_before), (0, Some(until)), "it was not tried");
+        assert!(sent.error.unwrap().to_string().contains("tried again later"));
+    }
+    // What it takes makes up for that.
+    sender.not_before = Some(Instant::now());
+    assert_eq!(sender.send(&batch(Log::Access, "three\n")).lines, 1);
+    assert_eq!((sender.not_before, sender.retry_after), (None, RETRY_AFTER_MIN));
+    // A single broken connection is opened again at once.
+    sender.connection = broken();
+    assert_eq!(sender.send(&batch(Log::Access, "four\n")).lines, 1);
+}
+
 /// A certificate for this name, and a server that has it.
 fn certified(name: &str) -> (CertificateDer<'static>, Arc<ServerConfig>) {
     let key = rcgen::KeyPair::generate().unwrap();
@@ -263,4 +295,73 @@ fn a_server_with_another_name_or_without_tls_gets_nothing() {
     error_of("the certificate is not for this name");
     error_of("corrupt message");
     assert!(!reader.join().unwrap().contains("one"));
+}
+
+#[test]
+fn a_server_that_shakes_hands_byte_by_byte_is_given_up() {
+    let (certificate, _) = certified("logs.example");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let SyslogServer::Tls(settings) = over_tls(address, "logs.example", &certificate) else {
+        panic!("it is over TLS")
+    };
+    let writer = std::thread::spawn({
+        let server = server.try_clone().unwrap();
+        move || {
+            let (mut stream, _) = server.accept().unwrap();
+            // The begin of a record of a handshake message, and its bytes, until nobody reads them any more.
+            let start = Instant::now();
+            let record = [22, 3, 3, 0x3f, 0xff, 2, 0, 0x3f, 0xf0].into_iter();
+            for byte in record.chain(std::iter::repeat(3)) {
+                if start.elapsed() > PATIENCE || stream.write_all(&[byte]).is_err() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    });
+    let stream = connect(&settings.server).unwrap();
+    let opened = Encrypted::open(stream, &settings, Duration::from_millis(200));
+    let error = opened.err().expect("an error").to_string();
+    assert_eq!(error, "the server did not answer in time");
+    writer.join().unwrap();
+}
+
+/// A server that sends on and on, and reads nothing.
+#[test]
+fn a_flood_of_tickets_ends_a_connection() {
+    let (certificate, config) = certified("logs.example");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let SyslogServer::Tls(settings) = over_tls(address, "logs.example", &certificate) else {
+        panic!("it is over TLS")
+    };
+    let (stop, is_stopped) = std::sync::mpsc::channel::<()>();
+    let writer = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        let mut connection = ServerConnection::new(config).unwrap();
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream).unwrap();
+        }
+        stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+        let mut flood = Vec::new();
+        while flood.len() < 1 << 20 {
+            connection.refresh_traffic_keys().unwrap();
+            while connection.wants_write() {
+                connection.write_tls(&mut flood).unwrap();
+            }
+        }
+        let _ = stream.write_all(&flood);
+        let _ = is_stopped.recv();
+    });
+    let stream = connect(&settings.server).unwrap();
+    let mut opened = Encrypted::open(stream, &settings, SERVER_TIMEOUT).unwrap();
+    let start = Instant::now();
+    while !opened.is_closed() {
+        assert!(start.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+    drop(opened);
+    drop(stop);
+    writer.join().unwrap();
 }

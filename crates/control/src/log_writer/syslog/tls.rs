@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -11,21 +12,25 @@ use tokio_rustls::rustls::{ClientConnection, Error as TlsError, StreamOwned};
 use weir_config::snapshot::SyslogTls;
 use weir_tls::explain;
 
+/// Reads of what a server has sent by itself, at a look: for a ticket or two, one is enough. A server that sends on and on
+/// does not hold the log up.
+const READS_MAX: usize = 64;
+
 /// A connection within TLS.
 pub(super) struct Encrypted(StreamOwned<ClientConnection, TcpStream>);
 
 impl Encrypted {
-    /// Makes the handshake.
-    pub fn open(stream: TcpStream, settings: &SyslogTls) -> io::Result<Self> {
+    /// Makes the handshake, all of it within this time.
+    pub fn open(stream: TcpStream, settings: &SyslogTls, timeout: Duration) -> io::Result<Self> {
         let name = ServerName::try_from(settings.name.to_string())
             .map_err(|_| io::Error::other(format!("{} is not a host name", settings.name)))?;
         let config = Arc::clone(&settings.tls.config);
-        let connection = ClientConnection::new(config, name).map_err(told)?;
-        let mut encrypted = StreamOwned::new(connection, stream);
-        while encrypted.conn.is_handshaking() {
-            encrypted.conn.complete_io(&mut encrypted.sock).map_err(in_words)?;
-        }
-        Ok(Self(encrypted))
+        let mut connection = ClientConnection::new(config, name).map_err(told)?;
+        let timeouts = (stream.read_timeout()?, stream.write_timeout()?);
+        shake_hands(&mut connection, &stream, Instant::now() + timeout).map_err(in_words)?;
+        stream.set_read_timeout(timeouts.0)?;
+        stream.set_write_timeout(timeouts.1)?;
+        Ok(Self(StreamOwned::new(connection, stream)))
     }
 
     /// Sends messages.
@@ -38,7 +43,7 @@ impl Encrypted {
     /// sends, tickets for later sessions, is taken in.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0; 1];
-        loop {
+        for _ in 0..READS_MAX {
             let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
             match rustix::net::recv(&self.0.sock, &mut byte, flags) {
                 Err(Errno::AGAIN) => return false,
@@ -53,15 +58,55 @@ impl Encrypted {
                 return true;
             }
         }
+        true
     }
 }
 
 impl Drop for Encrypted {
     fn drop(&mut self) {
+        // A server that takes nothing is not waited for.
+        if self.0.sock.set_nonblocking(true).is_err() {
+            return;
+        }
         self.0.conn.send_close_notify();
         // The server may be gone: there is nothing to save then.
         let _ = self.0.conn.write_tls(&mut self.0.sock);
     }
+}
+
+/// Each step waits for what is left of the time: a server that sends byte by byte has no more of it.
+fn shake_hands(
+    connection: &mut ClientConnection,
+    mut stream: &TcpStream,
+    deadline: Instant,
+) -> io::Result<()> {
+    while connection.is_handshaking() || connection.wants_write() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let step = if connection.wants_write() {
+            stream.set_write_timeout(Some(left))?;
+            connection.write_tls(&mut stream)
+        } else {
+            stream.set_read_timeout(Some(left))?;
+            connection.read_tls(&mut stream)
+        };
+        match step {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if let Err(error) = connection.process_new_packets() {
+            // The server is told; it may be gone, and is not waited for.
+            if stream.set_nonblocking(true).is_ok() {
+                let _ = connection.write_tls(&mut stream);
+            }
+            return Err(io::Error::new(ErrorKind::InvalidData, error));
+        }
+    }
+    Ok(())
 }
 
 fn told(error: TlsError) -> io::Error {
