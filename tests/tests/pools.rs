@@ -188,6 +188,25 @@ fn a_full_pool_spills_over_but_keeps_the_clients_that_it_has() {
 }
 
 #[test]
+fn a_pool_that_is_down_does_not_spill_over() {
+    let (spare, stand_in) = (Member::named("spare"), Member::named("stand-in"));
+    let nobody = weir_tests::ports::Lease::new();
+    let setup = Setup::new(&[])
+        .member(&format!("{{ address: {}, connections_max: 3 }}", nobody.address()))
+        .pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]")
+        .also_pool(&format!("spare: {{ members: [ {} ] }}", spare.address()))
+        .also_pool(&format!("stand_in: {{ members: [ {} ] }}", stand_in.address()));
+    for spills in ["spillover: { pool: spare }", "spillover: { pool: spare, connections: 1 }"] {
+        let setup = setup.clone().pool(spills);
+        let page = setup.clone().pool("maintenance: { body: \"back soon\" }");
+        let response = Proxy::start(&page).client().get("/");
+        assert_eq!(response.assert_status(503).text(), "back soon", "{spills}");
+        let response = Proxy::start(&setup.pool("fallback: stand_in")).client().get("/");
+        assert_eq!(response.assert_status(200).text(), "stand-in", "{spills}");
+    }
+}
+
+#[test]
 fn error_pages_take_the_place_of_short_answers() {
     let member = Member::script("nonsense");
     let proxy = Proxy::start(

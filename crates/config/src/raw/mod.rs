@@ -498,7 +498,7 @@ section! {
 }
 
 section! {
-    /// Where requests go that a pool has no room for.
+    /// Where requests go that a pool has no room for. A pool of which no member is up is not full: `fallback` stands in for it, or `maintenance` answers.
     Spillover at "pools.NAME.spillover" {
         /// The pool that gets them.
         required pool: Name;

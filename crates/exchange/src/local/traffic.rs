@@ -349,7 +349,8 @@ impl Traffic {
             let (own, instead) = (&self.pools[usable], &self.snapshot.pools[usable].instead);
             usable = match (instead.fallback, instead.spillover) {
                 (Some(fallback), _) if own.is_down(now) => fallback,
-                (_, Some(spillover)) if own.is_full(spillover.connections, now) => spillover.pool,
+                // Down is not full: what stands in then is `fallback`, or the page for `maintenance`.
+                (_, Some(it)) if !own.is_down(now) && own.is_full(it.connections, now) => it.pool,
                 _ => return usable,
             };
         }
