@@ -241,18 +241,18 @@ fn lines_have_the_form_that_the_file_gives() {
     let setup = Setup::new(&[member.address()])
         .virtual_server("client_address: { trust: [ 127.0.0.0/8 ] }")
         .access_log_as(
-            "{ text: \"<${client_ip}> '${method} ${target}' ${status} $$ ${request.headers['x-app']} ${tls_version} ${member} ${rules}\" }",
+            "{ text: \"<${client_ip}> '${method} ${target}' ${status} $$ ${request.headers['x-app']} ${tls_version} ${member} ${rules} \\\"${user_agent}\\\"\" }",
         );
     let mut proxy = Proxy::start(&setup);
     let mut client = proxy.client();
-    lines(&mut client, "X-Forwarded-For: 192.0.2.1\r\nX-App: a\"b\r\n");
+    lines(&mut client, "X-Forwarded-For: 192.0.2.1\r\nX-App: a\"b 200\r\nUser-Agent: c d\r\n");
     lines(&mut client, "");
     proxy.client().send("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n").response().assert_status(400);
     let at = member.address();
     let expected = [
-        format!("<192.0.2.1> 'GET /' 200 $ a\\x22b - {at} -"),
-        format!("<127.0.0.1> 'GET /' 200 $ - - {at} -"),
-        "<127.0.0.1> '- -' 400 $ - - - -".to_owned(),
+        format!("<192.0.2.1> 'GET /' 200 $ a\\x22b\\x20200 - {at} - \"c d\""),
+        format!("<127.0.0.1> 'GET /' 200 $ - - {at} - \"-\""),
+        "<127.0.0.1> '- -' 400 $ - - - - \"-\"".to_owned(),
     ];
     weir_tests::eventually("all is logged", weir_tests::STEP_TIMEOUT, || {
         let output = proxy.process().output();

@@ -142,7 +142,12 @@ pub enum LogPiece {
     /// As it is.
     Literal(Box<[u8]>),
     /// What is known of the request.
-    Field(LogField),
+    Field {
+        /// Of what.
+        field: LogField,
+        /// A space in it is written as it is: it cannot be taken for the end of the value.
+        keeps_spaces: bool,
+    },
 }
 
 impl LogFormat {
@@ -150,7 +155,10 @@ impl LogFormat {
     pub fn shows(&self, field: LogField) -> bool {
         match &self.line {
             LogLine::Json(fields) => fields.contains(&field),
-            LogLine::Text(pieces) => pieces.contains(&LogPiece::Field(field)),
+            LogLine::Text(pieces) => {
+                let is_it = |piece: &LogPiece| matches!(piece, LogPiece::Field { field: it, .. } if *it == field);
+                pieces.iter().any(is_it)
+            }
         }
     }
 }

@@ -152,7 +152,10 @@ fn pieces(
             if !literal.is_empty() {
                 pieces.push(LogPiece::Literal(std::mem::take(&mut literal).into_bytes().into()));
             }
-            pieces.push(LogPiece::Field(field(name, span, headers, context)?));
+            let field = field(name, span, headers, context)?;
+            // This one has a space by itself; no client chooses it.
+            let keeps_spaces = field == LogField::TimeCombined;
+            pieces.push(LogPiece::Field { field, keeps_spaces });
             rest = behind;
         } else {
             let message = "a `$` that begins no `${FIELD}`";
@@ -164,7 +167,24 @@ fn pieces(
     if !literal.is_empty() {
         pieces.push(LogPiece::Literal(literal.into_bytes().into()));
     }
+    mark_quoted(&mut pieces);
     Some(pieces)
+}
+
+/// Lets fields between quotation marks keep their spaces.
+fn mark_quoted(pieces: &mut [LogPiece]) {
+    let marks_of = |piece: &LogPiece| match piece {
+        LogPiece::Literal(literal) => literal.iter().filter(|byte| **byte == b'"').count(),
+        LogPiece::Field { .. } => 0,
+    };
+    let all: usize = pieces.iter().map(marks_of).sum();
+    let mut before = 0;
+    for piece in pieces {
+        before += marks_of(piece);
+        if let LogPiece::Field { keeps_spaces, .. } = piece {
+            *keeps_spaces |= before % 2 == 1 && before < all;
+        }
+    }
 }
 
 /// The field of this name.
@@ -209,4 +229,43 @@ fn field(
     };
     context.error_help(span, message, help);
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_between_quotation_marks_keep_their_spaces() {
+        for (text, expected) in [
+            ("${user}", &[false][..]),
+            ("[${time_combined}] ${user}", &[true, false]),
+            ("${user} \"${method} ${target}\" ${host}", &[false, true, true, false]),
+            ("\"${user}\" \"x\" ${host}\"", &[true, false]),
+            ("\"a\"\"${user}\"", &[true]),
+            ("'${user}' [${host}]", &[false, false]),
+            // Nothing ends these.
+            ("\"${user}", &[false]),
+            ("\"${user}\" \"${host}", &[true, false]),
+        ] {
+            let yaml = format!(
+                "log: {{ access: {{ format: {{ text: '{}' }} }} }}\n\
+                 virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\n\
+                 pools: {{ p: {{ members: [ \"127.0.0.1:1\" ] }} }}\n",
+                text.replace('\'', "''")
+            );
+            let config = crate::parse("test.yaml", &yaml).config.expect(text);
+            let snapshot = config.snapshot(&crate::Resolutions::default());
+            let format = snapshot.log.given_format.clone().expect("a format");
+            let LogLine::Text(pieces) = &format.line else { panic!("{text}") };
+            let kept: Vec<bool> = pieces
+                .iter()
+                .filter_map(|piece| match piece {
+                    LogPiece::Field { keeps_spaces, .. } => Some(*keeps_spaces),
+                    LogPiece::Literal(_) => None,
+                })
+                .collect();
+            assert_eq!(kept, expected, "{text}");
+        }
+    }
 }

@@ -194,12 +194,13 @@ impl Line<'_> {
         for piece in pieces {
             match piece {
                 LogPiece::Literal(literal) => out.extend_from_slice(literal),
-                LogPiece::Field(field) => match self.value(*field) {
+                LogPiece::Field { field, keeps_spaces } => match self.value(*field) {
                     None => out.push(b'-'),
-                    Some(Value::Text(text)) => put_quoted(out, text),
-                    Some(Value::Made(text)) => put_quoted(out, &text),
+                    Some(Value::Text(text)) => put_text(out, text, *keeps_spaces),
+                    Some(Value::Made(text) | Value::List(text)) => {
+                        put_text(out, &text, *keeps_spaces);
+                    }
                     Some(Value::Number(number)) => put_number(out, number),
-                    Some(Value::List(list)) => put_quoted(out, &list),
                 },
             }
         }
@@ -312,6 +313,20 @@ impl Line<'_> {
     }
 }
 
+/// Writes a value, which is one word unless it `keeps_spaces`: a client cannot put columns into the line.
+fn put_text(out: &mut Vec<u8>, value: &[u8], keeps_spaces: bool) {
+    if keeps_spaces {
+        return put_quoted(out, value);
+    }
+    let value = &value[..value.len().min(SHOWN_BYTES_MAX)];
+    for (number, word) in value.split(|byte| *byte == b' ').enumerate() {
+        if number > 0 {
+            out.extend_from_slice(b"\\x20");
+        }
+        put_quoted(out, word);
+    }
+}
+
 /// An address as it was kept, without its port.
 fn without_port(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
@@ -342,6 +357,23 @@ mod tests {
             let method = kept(&out[..cut], Kept::Method as u8);
             assert!(matches!(method, None | Some(b"GET")), "{method:?}");
         }
+    }
+
+    #[test]
+    fn a_value_is_one_word_unless_it_stands_between_quotation_marks() {
+        for (value, keeps_spaces, expected) in [
+            (&b"a b"[..], true, "a b"),
+            (b"a b", false, "a\\x20b"),
+            (b"  ", false, "\\x20\\x20"),
+            (b"a\" 200\t\\", false, "a\\x22\\x20200\\x09\\x5C"),
+        ] {
+            let mut out = Vec::new();
+            put_text(&mut out, value, keeps_spaces);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+        let mut out = Vec::new();
+        put_text(&mut out, &[b' '; 3_000], false);
+        assert_eq!(out.len(), SHOWN_BYTES_MAX * 4);
     }
 
     #[test]
