@@ -25,7 +25,8 @@ static COMPILED: LazyLock<(Vec<Template>, Arc<Slots>)> = LazyLock::new(|| {
     let (data, mut slots) = (DataSets::default(), Slots::new());
     let compile = |text: &&str| {
         let (phase, has_datagrams) = (Phase::Request, true);
-        let mut scope = Scope { phase, has_datagrams, data: &data, pools: &BTreeMap::new(), slots: &mut slots };
+        let mut scope =
+            Scope { phase, has_datagrams, data: &data, pools: &BTreeMap::new(), slots: &mut slots };
         Template::compile(text, Purpose::Plain, &mut scope).expect("a template")
     };
     let templates = TEXTS.iter().map(compile).collect();

@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use weir_core::expression::{
-    Condition, DataSet, DataSets, DatagramFacts, ExpressionError, Facts, Fields, Nowhere, Phase, Purpose,
-    REPLACED_LENGTH_BYTES_MAX, Replaced, Replacement, ReplacementError, ResponseFacts, Scope,
-    Slots, Template, Value,
+    Condition, DataSet, DataSets, DatagramFacts, ExpressionError, Facts, Fields, Nowhere, Phase,
+    Purpose, REPLACED_LENGTH_BYTES_MAX, Replaced, Replacement, ReplacementError, ResponseFacts,
+    Scope, Slots, Template, Value,
 };
 use weir_core::policy::RuleIndex;
 use weir_http::h1::{HeadLimits, parse_request, parse_response};
@@ -72,7 +72,13 @@ fn check_error(error: &ExpressionError, text: &str) {
 
 fn check_condition(text: &str) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, pools: &POOLS, slots: &mut slots };
+    let mut scope = Scope {
+        phase: Phase::Response,
+        has_datagrams: true,
+        data: &DATA,
+        pools: &POOLS,
+        slots: &mut slots,
+    };
     let condition = match Condition::compile(text, &mut scope) {
         Ok(condition) => condition,
         Err(error) => return check_error(&error, text),
@@ -93,7 +99,13 @@ fn check_condition(text: &str) {
 
 fn check_value(text: &str) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Request, has_datagrams: true, data: &DATA, pools: &POOLS, slots: &mut slots };
+    let mut scope = Scope {
+        phase: Phase::Request,
+        has_datagrams: true,
+        data: &DATA,
+        pools: &POOLS,
+        slots: &mut slots,
+    };
     match Value::compile(text, &mut scope) {
         Ok(value) => {
             assert!(!value.reads_response());
@@ -105,7 +117,13 @@ fn check_value(text: &str) {
 
 fn check_template(text: &str, purpose: Purpose) {
     let mut slots = Slots::new();
-    let mut scope = Scope { phase: Phase::Response, has_datagrams: true, data: &DATA, pools: &POOLS, slots: &mut slots };
+    let mut scope = Scope {
+        phase: Phase::Response,
+        has_datagrams: true,
+        data: &DATA,
+        pools: &POOLS,
+        slots: &mut slots,
+    };
     let template = match Template::compile(text, purpose, &mut scope) {
         Ok(template) => template,
         Err(error) => return check_error(&error, text),
