@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+mod asking;
 pub mod events;
 mod key_log;
 pub mod log_writer;

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, USER_AGENT};
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use weir_config::snapshot::Snapshot;
@@ -24,8 +24,8 @@ use weir_tls::ocsp::{
     OcspError, RESPONSE_BYTES_MAX, Staple, Validity, request, responder_url, verify,
 };
 
+use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
-use crate::random::random;
 use crate::time::unix_ms;
 
 /// A responder has so long for everything.
@@ -34,12 +34,11 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_MIN: Duration = Duration::from_secs(10);
 /// Longest pause between two tries.
 const RETRY_MAX: Duration = Duration::from_secs(60 * 60);
+const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
 /// Shortest time between two responses that are good.
 const REFRESH_MIN: Duration = Duration::from_secs(60);
 /// Longest time between them: what is revoked meanwhile is to be known.
 const REFRESH_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Longest head of a responder's answer.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// The certificates whose responses are fetched.
 #[derive(Debug)]
@@ -165,7 +164,7 @@ impl Fetching {
                         self.events.warning(self.subject(), format_args!("cannot be had: {error}"));
                     }
                     failures = failures.saturating_add(1);
-                    until_retry(failures)
+                    until_retry(failures, RETRIES)
                 }
             };
             tokio::time::sleep(pause).await;
@@ -196,13 +195,6 @@ fn until_refresh(validity: Validity, now_unix_s: i64) -> Duration {
     Duration::from_secs(left_s / 2).clamp(REFRESH_MIN, REFRESH_MAX)
 }
 
-/// Longer with each failure, and spread by up to a quarter.
-fn until_retry(failures: u32) -> Duration {
-    let pause = RETRY_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(RETRY_MAX);
-    let spread_ms = u64::try_from(pause.as_millis() / 4).unwrap_or(u64::MAX).max(1);
-    pause - Duration::from_millis(random() % spread_ms)
-}
-
 fn now_unix_s() -> i64 {
     i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
 }
@@ -218,6 +210,16 @@ enum FetchError {
     TooLong,
     TimedOut,
     Bad(OcspError),
+}
+
+impl From<AskError> for FetchError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Http(error) => Self::Http(error),
+            AskError::Status(status) => Self::Status(status),
+            AskError::TooLong => Self::TooLong,
+        }
+    }
 }
 
 impl fmt::Display for FetchError {
@@ -275,28 +277,8 @@ async fn post(responder: &Responder, question: Vec<u8>) -> Result<Vec<u8>, Fetch
         .header(CONNECTION, "close")
         .body(Full::new(Bytes::from(question)))
         .map_err(|_| FetchError::Url(responder.authority.clone()))?;
-    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
-        .max_buf_size(HEAD_BYTES_MAX)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(FetchError::Http)?;
-    let exchange = async {
-        let response = sender.send_request(request).await.map_err(FetchError::Http)?;
-        if response.status() != hyper::StatusCode::OK {
-            return Err(FetchError::Status(response.status().as_u16()));
-        }
-        let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect().await;
-        body.map(|body| body.to_bytes().to_vec()).map_err(|error| {
-            error.downcast().map_or(FetchError::TooLong, |error| FetchError::Http(*error))
-        })
-    };
-    // The connection has to be driven while the exchange waits, and may end first.
-    tokio::pin!(exchange, connection);
-    tokio::select! {
-        biased;
-        result = &mut exchange => result,
-        _ = &mut connection => exchange.await,
-    }
+    let answer = asking::ask(stream, request, RESPONSE_BYTES_MAX).await?;
+    Ok(answer.to_vec())
 }
 
 #[cfg(test)]
@@ -330,9 +312,9 @@ mod tests {
         check(-1, REFRESH_MIN.as_secs());
         check(7 * 24 * 3_600, REFRESH_MAX.as_secs());
         for failures in 1..40 {
-            let pause = until_retry(failures);
+            let pause = until_retry(failures, RETRIES);
             assert!(pause <= RETRY_MAX && pause >= RETRY_MIN * 3 / 4, "{failures}: {pause:?}");
         }
-        assert!(until_retry(20) > RETRY_MAX / 2);
+        assert!(until_retry(20, RETRIES) > RETRY_MAX / 2);
     }
 }

@@ -7,23 +7,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::Empty;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{FetchedKeys, KeysUrl, Snapshot};
 use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
 use weir_dataplane::error_text::io_error_text;
 
+use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
 use crate::probe::{Failure, TlsClients};
-use crate::random::random;
 
 /// A server has so long for everything.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,8 +31,7 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_MIN: Duration = Duration::from_secs(1);
 /// Longest pause after a failure, unless `refresh` is shorter.
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// Longest head of an answer.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
+const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
 
 /// The keys that are fetched.
 pub struct TokenKeys {
@@ -155,7 +154,7 @@ impl Fetching {
                         self.tell(&error);
                     }
                     failures = failures.saturating_add(1);
-                    until_retry(failures).min(lock(&self.shared).refresh)
+                    until_retry(failures, RETRIES).min(lock(&self.shared).refresh)
                 }
             };
             tokio::time::sleep(pause).await;
@@ -188,13 +187,6 @@ impl Fetching {
     }
 }
 
-/// Longer with each failure, and spread by up to a quarter.
-fn until_retry(failures: u32) -> Duration {
-    let pause = RETRY_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(RETRY_MAX);
-    let spread_ms = u64::try_from(pause.as_millis() / 4).unwrap_or(u64::MAX).max(1);
-    pause - Duration::from_millis(random() % spread_ms)
-}
-
 /// Why there are no keys.
 #[derive(Debug)]
 enum FetchError {
@@ -206,6 +198,16 @@ enum FetchError {
     TooLong,
     TimedOut,
     Keys(KeysError),
+}
+
+impl From<AskError> for FetchError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Http(error) => Self::Http(error),
+            AskError::Status(status) => Self::Status(status),
+            AskError::TooLong => Self::TooLong,
+        }
+    }
 }
 
 impl fmt::Display for FetchError {
@@ -250,28 +252,7 @@ async fn ask(
         .header(CONNECTION, "close")
         .body(Empty::<Bytes>::new())
         .map_err(|_| FetchError::Request)?;
-    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
-        .max_buf_size(HEAD_BYTES_MAX)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(FetchError::Http)?;
-    let exchange = async {
-        let response = sender.send_request(request).await.map_err(FetchError::Http)?;
-        if response.status() != hyper::StatusCode::OK {
-            return Err(FetchError::Status(response.status().as_u16()));
-        }
-        let body = Limited::new(response.into_body(), JWKS_BYTES_MAX).collect().await;
-        body.map(|body| body.to_bytes()).map_err(|error| {
-            error.downcast().map_or(FetchError::TooLong, |error| FetchError::Http(*error))
-        })
-    };
-    // The connection has to be driven while the exchange waits, and may end first.
-    tokio::pin!(exchange, connection);
-    tokio::select! {
-        biased;
-        result = &mut exchange => result,
-        _ = &mut connection => exchange.await,
-    }
+    Ok(asking::ask(stream, request, JWKS_BYTES_MAX).await?)
 }
 
 #[cfg(test)]
@@ -281,9 +262,9 @@ mod tests {
     #[test]
     fn pauses_grow_and_end() {
         for failures in 1..40 {
-            let pause = until_retry(failures);
+            let pause = until_retry(failures, RETRIES);
             assert!(pause <= RETRY_MAX && pause >= RETRY_MIN * 3 / 4, "{failures}: {pause:?}");
         }
-        assert!(until_retry(1) <= RETRY_MIN && until_retry(20) > RETRY_MAX / 2);
+        assert!(until_retry(1, RETRIES) <= RETRY_MIN && until_retry(20, RETRIES) > RETRY_MAX / 2);
     }
 }

@@ -1,0 +1,69 @@
+//! One request of weir's own by HTTP/1, on a connection of its own.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Limited};
+use hyper::Request;
+use hyper::body::{Body, Bytes};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::random::random;
+
+/// Bytes of the head of an answer.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum AskError {
+    /// It is no HTTP, or the connection broke.
+    Http(hyper::Error),
+    /// Another status than 200.
+    Status(u16),
+    /// The body is longer than it may be.
+    TooLong,
+}
+
+/// Sends a request; the body of its answer, whose status is 200.
+pub async fn ask<B>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: Request<B>,
+    body_bytes_max: usize,
+) -> Result<Bytes, AskError>
+where
+    B: Body + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(AskError::Http)?;
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(AskError::Http)?;
+        if response.status() != hyper::StatusCode::OK {
+            return Err(AskError::Status(response.status().as_u16()));
+        }
+        let body = Limited::new(response.into_body(), body_bytes_max).collect().await;
+        body.map(|body| body.to_bytes()).map_err(|error| {
+            error.downcast().map_or(AskError::TooLong, |error| AskError::Http(*error))
+        })
+    };
+    // The connection has to be driven while the exchange waits, and may end first.
+    tokio::pin!(exchange, connection);
+    tokio::select! {
+        biased;
+        result = &mut exchange => result,
+        _ = &mut connection => exchange.await,
+    }
+}
+
+/// How long it is left after so many failures in a row, within these bounds: longer with each, and spread by up to a quarter.
+pub fn until_retry(failures: u32, bounds: RangeInclusive<Duration>) -> Duration {
+    let factor = 1 << failures.saturating_sub(1).min(16);
+    let pause = bounds.start().saturating_mul(factor).min(*bounds.end());
+    let spread_ms = u64::try_from(pause.as_millis() / 4).unwrap_or(u64::MAX).max(1);
+    pause - Duration::from_millis(random() % spread_ms)
+}
