@@ -31,9 +31,9 @@ printf 'V\t491231235959Z\t\t1001\tunknown\t/CN=shop.example\n' >good
 printf 'R\t491231235959Z\t251231235959Z\t1001\tunknown\t/CN=shop.example\n' >revoked
 "#;
 
-/// The files, and the port that the certificate names.
+/// The files, and the port that the certificate names; openssl listens on it at every address.
 fn authority() -> (TempDir, Lease) {
-    let (folder, port) = (TempDir::new("ocsp"), Lease::new());
+    let (folder, port) = (TempDir::new("ocsp"), Lease::on_every_address());
     let mut command = Command::new("sh");
     command.args(["-c", MAKE]).current_dir(folder.path());
     tools::run(command.env("PORT", port.address().port().to_string()));
