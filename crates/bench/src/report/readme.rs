@@ -1,7 +1,9 @@
-//! The figures of a README, made from kept runs: the block between two marks, so that nobody types one.
+//! The figures of a document, made from kept runs: the block between two marks. No figure is typed by hand.
 //!
-//! The opening mark names the runs, so that the block can be made again from the README alone; a test does, and compares.
+//! The opening mark names the runs, so the block can be made again from the document alone. A test does that, and
+//! compares. There are two blocks: the summary has a table for each run, the brief one has a few rows of all runs.
 
+mod brief;
 mod rows;
 mod source;
 
@@ -17,16 +19,16 @@ use rows::{ROWS, Row};
 
 pub use source::{ReadmeError, is_current, print, write};
 
-/// A run that the block tells of.
+/// A run that the block describes.
 struct Kept {
-    /// Its folder, as the README links to it.
+    /// Its folder, relative to the document.
     folder: String,
     report: Report,
     verdicts: Verdicts,
 }
 
-/// The block of these runs, without the marks. Where two have a test, the later one tells of it. The error is the run
-/// that would tell of nothing.
+/// The summary of these runs, without the marks. A later run replaces an earlier one that has the same test. The
+/// error is a run without a row.
 fn block(runs: &[Kept]) -> Result<String, &str> {
     let mut page = Page::default();
     for (index, kept) in runs.iter().enumerate() {
@@ -48,9 +50,9 @@ fn block(runs: &[Kept]) -> Result<String, &str> {
         remarks(&mut page, kept, &told);
     }
     page.paragraph(&format!(
-        "Ratios are weir divided by the hardest peer, the one that weir stands worst against, paired by round, with the \
-         range that the noise allows. Bold: won, by at least {} and beyond the noise, against every peer that could be \
-         measured. Between runs only ratios may be compared. † fell behind the rate that was offered.",
+        "Ratio: weir divided by its hardest peer (the peer with the best result), paired by round; the range in \
+         brackets is the noise. Bold: weir beat every measured peer by at least {} and by more than the noise. Compare \
+         only ratios between runs, not absolute figures. †: did not keep up with the offered rate.",
         difference_told()
     ));
     Ok(page.text.trim().to_owned() + "\n")

@@ -1,4 +1,4 @@
-//! `weir bench summary`: the figures of a README.
+//! `weir bench summary`: the figures of kept runs, for a document.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,20 +11,21 @@ use crate::output;
 /// Exit status when there is no summary, or it could not be written.
 const EXIT_FAILED: u8 = 1;
 
-/// Tell what kept runs show, as a block for a README
+/// Print the main figures of kept runs as Markdown
 ///
-/// A table of the main figures for each run, with the ratio to the hardest peer, what was won and lost, and which goals
-/// were missed. Where two runs have a test, the one that is named later tells of it.
+/// Each run gets a table of its main figures, with the ratio to the hardest peer, and lists of wins, losses and missed
+/// goals. A run that is named later replaces the tests that an earlier run has as well.
 ///
-/// With --into the block is written between the lines <!-- bench:summary --> and <!-- /bench:summary -->, and the first
-/// of them keeps the names of the runs: without RUN the block is made again from those.
+/// --into writes the figures into a file, between the lines <!-- bench:summary --> and <!-- /bench:summary -->. The
+/// first line keeps the names of the runs: without RUN, the figures are made again from the same runs. Between the
+/// lines <!-- bench:brief --> and <!-- /bench:brief --> the file gets a short table instead.
 ///
-/// Exit status: 0 written, 1 not, 2 wrong usage.
+/// Exit status: 0 success, 1 failure, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     weir bench run full --output trial\n  \
-    weir bench summary trial                       print it\n  \
-    weir bench summary trial --into README.md      put it there\n  \
+    weir bench summary trial                       print the figures\n  \
+    weir bench summary trial --into README.md      write them into a file\n  \
     weir bench summary --into README.md            make it again from the same runs")]
 pub struct Arguments {
     /// Folders of the runs

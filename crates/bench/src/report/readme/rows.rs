@@ -1,11 +1,11 @@
-//! What a README tells of a run: a figure at one setting of a test each.
+//! The rows of a document's tables: each is one figure of a test, at one setting.
 
 use crate::catalogue::Figure;
 
 /// One row of the table.
 #[derive(Debug)]
 pub struct Row {
-    /// What it says, for a reader who does not know the test.
+    /// The first cell, for a reader who does not know the test.
     pub label: &'static str,
     /// The test.
     pub test: &'static str,
@@ -27,7 +27,17 @@ use Figure::{
 
 const VOLUME_BYTES: f64 = 30.0 * 1024.0;
 
-/// The rows, in the order of the README.
+/// The rows of the brief table: test, figure and setting of a row below.
+pub const BRIEF: [(&str, Figure, f64); 6] = [
+    ("l7-requests", CpuPerRequest, 0.0),
+    ("l7-throughput", Goodput, 0.0),
+    ("ssl-tps", HandshakesPerCpuSecond, 0.0),
+    ("http2", CpuPerRequest, 0.0),
+    ("l4-packets", CpuPerPacket, 1.0),
+    ("waf-get", FirewallCpuPerRequest, 0.0),
+];
+
+/// The rows of the summary, in its order.
 pub const ROWS: &[Row] = &[
     row(
         "CPU per request: 128 B, 10 per connection, as fast as answered",

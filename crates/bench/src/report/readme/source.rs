@@ -1,31 +1,42 @@
-//! Reading the README and its runs, and putting the block back.
+//! Reads a document and its runs, and writes the block.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::brief::brief;
 use super::{Kept, block};
 use crate::report::model::Report;
 use crate::report::verdict::Verdicts;
 use crate::report::{ReadError, read, replace};
 
-const OPENING: &str = "<!-- bench:summary";
 const OPENING_END: &str = "-->\n";
-const CLOSING: &str = "<!-- /bench:summary -->";
 
-/// Why there is no block: what, where, and how to mend it.
+/// A kind of block, with the marks around it.
+struct Form {
+    opening: &'static str,
+    closing: &'static str,
+    make: fn(&[Kept]) -> Result<String, &str>,
+}
+
+const SUMMARY: Form =
+    Form { opening: "<!-- bench:summary", closing: "<!-- /bench:summary -->", make: block };
+const BRIEF: Form =
+    Form { opening: "<!-- bench:brief", closing: "<!-- /bench:brief -->", make: brief };
+
+/// Why no block was made.
 #[derive(Debug)]
 pub enum ReadmeError {
     /// A run cannot be read.
     Read(ReadError),
-    /// Everything that a run has stands in a later one.
+    /// A run adds no row: a later run has all its tests.
     NothingOf(String),
-    /// No run is named, neither by the caller nor by the mark.
+    /// Neither the caller nor the mark names a run.
     NoRuns(PathBuf),
-    /// The README lacks a mark.
+    /// The document lacks a mark.
     NoMarks(PathBuf),
-    /// A run's folder is not below the README's, so that no link leads there.
+    /// A run's folder is outside the document's repository.
     Elsewhere(PathBuf),
     /// A file or folder.
     File(PathBuf, io::Error),
@@ -38,25 +49,30 @@ impl fmt::Display for ReadmeError {
             Self::NothingOf(run) => {
                 write!(
                     f,
-                    "{run}: every test of it is in a run that is named later, or has no row; leave it out"
+                    "{run}: adds no row (a later run has the same tests, or its tests have no row); leave it out"
                 )
             }
             Self::NoRuns(path) => write!(
                 f,
-                "{}: the mark `{OPENING} … -->` names no run; name them: weir bench summary RUN…",
+                "{}: the opening mark names no run; name the runs: weir bench summary RUN… --into {}",
+                path.display(),
                 path.display()
             ),
             Self::NoMarks(path) => {
                 write!(
                     f,
-                    "{}: put the lines `{OPENING} -->` and `{CLOSING}` where the figures shall be",
-                    path.display()
+                    "{}: put the lines `{} -->` and `{}` where the figures shall be, or `{} -->` and `{}` for a few of them",
+                    path.display(),
+                    SUMMARY.opening,
+                    SUMMARY.closing,
+                    BRIEF.opening,
+                    BRIEF.closing
                 )
             }
             Self::Elsewhere(run) => {
                 write!(
                     f,
-                    "{}: not below the folder of the README, so that no link leads there",
+                    "{}: outside the repository of the document, so no link can lead there",
                     run.display()
                 )
             }
@@ -75,10 +91,11 @@ impl std::error::Error for ReadmeError {
     }
 }
 
-/// A README around its block.
+/// A document and its block.
 struct Readme {
+    form: &'static Form,
     before: String,
-    /// Folders that the mark names, from the README's.
+    /// Folders that the mark names, relative to the document.
     runs: Vec<String>,
     block: String,
     after: String,
@@ -92,20 +109,29 @@ impl Readme {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (before, rest) = text.split_once(OPENING)?;
+        [&SUMMARY, &BRIEF].into_iter().find_map(|form| Self::of(form, text))
+    }
+
+    fn of(form: &'static Form, text: &str) -> Option<Self> {
+        let (before, rest) = text.split_once(form.opening)?;
         let (runs, rest) = rest.split_once(OPENING_END)?;
-        let (block, after) = rest.split_once(CLOSING)?;
+        let (block, after) = rest.split_once(form.closing)?;
         let runs = runs.split_whitespace().map(str::to_owned).collect();
-        Some(Self { before: before.into(), runs, block: block.into(), after: after.into() })
+        Some(Self { form, before: before.into(), runs, block: block.into(), after: after.into() })
     }
 
     fn text(&self) -> String {
-        let Self { before, runs, block, after } = self;
+        let Self { form: Form { opening, closing, .. }, before, runs, block, after } = self;
         let runs: String = runs.iter().map(|run| format!(" {run}")).collect();
-        format!("{before}{OPENING}{runs} {OPENING_END}{block}{CLOSING}{after}")
+        format!("{before}{opening}{runs} {OPENING_END}{block}{closing}{after}")
     }
 
-    /// The runs that are named, or else those of the mark.
+    /// The block, made again.
+    fn made(&self, path: &Path) -> Result<String, ReadmeError> {
+        made(folder(path), &self.runs, self.form.make)
+    }
+
+    /// Takes the runs of the caller. Without any, those of the mark stay.
     fn choose(&mut self, path: &Path, named: &[PathBuf]) -> Result<(), ReadmeError> {
         if !named.is_empty() {
             let base = folder(path);
@@ -126,45 +152,55 @@ fn folder(readme: &Path) -> &Path {
     }
 }
 
-/// The way from the README's folder to the run's.
+/// The path from the document's folder to the run's. Both are in one repository; without one, the run is below `base`.
 fn relative(base: &Path, run: &Path) -> Result<String, ReadmeError> {
     let whole =
         |path: &Path| path.canonicalize().map_err(|error| ReadmeError::File(path.into(), error));
     let (base, whole_run) = (whole(base)?, whole(run)?);
-    let below =
-        whole_run.strip_prefix(&base).map_err(|_| ReadmeError::Elsewhere(run.to_owned()))?;
-    Ok(below.display().to_string())
+    let root = base.ancestors().find(|it| it.join(".git").exists()).unwrap_or(&base);
+    if !whole_run.starts_with(root) {
+        return Err(ReadmeError::Elsewhere(run.to_owned()));
+    }
+    let shared = base.ancestors().find(|it| whole_run.starts_with(it)).unwrap_or(root);
+    let up = base.strip_prefix(shared).map_or(0, |below| below.components().count());
+    let down = whole_run.strip_prefix(shared).unwrap_or(&whole_run);
+    Ok(format!("{}{}", "../".repeat(up), down.display()))
 }
 
-/// The block of these runs; their folders are told as they are linked to, from `base`.
-fn made(base: &Path, runs: &[String]) -> Result<String, ReadmeError> {
+/// The block of these runs. Their folders are relative to `base`.
+fn made(
+    base: &Path,
+    runs: &[String],
+    make: fn(&[Kept]) -> Result<String, &str>,
+) -> Result<String, ReadmeError> {
     let read = |folder: &String| {
         let report = Report::new(read(&base.join(folder)).map_err(ReadmeError::Read)?);
         let verdicts = Verdicts::new(&report);
         Ok(Kept { folder: folder.clone(), report, verdicts })
     };
     let runs: Vec<Kept> = runs.iter().map(read).collect::<Result<_, _>>()?;
-    block(&runs).map_err(|run| ReadmeError::NothingOf(run.to_owned()))
+    make(&runs).map_err(|run| ReadmeError::NothingOf(run.to_owned()))
 }
 
-/// The block of these runs as text; links lead there from the current folder.
+/// The summary of these runs as text. Links are relative to the current folder.
 pub fn print(runs: &[PathBuf]) -> Result<String, ReadmeError> {
     let runs: Vec<String> = runs.iter().map(|run| run.display().to_string()).collect();
-    made(Path::new("."), &runs)
+    made(Path::new("."), &runs, SUMMARY.make)
 }
 
-/// Writes the block of these runs, or of those that it names already, between the README's marks.
+/// Writes the block of these runs between the document's marks. Without runs, it makes the block again from the runs that
+/// the mark names.
 pub fn write(readme: &Path, runs: &[PathBuf]) -> Result<(), ReadmeError> {
     let mut text = Readme::read(readme)?;
     text.choose(readme, runs)?;
-    text.block = made(folder(readme), &text.runs)?;
+    text.block = text.made(readme)?;
     replace(readme, text.text().as_bytes())
         .map_err(|error| ReadmeError::File(readme.to_owned(), error))
 }
 
-/// Whether the README says what the runs that it names give.
+/// Whether the block of the document equals the one made from its runs.
 pub fn is_current(readme: &Path) -> Result<bool, ReadmeError> {
     let mut text = Readme::read(readme)?;
     text.choose(readme, &[])?;
-    Ok(made(folder(readme), &text.runs)? == text.block)
+    Ok(text.made(readme)? == text.block)
 }

@@ -131,19 +131,58 @@ fn faults_say_how_to_mend_them() {
         &["runs/a"],
         "put the lines `<!-- bench:summary -->` and `<!-- /bench:summary -->`",
     );
-    check(marks, &[], "names no run; name them: weir bench summary RUN…");
+    check(marks, &[], "names no run; name the runs: weir bench summary RUN… --into");
     check(marks, &["runs/b"], "runs/b");
     check(marks, &["runs/a", "runs/a"], "leave it out");
-    check(marks, &["../"], "not below the folder of the README");
+    check(marks, &["../"], "outside the repository of the document");
 }
 
-/// The README of this project.
 #[test]
-fn the_readme_says_what_its_kept_runs_give() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let is_current = is_current(&readme).expect("a README with its runs");
+fn a_document_in_another_folder_links_to_its_runs() {
+    let (folder, _readme) = folder_with("");
+    fs::create_dir(folder.path().join(".git")).expect("a folder");
+    let path = folder.path().join("docs/performance.md");
+    fs::create_dir(folder.path().join("docs")).expect("a folder");
+    fs::write(&path, "<!-- bench:summary -->\n<!-- /bench:summary -->\n").expect("a file");
+    write(&path, &[folder.path().join("runs/a")]).expect("a block");
+    let text = fs::read_to_string(&path).expect("the document");
+    assert!(text.starts_with("<!-- bench:summary ../runs/a -->\n"), "{text}");
+    assert!(text.contains("](../runs/a/report.md)"), "{text}");
+    assert!(is_current(&path).expect("a block"));
+}
+
+#[test]
+fn the_brief_table_has_each_of_its_rows_once() {
+    for (test, figure, at) in rows::BRIEF {
+        let is_row =
+            |row: &&Row| row.test == test && row.figure == figure && row.at.total_cmp(&at).is_eq();
+        assert_eq!(ROWS.iter().filter(is_row).count(), 1, "{test}");
+    }
+    let only = |names: &[&str]| {
+        let mut run = testing::run();
+        run.tests.retain(|test| names.contains(&&*test.name));
+        run
+    };
+    let (first, second) =
+        (kept("runs/a", only(&["l7-requests", "http2"])), kept("runs/b", only(&["http2"])));
+    let table = brief::brief(&[first, second]).expect("a table");
     assert!(
-        is_current,
-        "README.md differs from its kept runs: weir bench summary --into README.md"
+        table.starts_with("|  | weir | best other product | ratio |\n|---|---:|---:|---|\n"),
+        "{table}"
     );
+    let lines: Vec<&str> = table.lines().skip(2).collect();
+    assert_eq!(lines.len(), 2, "{table}");
+    assert!(lines[0].starts_with("| CPU per request: 128 B, 10 per connection"), "{table}");
+    assert!(lines[1].starts_with("| CPU per request: 128 B by HTTP/2 over TLS"), "{table}");
+    let same = [kept("runs/a", only(&["http2"])), kept("runs/c", only(&["http2"]))];
+    assert_eq!(brief::brief(&same), Err("runs/a"));
+}
+
+#[test]
+fn the_documents_of_this_project_equal_their_kept_runs() {
+    for name in ["README.md", "docs/performance.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+        let is_current = is_current(&path).expect("a document with its runs");
+        assert!(is_current, "{name} differs from its kept runs: weir bench summary --into {name}");
+    }
 }
