@@ -1,56 +1,56 @@
-//! `authentication`: how clients show who they are.
+//! `authentication`: how clients authenticate.
 
 use crate::decode::{OneOrMany, Spanned};
 use crate::scalar::{Duration, HOUR, MINUTE, SECOND, Text};
 use crate::shapes::{FieldName, FilePath, KeysUrl};
 
-/// Longest time that the clocks of an issuer and of weir may differ.
+/// Longest accepted difference between the clocks of an issuer and of weir.
 const LEEWAY_MS_MAX: u64 = 10 * MINUTE;
 
 section! {
-    /// How clients show who they are. Virtual servers and rules name it in `authenticate`; conditions read tokens as `jwt['NAME']`.
+    /// How clients authenticate. Virtual servers and rules name it in `authenticate`; conditions read tokens as `jwt['NAME']`.
     Authentication at "authentication.NAME" {
-        /// What clients show.
+        /// The kind of credentials.
         required kind as "type": AuthenticationType;
-        /// What clients are told that it protects (`realm` of `WWW-Authenticate`). Default: its name.
+        /// The `realm` of `WWW-Authenticate`: the name that clients see. Default: the name of this section.
         optional realm: Text;
-        /// Whether members get what a client that was let in has shown: the field or cookie with it.
+        /// Whether members get the client's credentials: the field or cookie with the token or password.
         default forward_credentials: bool = true;
-        /// Of `basic`: a file with users and hashes of their passwords, as `htpasswd -B` writes it: bcrypt, or Argon2 (`$argon2id$…`). Read with the configuration. Needed there.
+        /// For `basic`, required: a file with users and hashes of their passwords, as written by `htpasswd -B`: bcrypt, or Argon2 (`$argon2id$…`). It is read with the configuration.
         optional users: FilePath;
-        /// Of `jwt`: the public keys of whoever issues the tokens. Needed there.
+        /// For `jwt`, required: the public keys of the token issuer.
         optional keys: TokenKeys;
-        /// Of `jwt`: how tokens may be signed, one or several. Default: `RS256`, `ES256` and `EdDSA`. A key verifies one of them and no other; `none` and `HS256` are never taken.
+        /// For `jwt`: accepted signature algorithms, one or several. Default: `RS256`, `ES256` and `EdDSA`. A key verifies only one algorithm. `none` and `HS256` are never accepted.
         optional algorithms: OneOrMany<Spanned<TokenAlgorithm>>;
-        /// Of `jwt`: who may have issued a token (its `iss`), one or several. Default: not looked at.
+        /// For `jwt`: accepted issuers (claim `iss`), one or several. Default: not checked.
         optional issuer: OneOrMany<Spanned<Text>>;
-        /// Of `jwt`: whom a token must be meant for (its `aud`), one of these. Default: not looked at, so that a token which the issuer has made for another service is taken, too.
+        /// For `jwt`: accepted audiences (claim `aud`); a token needs one of them. Default: not checked, so tokens that the issuer made for another service are accepted, too.
         optional audience: OneOrMany<Spanned<Text>>;
-        /// Of `jwt`: how far the clocks of issuer and weir may differ, for `exp` and `nbf`.
+        /// For `jwt`: accepted difference between the clocks of issuer and weir, for `exp` and `nbf`.
         default leeway: Duration<0, LEEWAY_MS_MAX> = Duration(30 * SECOND);
-        /// Of `jwt`: the field that has the token, with or without `Bearer` ahead. Default: `Authorization: Bearer TOKEN`.
+        /// For `jwt`: the field with the token, with or without the prefix `Bearer`. Default: `Authorization: Bearer TOKEN`.
         optional header: FieldName;
-        /// Of `jwt`: the cookie that has the token, in place of a field.
+        /// For `jwt`: the cookie with the token, instead of a field.
         optional cookie: FieldName;
-        /// Of `jwt`: the claim that names the user, for `request.user` and the access log.
+        /// For `jwt`: the claim with the user's name, for `request.user` and the access log.
         default user_claim: Text = Text("sub".into());
     }
     later []
 }
 
 choice! {
-    /// What clients show.
+    /// The kind of credentials.
     AuthenticationType {
-        /// A JSON Web Token that somebody has signed (RFC 7519).
+        /// A signed JSON Web Token (RFC 7519).
         Jwt = "jwt",
-        /// A name and a password (RFC 7617), which are in a file.
+        /// A name and a password (RFC 7617), checked against a file.
         Basic = "basic",
     }
     later [] maps []
 }
 
 choice! {
-    /// How tokens are signed.
+    /// Signature algorithms of tokens.
     TokenAlgorithm {
         /// RSA, PKCS #1 v1.5, with SHA-256.
         Rs256 = "RS256",
@@ -65,11 +65,11 @@ choice! {
 section! {
     /// Public keys as a JWK Set (RFC 7517): `file` or `url`.
     TokenKeys at "authentication.NAME.keys" {
-        /// A file with them, read with the configuration.
+        /// A file with the keys, read with the configuration.
         optional file: FilePath;
-        /// Where they are fetched: `https://`, or `http://` of this host. Until they are there for the first time, `authenticate` answers 503. A fetch that fails keeps the keys that are there, and is told in the event log.
+        /// The URL of the keys: `https://`, or `http://` on this host. Until the first successful fetch, `authenticate` answers 503. If a later fetch fails, weir keeps its keys and writes an event.
         optional url: KeysUrl;
-        /// Of `url`: how often they are fetched anew.
+        /// For `url`: the interval between fetches.
         default refresh: Duration<SECOND, { 24 * HOUR }> = Duration(5 * MINUTE);
     }
     later []

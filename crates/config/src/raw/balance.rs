@@ -1,4 +1,4 @@
-//! How members are picked: a word, or a map.
+//! How members are selected: a word, or a map.
 
 use serde_json::{Value, json};
 
@@ -7,24 +7,24 @@ use crate::scalar::Text;
 use crate::tree::{Node, NodeValue};
 
 choice! {
-    /// How a pool picks the member of a request.
+    /// How a pool selects the member for a request.
     Balance {
         /// In turn, by weight.
         RoundRobin = "round_robin",
-        /// The fewest requests under way in proportion to the weight.
+        /// The fewest open requests relative to the weight.
         LeastConnections = "least_connections",
-        /// The shortest response times in proportion to the requests under way and the weight.
+        /// The shortest response times, in proportion to open requests and weight.
         LeastResponseTime = "least_response_time",
-        /// The less loaded of two that are drawn by weight.
+        /// The less loaded of two random members, drawn by weight.
         RandomTwo = "random_two",
-        /// By the client's address: the same address gets the same member as long as that is up.
+        /// By the client's address: the same address gets the same member while it is up.
         SourceAddress = "source_address",
     }
     later [] maps []
 }
 
 section! {
-    /// The member is picked by a value of the request: the same value gets the same member as long as that is up.
+    /// By a value of the request: the same value gets the same member while it is up.
     HashBalance at "pools.NAME.balance" {
         /// TEXT, or an expression without `${…}`.
         required hash: Text;

@@ -1,4 +1,4 @@
-//! `waf.checks`: what is looked at without rules.
+//! `waf.checks`: checks that need no rules.
 
 use crate::decode::Spanned;
 use crate::scalar::{GIB, KIB, MIB, Size, Text, Whole};
@@ -12,23 +12,23 @@ const COUNT_MAX: u64 = 100_000;
 const BODY_BYTES_MAX: u64 = 64 * GIB;
 
 section! {
-    /// What is looked at without rules: how targets are encoded, what HTTP asks of heads, sizes, methods, kinds of files, cookies, the form of bodies. [waf.md](waf.md#checks) has a table of all checks.
+    /// Checks that need no rules: encoding of targets, HTTP compliance of heads, sizes, methods, file types, cookies, the form of bodies. [waf.md](waf.md#checks) has a table of all checks.
     Checks at "virtual_servers.NAME.waf.checks" {
-        /// What becomes of a request in which a check finds something, by the check's name: `off`, `alarm` (it is logged and counted) or `block`. Those that are not named do what the table says.
+        /// Actions by the name of a check: `off`, `alarm` (log and count) or `block`. Other checks use the action of the table in waf.md.
         optional actions: CheckActions;
-        /// Methods that may come (`method`). Default: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS.
+        /// Allowed methods (`method`). Default: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS.
         optional methods: Vec<Spanned<Text>>;
-        /// Extensions of paths that may not be asked for (`file_type`), without the dot. Default: those of copies, sources, keys and data bases.
+        /// Forbidden extensions of paths (`file_type`), without the dot. Default: extensions of copies, sources, keys and databases.
         optional extensions_refused: Vec<Spanned<Text>>;
-        /// The only ones that may; an empty one stands for paths without an extension. In place of `extensions_refused`.
+        /// The only allowed extensions, instead of `extensions_refused`; an empty one stands for paths without an extension.
         optional extensions: Vec<Spanned<FileType>>;
-        /// Times that a target may be encoded (`multiple_decoding`).
+        /// How many times a target may be encoded (`multiple_decoding`).
         default decodings_max: Whole<u8, 1, 5> = Whole(2);
         /// Longest path (`url_length`).
         default path_size_max: Size<1, TARGET_BYTES_MAX> = Size(2 * KIB);
         /// Longest query (`query_length`).
         default query_size_max: Size<0, TARGET_BYTES_MAX> = Size(4 * KIB);
-        /// Longest body, as it comes (`body_length`).
+        /// Longest body, as received (`body_length`).
         default body_size_max: Size<0, BODY_BYTES_MAX> = Size(64 * MIB);
         /// Longest request, head and body (`request_length`).
         default request_size_max: Size<1, BODY_BYTES_MAX> = Size(64 * MIB);
@@ -42,7 +42,7 @@ section! {
         default parameter_name_size_max: Size<1, MIB> = Size(256);
         /// Most parameters (`parameter_count`).
         default parameters_max: Whole<u32, 0, COUNT_MAX> = Whole(500);
-        /// Parameters with limits of their own on the length of their values.
+        /// Parameters with their own limits on the length of values.
         optional parameters: Vec<Spanned<ParameterLimit>>;
         /// Longest cookie, name and value (`cookie_length`).
         default cookie_size_max: Size<1, MIB> = Size(4 * KIB);
@@ -52,31 +52,31 @@ section! {
         default graphql_depth_max: Whole<u32, 1, COUNT_MAX> = Whole(12);
         /// Most queries of one GraphQL request, and most aliases (`graphql_batch`).
         default graphql_batch_max: Whole<u32, 1, COUNT_MAX> = Whole(20);
-        /// A description of the application, OpenAPI 3 as JSON: what it does not declare is found (`undeclared_path`, `parameter_type` and their like). Default: none.
+        /// An OpenAPI 3 description of the application, as JSON. Requests that it does not declare are findings (`undeclared_path`, `parameter_type` and similar). Default: none.
         optional openapi: FilePath;
     }
     later []
 }
 
 section! {
-    /// A kind of file that may be asked for.
+    /// An allowed file type.
     FileType at "virtual_servers.NAME.waf.checks.extensions[]" {
         /// The extension, without the dot; empty for paths without one.
         required name: AnyText;
-        /// Longest path. Default: that of all.
+        /// Longest path. Default: the general limit.
         optional path_size_max: Size<1, TARGET_BYTES_MAX>;
-        /// Longest query. Default: that of all.
+        /// Longest query. Default: the general limit.
         optional query_size_max: Size<0, TARGET_BYTES_MAX>;
-        /// Longest body. Default: that of all.
+        /// Longest body. Default: the general limit.
         optional body_size_max: Size<0, BODY_BYTES_MAX>;
     }
     later []
 }
 
 section! {
-    /// The longest value of a parameter.
+    /// The longest value of one parameter.
     ParameterLimit at "virtual_servers.NAME.waf.checks.parameters[]" {
-        /// Its name.
+        /// The name of the parameter.
         required name: Text;
         /// The longest value.
         required size_max: Size<0, { 64 * MIB }>;

@@ -1,9 +1,9 @@
-//! `compression`: which responses are compressed for clients, and how hard.
+//! `compression`: which responses are compressed for clients, and at which level.
 
 use crate::scalar::{GIB, KIB, Off, Size, Text, Whole, WordOr};
 
 section! {
-    /// Which responses are compressed for clients that take them so, and how hard.
+    /// Which responses are compressed for clients that accept it, and at which level.
     Compression at "virtual_servers.NAME.compression" {
         /// gzip, or `off`. Default level: 5.
         optional gzip: WordOr<Off, CodingSettings>;
@@ -11,20 +11,20 @@ section! {
         optional zstd: WordOr<Off, CodingSettings>;
         /// Brotli, or `off`. Default level: 3.
         optional brotli: WordOr<Off, CodingSettings>;
-        /// Shorter responses go as they are.
+        /// Shorter responses are not compressed.
         default min_size: Size<0, GIB> = Size(KIB);
-        /// How far the level falls when a worker runs out of time: no further than to this one, or in the end to no compression at all (`off`). Default: `off`.
+        /// The lowest level when a worker is overloaded; `off` allows no compression at all. Default: `off`.
         optional level_min: WordOr<Off, Whole<u8, 1, 9>>;
-        /// Media types that are compressed: `text/html`, `text/*`, `+json` for all that end so. Default: those that get smaller: text, scripts, JSON, XML, SVG, WebAssembly, fonts that are not compressed themselves.
+        /// Media types that are compressed: `text/html`, `text/*`, or a suffix such as `+json`. Default: compressible types: text, scripts, JSON, XML, SVG, WebAssembly, uncompressed fonts.
         optional types: Vec<crate::decode::Spanned<Text>>;
     }
     later []
 }
 
 section! {
-    /// How hard an encoder tries.
+    /// The level of an encoder.
     CodingSettings at "virtual_servers.NAME.compression.gzip" {
-        /// From 1, fast, to 9, small. When a worker runs out of time the level falls, before requests wait.
+        /// From 1 (fast) to 9 (small). If a worker is overloaded, the level falls before requests have to wait.
         optional level: Whole<u8, 1, 9>;
     }
     later []

@@ -8,11 +8,11 @@ use crate::scalar::Name;
 use crate::shapes::LogPath;
 
 section! {
-    /// What is logged.
+    /// Logs.
     Log at "log" {
         /// One line per request.
         optional access: AccessLog;
-        /// What the web application firewall finds.
+        /// Findings of the web application firewall.
         optional waf: WafLog;
     }
     later []
@@ -21,24 +21,24 @@ section! {
 section! {
     /// The access log.
     AccessLog at "log.access" {
-        /// `stdout`, a file that lines are appended to and that is opened anew on reload, or a syslog server: `{ syslog: unix:/dev/log }`.
+        /// `stdout`, a file (weir appends to it and reopens it at a reload), or a syslog server: `{ syslog: unix:/dev/log }`.
         default to: LogPath = LogPath::Stdout;
-        /// `json`: one object per line with timers and the reason why the request ended. `combined`: Apache's format. `off`: no access log. Or a form of your own: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
+        /// `json`: one object per line with timers and the termination reason. `combined`: Apache's format. `off`: no access log. Or your own format: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
         default format: LogFormatOr = LogFormatOr::Word(AccessLogFormat::Json);
     }
     later []
 }
 
 section! {
-    /// A syslog server; each line is a message of RFC 5424.
+    /// A syslog server; each line becomes one message of RFC 5424.
     Syslog at "log.access.to" {
-        /// Where it listens: `unix:/dev/log`, or a host and its port; if none is given 514, and 6514 over TLS.
+        /// Its address: `unix:/dev/log`, or a host and a port. Default port: 514, over TLS 6514.
         required syslog: Endpoint;
-        /// How it is reached, unless by a unix socket.
+        /// The transport, except for a unix socket.
         default transport: SyslogTransport = SyslogTransport::Udp;
-        /// With `transport: tls`: whom to trust, and what to show. The server's certificate must be for its host in `syslog`, or for `server_name`.
+        /// With `transport: tls`: trusted authorities and a client certificate. The server's certificate must match its host in `syslog`, or `server_name`.
         optional tls: PoolTls;
-        /// What the messages are filed under.
+        /// The facility of the messages.
         default facility: SyslogFacility = SyslogFacility::Local0;
         /// The name of the program in each message. Default: `weir`.
         optional tag: Name;
@@ -47,11 +47,11 @@ section! {
 }
 
 choice! {
-    /// How a syslog server is reached.
+    /// The transport to a syslog server.
     SyslogTransport {
         /// One datagram for each line (RFC 5426).
         Udp = "udp",
-        /// One connection; each message has its length in front (RFC 6587).
+        /// One connection; each message is preceded by its length (RFC 6587).
         Tcp = "tcp",
         /// The same within TLS (RFC 5425).
         Tls = "tls",
@@ -60,7 +60,7 @@ choice! {
 }
 
 choice! {
-    /// What messages are filed under.
+    /// Syslog facilities.
     SyslogFacility {
         /// Facility 1.
         User = "user",
@@ -114,7 +114,7 @@ impl SyslogFacility {
 }
 
 choice! {
-    /// Form of an access log line.
+    /// Format of an access log line.
     AccessLogFormat {
         /// One JSON object per line.
         Json = "json",

@@ -1,4 +1,4 @@
-//! `log.access.format`: a word, or a form of one's own.
+//! `log.access.format`: a word, or a custom format.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,17 @@ use crate::scalar::Text;
 use crate::tree::{Node, NodeValue};
 
 section! {
-    /// A form of one's own for the lines of the access log.
+    /// A custom format for the access log.
     LogFormat at "log.access.format" {
-        /// One JSON object per line with these fields, in this order: the names in [observability.md](observability.md#a-format-of-your-own), and `request.headers['NAME']`. A field without a value is left out.
+        /// One JSON object per line with these fields, in this order: names from [observability.md](observability.md#a-format-of-your-own), and `request.headers['NAME']`. A field without a value is omitted.
         optional json: List<Spanned<Text>>;
-        /// One line of text. `${FIELD}` stands for the value of a field, `-` if it has none; `$$` is a dollar sign.
+        /// One line of text. `${FIELD}` is replaced by the value of a field, or by `-` if it has none. `$$` is a dollar sign.
         optional text: Text;
     }
     later []
 }
 
-/// A word, or a form of one's own.
+/// A word, or a custom format.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum LogFormatOr {
     Word(AccessLogFormat),

@@ -10,34 +10,34 @@ use crate::shapes::{Connections, Weight};
 use crate::tree::{Node, NodeValue};
 
 section! {
-    /// One server of a pool; a member without further settings is written as its address alone.
+    /// One server of a pool. A member without further settings can be written as its address alone.
     Member at "pools.NAME.members[]" {
-        /// Where it listens. A name is resolved again and again, and every address found is a member of its own. Without a port (only where all virtual servers of the pool are of `type: tcp`): at the port that the client connected to.
+        /// The address of the server. A name is resolved repeatedly, and each address found becomes a member. The port may be omitted if all virtual servers of the pool are of `type: tcp`: the port that the client connected to is then used.
         required address: Endpoint;
-        /// Its share of the traffic, in relation to the other members. 0: nothing new but requests of clients that are kept at it, as with `state: drain`.
+        /// The share of the traffic relative to other members. 0: no new clients; clients with persistence stay, as with `state: drain`.
         default weight: Weight = Whole(1);
-        /// Requests that may occupy it at a time, over all workers. Default: no limit.
+        /// Most open requests, over all workers. Default: no limit.
         optional connections_max: Connections;
-        /// Requests per second that it may get, over all workers. Default: no limit.
+        /// Most requests per second, over all workers. Default: no limit.
         optional requests_per_second_max: Connections;
-        /// Members of the highest priority get the traffic as long as enough of them are up, see `priority` of the pool.
+        /// Members of the highest priority get the traffic while enough of them are up, see `priority` of the pool.
         default priority: Whole<u16, 0, 65_535> = Whole(0);
-        /// `drain`: nothing new but requests of clients that are kept at it. `disabled`: nothing new at all.
+        /// `drain`: no new clients; clients with persistence stay. `disabled`: no new requests at all.
         default state: MemberState = MemberState::Enabled;
-        /// Health checks of this member alone, in place of the pool's; `[]`: none, and it is always taken to be up. `monitors_min` counts among them, and all must pass where it has fewer.
+        /// Health checks of this member, instead of the pool's. `[]`: no checks; the member always counts as up. `monitors_min` applies to them; if there are fewer, all must pass.
         optional monitors: List<Spanned<Monitor>>;
     }
     later []
 }
 
 choice! {
-    /// What a member may get.
+    /// The traffic that a member gets.
     MemberState {
         /// Its share.
         Enabled = "enabled",
-        /// Its persistent clients only.
+        /// Only its persistent clients.
         Drain = "drain",
-        /// Nothing.
+        /// None.
         Disabled = "disabled",
     }
     later [] maps []

@@ -83,29 +83,29 @@ section! {
         optional admin: Admin;
         /// Threads and draining.
         optional data_plane: DataPlane;
-        /// What a start or a reload does before members with monitors are known.
+        /// First probes of members at a start or reload.
         optional first_probes: FirstProbes;
         /// Logs.
         optional log: Log;
-        /// Settings that are used by name in several places.
+        /// Settings with a name, for use in several places.
         optional profiles: Profiles;
-        /// How packets reach virtual servers of `type: fast_l4`.
+        /// Packet forwarding for virtual servers of `type: fast_l4`.
         optional packet_path: packet::PacketPath;
-        /// What clients reach, by name.
+        /// Virtual servers, by name: the addresses that clients connect to.
         required virtual_servers: Named<VirtualServer>;
-        /// The members that serve alike, by name.
+        /// Pools of members, by name.
         optional pools: Named<Pool>;
-        /// What is done with requests and responses, by name.
+        /// Policies, by name: rules for requests and responses.
         optional policies: Named<policy::Policy>;
-        /// Lists that conditions and templates look into, by name.
+        /// Data sets, by name: lists for conditions and templates.
         optional data_sets: Named<policy::DataSet>;
-        /// How clients are kept at members, by name.
+        /// Persistence settings, by name: they keep a client on one member.
         optional persistence: Named<persistence::Persistence>;
-        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`, or how far the clock there is from UTC, such as `"+01:00"`. It does not change with summer time.
+        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`, or its offset from UTC, for example `"+01:00"`. It does not change with summer time.
         default time_zone: UtcOffset = UtcOffset::default();
-        /// How clients show who they are, by name.
+        /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
-        /// Where weir keeps what must survive a restart: the key of inserted cookies.
+        /// The folder for data that must survive a restart: the key of inserted cookies.
         default state_dir: FilePath = FilePath("/var/lib/weir".into());
     }
     later []
@@ -136,63 +136,63 @@ impl File {
 }
 
 section! {
-    /// The listeners for operators. Nothing that serves clients reaches them.
+    /// The admin listeners, for operators. Clients of virtual servers cannot reach them.
     Admin at "admin" {
-        /// Where `/metrics` and `/status` are served, an address or several: say a unix socket for `weir member`, which can change what members take, and an address for a scraper, which can only read. Use loopback or a unix socket: who reaches it, reads everything.
+        /// One or several addresses that serve `/metrics` and `/status`. A unix socket also serves `weir member`, which changes the state of members; a TCP address is read-only, for example for Prometheus. Use loopback or a unix socket: everyone with access can read everything.
         required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
-        /// Names that it may be asked for by over TCP, in the `Host` field, beside addresses and `localhost`: one or several. Any other name is refused with 421: a page in a browser may have pointed its own name at this address.
+        /// One or several host names that are allowed in the `Host` field over TCP, in addition to addresses and `localhost`. Other names get 421: otherwise a web page could point its own name at this address (DNS rebinding).
         optional host_names: OneOrMany<crate::decode::Spanned<AdminName>>;
     }
     later []
 }
 
 section! {
-    /// How the data path runs.
+    /// Threads and draining.
     DataPlane at "data_plane" {
         /// Worker threads. `auto`: one per core that the process may use. Fixed at start; a reload does not change it.
         default workers: WordOr<Auto, Whole<u16, 1, WORKERS_MAX>> = WordOr::Word(Auto);
-        /// How long requests under way may go on when a virtual server or member is removed, or the process stops.
+        /// How long open requests may continue when a virtual server or member is removed, or when weir stops.
         default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
     }
     later []
 }
 
 section! {
-    /// What a start or a reload does before members with monitors are known. A member gets no traffic before its first probe has passed; so a configuration is put in force when each of its new pools has a usable member, and all members that are new to it have had their first probe (beside a usable member, 400 ms are enough). Until then probes that fail are repeated, names without an address are asked for again, the configuration before serves, and at a start, connections wait.
+    /// First probes at a start or reload. A member gets no traffic before its first probe has passed. Therefore a configuration takes effect when each of its new pools has a usable member, and all new members have had their first probe (if the pool has a usable member: at most 400 ms later). Until then, weir repeats failed probes and resolves names without an address again. The previous configuration serves; at a start, connections wait.
     FirstProbes at "first_probes" {
-        /// The longest wait. A new pool whose members are all down takes all of it. `0s`: not at all.
+        /// The longest wait. A new pool whose members are all down uses it completely. `0s`: no wait.
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
-        /// What a pool without a usable member does then with members that have not answered a probe.
+        /// How a pool without a usable member then treats members that have not answered a probe.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;
     }
     later []
 }
 
 choice! {
-    /// What a pool does with members that have not answered a probe in time.
+    /// How a pool treats members that have not answered a probe in time.
     AfterFirstProbes {
         /// They get traffic until their probes fail.
         Serve = "serve",
-        /// They get none before a probe has passed: 503.
+        /// They get no traffic before a probe has passed; clients get 503.
         Refuse = "refuse",
     }
     later [] maps []
 }
 
 section! {
-    /// Settings by name. A key that takes a profile takes its name or the same map inline.
+    /// Settings with a name. A key that takes a profile accepts its name, or the same map inline.
     Profiles at "profiles" {
         /// HTTP limits and timeouts for `virtual_servers.NAME.http`.
         optional http: Named<HttpProfile>;
-        /// How clients are served over TLS, for `virtual_servers.NAME.tls`.
+        /// TLS toward clients, for `virtual_servers.NAME.tls`.
         optional tls: Named<tls::Tls>;
-        /// Which responses are compressed, for `virtual_servers.NAME.compression`.
+        /// Compression of responses, for `virtual_servers.NAME.compression`.
         optional compression: Named<compression::Compression>;
-        /// How requests are inspected, for `virtual_servers.NAME.waf`.
+        /// The web application firewall, for `virtual_servers.NAME.waf`.
         optional waf: Named<waf::Waf>;
         /// Timeouts of relayed connections, for `virtual_servers.NAME.tcp`.
         optional tcp: Named<tcp::TcpProfile>;
-        /// How packets are forwarded, for `virtual_servers.NAME.fast_l4`.
+        /// Packet forwarding, for `virtual_servers.NAME.fast_l4`.
         optional fast_l4: Named<packet::FastL4Profile>;
         /// Sessions of datagrams, for `virtual_servers.NAME.udp`.
         optional udp: Named<udp::UdpProfile>;
@@ -201,61 +201,61 @@ section! {
 }
 
 section! {
-    /// An address that clients reach.
+    /// An address that clients connect to.
     VirtualServer at "virtual_servers.NAME" {
-        /// Where clients connect: addresses, each with a port or a range of ports (`10.0.0.1:8000-8100`), 1024 ports in all at most. Of `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. No two virtual servers share an address, but one of UDP and one of TCP.
+        /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. Two virtual servers cannot share an address, except one for UDP and one for TCP.
         required listen: OneOrMany<crate::decode::Spanned<ListenOn>>;
-        /// `disabled`: it is checked and keeps its addresses, but does not listen. `weir status` shows it.
+        /// `disabled`: the virtual server is checked and keeps its addresses, but does not listen. `weir status` shows it.
         default state: VirtualServerState = VirtualServerState::Enabled;
-        /// Whether it may listen on an address that this host does not have yet, such as one that moves between two hosts. What connects to it before then gets nowhere.
+        /// Whether it may listen on an address that this host does not have yet, for example an address that moves between two hosts. Clients cannot connect until the host has the address.
         default free_bind: bool = false;
-        /// A new connection stays with the kernel until the client has sent something, or for this long (in whole seconds, rounded up; then it is taken as usual). That saves work per connection. Not for protocols in which the server speaks first: they would wait. Default: connections are taken at once.
+        /// The kernel holds a new connection until the client has sent data, or until this time has passed (in whole seconds, rounded up; the connection is then accepted as usual). This saves CPU per connection. Do not use it for protocols in which the server speaks first. Default: connections are accepted at once.
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
-        /// The protocol. `http`: requests. `tcp`: whole connections, whose bytes are relayed as they are. `udp`: datagrams, which are relayed as they are. `fast_l4`: packets, which the kernel forwards by a program of weir's; where that cannot be, connections of TCP are relayed as with `tcp`.
+        /// The protocol. `http`: requests. `tcp`: connections, whose bytes are relayed unchanged. `udp`: datagrams, which are relayed unchanged. `fast_l4`: packets, which the kernel forwards by an eBPF program of weir; where that is impossible, TCP connections are relayed as with `tcp`.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool that gets the requests, or with `type: tcp` the connections, with `type: udp` the datagrams; beside `by_server_name` those that ask for no name or for another one. Without it such connections are refused. A virtual server that only redirects (`https_redirect`) or answers, refuses or chooses by rules (`policies`) needs none: what no rule answers or gives to a pool gets 503, and of `type: tcp` is reset.
+        /// The pool for requests (with `type: tcp` for connections, with `type: udp` for datagrams). With `by_server_name`, it serves clients that send no server name or another one; without `pool`, these are refused. A virtual server needs no pool if it only redirects (`https_redirect`), or if rules (`policies`) answer, refuse or select a pool. Requests that no rule handles then get 503; connections with `type: tcp` are reset.
         either pool: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
-        /// Of `type: fast_l4`, in place of a pool: `route`: packets go where the routing table of this host says.
+        /// `fast_l4` only, instead of a pool: `route` sends packets along the routing table of this host.
         optional forward: Forward;
-        /// Of `type: fast_l4`: which packets it takes. `any` and numbers: at any port (`*`); a virtual server of the protocol itself comes first.
+        /// `fast_l4` only: the IP protocol of the packets. `any` and numbers need any port (`*`). A virtual server for a specific protocol takes precedence over `any`.
         default protocol: packet::PacketProtocol = packet::PacketProtocol::Tcp;
-        /// Of `type: fast_l4`: how packets are forwarded: a profile's name, or the settings inline.
+        /// `fast_l4` only: how packets are forwarded. A profile's name, or the settings inline.
         optional fast_l4: ProfileOr<packet::FastL4Profile>;
-        /// Of `type: tcp`: pools by the name that clients ask for in the first message of TLS (SNI), an exact name before a wildcard. Without `tls` nothing is decrypted: the members do that.
+        /// `tcp` only: pools by the server name in the client's first TLS message (SNI). An exact name takes precedence over a wildcard. Without `tls`, nothing is decrypted: the members terminate TLS.
         optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
-        /// Of `type: tcp`: timeouts: a profile's name, or the settings inline.
+        /// `tcp` only: timeouts. A profile's name, or the settings inline.
         optional tcp: ProfileOr<tcp::TcpProfile>;
-        /// Of `type: udp`: how datagrams belong together: a profile's name, or the settings inline.
+        /// `udp` only: which datagrams form a session. A profile's name, or the settings inline.
         optional udp: ProfileOr<udp::UdpProfile>;
-        /// HTTP limits and timeouts: a profile's name, or the settings inline.
+        /// HTTP limits and timeouts. A profile's name, or the settings inline.
         optional http: ProfileOr<HttpProfile>;
-        /// How clients are served over TLS: a profile's name, or the settings inline. Default: without TLS.
+        /// TLS toward clients. A profile's name, or the settings inline. Default: no TLS.
         optional tls: ProfileOr<tls::Tls>;
-        /// Which responses are compressed: a profile's name, or the settings inline. Default: none.
+        /// Compression of responses. A profile's name, or the settings inline. Default: none.
         optional compression: ProfileOr<compression::Compression>;
-        /// How requests are inspected by the web application firewall: a profile's name, or the settings inline. Default: not at all.
+        /// The web application firewall for requests. A profile's name, or the settings inline. Default: none.
         optional waf: ProfileOr<waf::Waf>;
-        /// Tells browsers to come over TLS alone (a `Strict-Transport-Security` field in each response). Needs `tls`.
+        /// Tells browsers to use only TLS for this host (a `Strict-Transport-Security` field in each response). Needs `tls`.
         optional hsts: tls::Hsts;
-        /// Whether every request is answered with a redirect to the same address over TLS: `true` (status 308, port 443), or `{ status: 301, port: 8443 }`.
+        /// Answers every request with a redirect to the same address over TLS: `true` (status 308, port 443), or `{ status: 301, port: 8443 }`.
         default https_redirect: HttpsRedirect = HttpsRedirect::Plainly(false);
-        /// How much is served.
+        /// Limits on connections and requests.
         optional limits: limit::Limits;
-        /// Policies, by name, in the order in which they are followed. Of `type: tcp`, once for each connection, when its pool is chosen: they read `client`, `server` and `tls`, without `tls` here `tls.sni` alone.
+        /// Policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; without `tls` on the virtual server only `tls.sni`.
         optional policies: Vec<crate::decode::Spanned<Name>>;
-        /// Of `type: http` and `tcp`: policies, by name, that say who may connect. They are followed once for each connection, before its handshake and any request: when it is accepted (and the PROXY protocol has been read), and those that read `tls.sni` when the client has said which name it wants. They read `client`, `server` and with `tls` here `tls.sni`; of the actions they can have `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`.
+        /// For `type: http` and `tcp`: policies, by name, that allow or refuse connections. They run once per connection, before the handshake and any request: when the connection is accepted (and the PROXY header has been read), or, if they read `tls.sni`, when the client has sent the server name. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`.
         optional connection_policies: Vec<crate::decode::Spanned<Name>>;
-        /// Who is let in: the name of an authentication. Its clients are asked before the rules of `policies` are followed; a request that does not show who it is from gets 401. To ask on some paths only, use the action `authenticate`.
+        /// The authentication that clients need, by name. It runs before the rules of `policies`. A request without valid credentials gets 401. To authenticate only some paths, use the action `authenticate`.
         optional authenticate: Name;
-        /// How clients are kept at members: the name of a persistence, or the settings inline.
+        /// Persistence: keeps a client on one member. The name of a persistence, or the settings inline.
         optional persistence: ProfileOr<persistence::Persistence>;
-        /// Who the client is, and what members are told of it.
+        /// Finds the client's address behind proxies, and sends it to members.
         optional client_address: ClientAddress;
-        /// What each request is called, for members, clients and logs: `{}` for the defaults. Default: logs alone have a name for it.
+        /// An id of each request, for members, clients and logs: `{}` for the defaults. Default: only the logs have an id.
         optional request_id: request_id::RequestId;
-        /// Pages in place of weir's own short answers, by status (`503`) or class (`5xx`).
+        /// Pages that replace weir's own short responses, by status (`503`) or class (`5xx`).
         optional error_pages: ByStatus<Page>;
-        /// Whether responses tell how long they took, in a `Server-Timing` field.
+        /// Whether responses have a `Server-Timing` field with their duration.
         default server_timing: bool = false;
     }
     later []
@@ -264,7 +264,7 @@ section! {
 choice! {
     /// Whether a virtual server serves.
     VirtualServerState {
-        /// It does.
+        /// It serves.
         Enabled = "enabled",
         /// It does not listen.
         Disabled = "disabled",
@@ -275,13 +275,13 @@ choice! {
 choice! {
     /// Protocol of a virtual server.
     VirtualServerType {
-        /// HTTP/1.1 and 1.0.
+        /// HTTP/1.0, HTTP/1.1, HTTP/2.
         Http = "http",
         /// Any protocol over TCP, or over TLS.
         Tcp = "tcp",
         /// Any protocol over UDP.
         Udp = "udp",
-        /// Packets, of any protocol.
+        /// Packets of any protocol.
         FastL4 = "fast_l4",
     }
     later [] maps []
@@ -290,39 +290,39 @@ choice! {
 choice! {
     /// Where packets go without a pool.
     Forward {
-        /// Where the routing table says.
+        /// Along the routing table.
         Route = "route",
     }
     later [] maps []
 }
 
 section! {
-    /// Who the client is when others are in between, and what members are told of it.
+    /// Finds the client's address behind proxies, and sends it to members.
     ClientAddress at "virtual_servers.NAME.client_address" {
-        /// Addresses and networks of proxies in front whose word on the client is taken. Default: nobody's.
+        /// Addresses and networks of trusted proxies: only they can name another client. Default: none.
         optional trust: Vec<crate::decode::Spanned<Network>>;
-        /// The field that trusted proxies tell the client's address in; it is read from the right, past those who are trusted.
+        /// The field in which trusted proxies send the client's address. weir reads it from the right and skips trusted addresses.
         default header: FieldName = FieldName("X-Forwarded-For".into());
-        /// Whether trusted proxies begin each connection with the PROXY protocol (version 1 or 2). From others it is refused.
+        /// Whether trusted proxies begin each connection with the PROXY protocol (version 1 or 2). From other addresses it is refused.
         default proxy_protocol: bool = false;
-        /// `X-Forwarded-For` for members. `append`: behind what is there comes the other end of the connection. `replace`: the client's address alone. `off`: left as it came.
+        /// `X-Forwarded-For` for members. `append`: weir adds the address of the connection's peer. `replace`: weir sends only the client's address. `off`: the field stays unchanged.
         default x_forwarded_for: Forwarding = Forwarding::Off;
-        /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members, in place of those that came; the former stays if it came from `trust`.
+        /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members. They replace fields of the same name; `X-Forwarded-Proto` from an address in `trust` stays.
         default x_forwarded_proto: bool = false;
-        /// `Forwarded` (RFC 7239) for members, in the manner of `x_forwarded_for`.
+        /// `Forwarded` (RFC 7239) for members, with the values of `x_forwarded_for`.
         default forwarded: Forwarding = Forwarding::Off;
     }
     later []
 }
 
 choice! {
-    /// What becomes of a list of client addresses.
+    /// What happens to a list of client addresses.
     Forwarding {
-        /// The client is added at its end.
+        /// The address is added at its end.
         Append = "append",
-        /// The client alone is in it.
+        /// The list contains only the client's address.
         Replace = "replace",
-        /// It goes as it came.
+        /// The list stays unchanged.
         Off = "off",
     }
     later [] maps []
@@ -331,110 +331,110 @@ choice! {
 section! {
     /// HTTP limits and timeouts of the client side.
     HttpProfile at "profiles.http.NAME" {
-        /// Largest head (request line and fields) of a request or response, and largest trailer section. A request beyond it gets 431.
+        /// Largest head (request line and fields) of a request or response, and largest trailer section. A larger request head gets 431.
         default head_size_max: Size<KIB, HEAD_SIZE_BYTES_MAX> = Size(32 * KIB);
-        /// Most fields in one head or trailer section. A request beyond it gets 431.
+        /// Most fields in one head or trailer section. A request with more gets 431.
         default headers_max: Whole<u16, 1, HEADERS_MAX> = Whole(128);
-        /// Largest request body; a larger one gets 413. Bodies are streamed, never held, so `off` costs no memory.
+        /// Largest request body; a larger one gets 413. Bodies are streamed, so `off` costs no memory.
         default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
-        /// From the first byte of a request head to its last.
+        /// The time for a request head, from its first byte to its last.
         default header_timeout: Timeout = Duration(10 * SECOND);
-        /// A request body under way without a byte of progress, or a response of which the client takes nothing. gRPC and event streams have `tunnel_timeout` instead.
+        /// Longest pause in a request body, or while the client does not read the response. gRPC and event streams use `tunnel_timeout` instead.
         default body_timeout: Timeout = Duration(30 * SECOND);
-        /// A response under way without a byte from its member. gRPC and event streams (`text/event-stream`) have `tunnel_timeout` instead.
+        /// Longest pause of a member in a response. gRPC and event streams (`text/event-stream`) use `tunnel_timeout` instead.
         default response_body_timeout: Timeout = Duration(5 * MINUTE);
-        /// A client connection between two requests.
+        /// How long a client connection may be idle between two requests.
         default idle_timeout: Timeout = Duration(60 * SECOND);
-        /// A tunnel (WebSocket), an event stream or a gRPC call without a byte in either direction.
+        /// Longest pause in both directions of a tunnel (WebSocket), an event stream or a gRPC call.
         default tunnel_timeout: Timeout = Duration(HOUR);
-        /// HTTP/2 for clients that want it: over TLS those that choose `h2` by ALPN, without TLS those that begin with its preface (h2c by prior knowledge). Default: on with `tls`, off without.
+        /// HTTP/2 toward clients: over TLS for clients that select `h2` by ALPN; without TLS for clients that send its preface (h2c with prior knowledge). Default: on with `tls`, off without.
         optional http2: bool;
-        /// Requests that an HTTP/2 client may have under way at once on a connection.
+        /// Most open requests of an HTTP/2 client on one connection.
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
-        /// What becomes of fields that a client sends behind its body (trailers). `drop`: members do not get them. `forward`: they do, but for those that frame, route or authenticate, and those that a rule sets, removes or replaces in the head.
+        /// Fields after a request body (trailers). `drop`: members do not get them. `forward`: members get them, except fields for framing, routing and authentication, and fields that a rule sets, removes or replaces in the head.
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
-        /// What members and rules see of a request's path. `keep`: members get it as it came, rules see what servers make of it. Or settings for its parts. Default: one path for members and rules, on which servers of all usual kinds agree.
+        /// How the path of a request is normalised for members and rules. `keep`: members get the original path, rules see the path as servers resolve it. Or settings for parts of the path. Default: members and rules get one path that all common servers resolve alike.
         optional path: path::PathOr;
-        /// Whether a request is refused (400) whose target has bytes that RFC 3986 wants encoded: those above 0x7F, `"`, `<` and `>`. Otherwise they are percent-encoded: rules and members see `%C3%A9` for `é`.
+        /// Whether a request gets 400 if its target has bytes that RFC 3986 requires to be encoded: bytes above 0x7F, `"`, `<` and `>`. Otherwise weir percent-encodes them: rules and members get `%C3%A9` for `é`.
         default strict: bool = false;
-        /// Whether a `Location` that names the member which answered, by the host it was asked for or by its address, is changed to name the virtual server as the client did, with its scheme. `Destination` of `COPY` and `MOVE` (WebDAV) follows the other way round.
+        /// Whether weir changes a `Location` that names the answering member, by the `Host` it received or by its address. The new one has the scheme and host that the client used. For WebDAV, `Destination` of `COPY` and `MOVE` is changed in the other direction.
         default rewrite_location: bool = false;
     }
     later []
 }
 
 choice! {
-    /// What becomes of fields behind a request's body.
+    /// What happens to trailers of requests.
     RequestTrailers {
-        /// They end at weir.
+        /// weir drops them.
         Drop = "drop",
-        /// They go on as far as they may.
+        /// Members get them, with the exceptions above.
         Forward = "forward",
     }
     later [] maps []
 }
 
 section! {
-    /// Members that serve alike.
+    /// A pool of equivalent members.
     Pool at "pools.NAME" {
-        /// How the member of a request is picked. `round_robin`: in turn, by weight. `least_connections`: the one with the fewest requests under way in proportion to its weight.
+        /// How a member is selected for a request. `round_robin`: in turn, by weight. `least_connections`: the member with the fewest open requests relative to its weight.
         default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
-        /// The servers. An empty list is a pool that is yet to be filled.
+        /// The servers. The list may be empty, for a pool that is filled later.
         required members: crate::decode::List<crate::decode::Spanned<member::MemberEntry>>;
-        /// Active health checks, each of them against every member. With monitors, a member gets traffic once its first probe has passed; without, it is always taken to be up.
+        /// Active health checks of each member. With monitors, a member gets traffic after its first probe has passed. Without monitors, it always counts as up.
         optional monitors: Vec<crate::decode::Spanned<monitor::Monitor>>;
-        /// Takes a member out on the evidence of traffic. Default: off.
+        /// Takes a member out of service if requests to it fail. Default: off.
         optional passive: Passive;
-        /// Idle member connections that are kept for further requests.
+        /// Idle connections to members, kept for further requests.
         optional reuse: Reuse;
-        /// Further members that a request may try when one cannot be reached. Only requests that are safe to repeat.
+        /// How many further members a request may try if a member cannot be reached. Only for requests that are safe to repeat.
         default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
-        /// Statuses from 400 to 599 by which a member has failed a request, such as 502 and 503: another member is tried, within `retries` and `retry_budget`. Only requests that are safe to repeat and that weir has kept, and only before anything of a response has gone out. If nobody else can serve, the client gets the response.
+        /// Response statuses from 400 to 599 that count as a failure, for example 502 and 503. weir then tries another member, within `retries` and `retry_budget`. This applies only to requests that are safe to repeat, if weir still has the whole request, and before any part of a response has been sent. If no other member can serve, the client gets the response.
         optional retry_on: Vec<crate::decode::Spanned<StatusCode>>;
-        /// Whether requests that are not safe to repeat (POST, PATCH) are tried again by `retry_on`, too. The member that has answered may have done what they ask for.
+        /// Whether `retry_on` also repeats requests that are not safe to repeat (POST, PATCH). The first member may already have executed such a request.
         default retry_non_idempotent: bool = false;
-        /// Until a member has accepted a connection; then another member is tried.
+        /// The time for a member to accept a connection. After it, another member is tried.
         default connect_timeout: Timeout = Duration(5 * SECOND);
-        /// From the end of the request to the response head; then the client gets 504.
+        /// The time from the end of the request to the response head. After it, the client gets 504.
         default response_timeout: Timeout = Duration(60 * SECOND);
-        /// How members are spoken to over TLS. Default: without TLS.
+        /// TLS toward members. Default: no TLS.
         optional tls: tls::PoolTls;
-        /// Whether members are spoken to by HTTP/2, which gRPC needs: many requests share a connection then. With `tls` they must agree to it by ALPN, without they must expect it (h2c by prior knowledge).
+        /// Whether members are contacted by HTTP/2. Many requests then share one connection. gRPC needs it. With `tls`, members must select it by ALPN; without, they must accept h2c with prior knowledge.
         default http2: bool = false;
-        /// Where connections to members come from: a local address; several, which connections get in turn; `{ addresses: …, ports: 40000-49999 }`; or `client`: the client's own address, for which members must answer by way of this host, and weir needs CAP_NET_RAW or CAP_NET_ADMIN. Default: the system picks it.
+        /// The source of connections to members: a local address; several, used in turn; `{ addresses: …, ports: 40000-49999 }`; or `client`: the client's own address. `client` needs CAP_NET_RAW or CAP_NET_ADMIN, and members must route their responses through this host. Default: the system selects the address.
         optional source: source::SourceOr;
         /// When members of lower priority get traffic.
         optional priority: Priority;
-        /// How long a member that came up takes to get its full share.
+        /// How long the share of a member grows after it has come up.
         optional slow_start: Timeout;
-        /// Requests wait here while all members have all the connections that they may have. Default: they get 503.
+        /// Requests wait here while all members have reached their connection limit. Default: such requests get 503.
         optional queue: Queue;
-        /// The pool that gets the requests while no member of this one is up.
+        /// The pool that serves while no member of this pool is up.
         optional fallback: Name;
-        /// The pool that gets the requests which this one has no room for. Clients that persistence keeps at a member stay there.
+        /// The pool that serves requests for which this pool has no room. Clients with persistence stay at their member.
         optional spillover: Spillover;
-        /// With several monitors: how many of them must pass for a member to be up. Default: all.
+        /// How many monitors must pass for a member to be up. Default: all.
         optional monitors_min: Whole<u8, 1, 255>;
-        /// Retries at most in proportion to requests.
+        /// Limits retries in proportion to requests.
         optional retry_budget: RetryBudget;
-        /// The page for clients while no member is up, with status 503; or `{ redirect: URL }`: where they are sent.
+        /// The page for clients while no member is up, with status 503. Or `{ redirect: URL }`: clients are redirected.
         optional maintenance: Maintenance;
-        /// Whether members are told the client's address with the PROXY protocol. Connections are then not shared by clients.
+        /// Whether members get the client's address by the PROXY protocol. Then clients do not share connections to members.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
-        /// What is taken from members though it is malformed, beyond what always is (the same Content-Length several times, Content-Length beside chunks, spaces behind the size of a chunk). Default: nothing; the client gets 502. What clients get is well-formed; a status that `unknown_status` takes passes as it is. `bare_line_feeds` and `control_characters` are about HTTP/1.
+        /// Malformed responses that are accepted from members. Some are always accepted: the same Content-Length several times, Content-Length together with chunks, spaces after the size of a chunk. Default: no others; the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. `bare_line_feeds` and `control_characters` apply to HTTP/1.
         optional lenient: Vec<crate::decode::Spanned<Leniency>>;
     }
     later []
 }
 
 choice! {
-    /// Something malformed that is taken from members.
+    /// A flaw of responses that is accepted.
     Leniency {
         /// Lines that end in LF without CR.
         BareLineFeeds = "bare_line_feeds",
-        /// Control characters in values and in the reason phrase; a space takes their place.
+        /// Control characters in values and in the reason phrase; they become spaces.
         ControlCharacters = "control_characters",
-        /// A status from 600 to 999; it goes on as it is, and counts as 5xx.
+        /// A status from 600 to 999; it is passed on unchanged, and counts as 5xx.
         UnknownStatus = "unknown_status",
     }
     later [] maps []
@@ -443,42 +443,42 @@ choice! {
 section! {
     /// When members of lower priority get traffic.
     Priority at "pools.NAME.priority" {
-        /// With fewer members of the highest priorities up than this, those of the next are used as well.
+        /// If fewer members of the highest priorities are up, members of the next priority are used as well.
         default active_members_min: Whole<u16, 1, 65_535> = Whole(1);
     }
     later []
 }
 
 section! {
-    /// Requests that wait for a member.
+    /// The queue of requests that wait for a member.
     Queue at "pools.NAME.queue" {
-        /// Requests that wait at a time, over all workers; one more gets 503.
+        /// Most waiting requests, over all workers; further ones get 503.
         default length_max: Whole<u32, 1, QUEUE_LENGTH_MAX> = Whole(1_000);
-        /// How long one waits; then it gets 503.
+        /// How long a request may wait; then it gets 503.
         default timeout: Timeout = Duration(5 * SECOND);
-        /// What becomes of one whose client ends its sending meanwhile. `wait`: it is answered in its turn. `leave`: its place goes to others. A browser whose page was closed looks like that, and so does a client that sends nothing more and waits.
+        /// What happens to a waiting request whose client half-closes the connection. `wait`: it keeps its place and is answered. `leave`: it loses its place. A browser half-closes when its page is closed; other clients half-close and wait for the response.
         default half_closed: HalfClosed = HalfClosed::Wait;
     }
     later []
 }
 
 choice! {
-    /// What becomes of a request that waits when its client has ended its sending.
+    /// What happens to a waiting request whose client half-closes the connection.
     HalfClosed {
-        /// It is answered in its turn.
+        /// It keeps its place and is answered.
         Wait = "wait",
-        /// Its place goes to others.
+        /// It loses its place.
         Leave = "leave",
     }
     later [] maps []
 }
 
 section! {
-    /// Retries at most in proportion to requests.
+    /// Limits retries in proportion to requests.
     RetryBudget at "pools.NAME.retry_budget" {
-        /// Retries for so many of the requests of the last ten seconds.
+        /// The share of the requests of the last ten seconds that may be retried.
         default share: Percent = Percent(20);
-        /// Retries per second and worker in any case.
+        /// Retries per second and worker that are always allowed.
         default per_second_min: Whole<u32, 0, 1_000_000> = Whole(10);
     }
     later []
@@ -487,9 +487,9 @@ section! {
 section! {
     /// A page.
     Page at "virtual_servers.NAME.error_pages.STATUS" {
-        /// Its text.
+        /// The text of the page.
         optional body: Text;
-        /// A file with its text, read with the configuration.
+        /// A file with the text, read with the configuration.
         optional file: FilePath;
         /// Its `Content-Type`. Default: by the file's name, else `text/html; charset=utf-8`.
         optional content_type: Text;
@@ -498,18 +498,18 @@ section! {
 }
 
 section! {
-    /// Where requests go that a pool has no room for. A pool of which no member is up is not full: `fallback` stands in for it, or `maintenance` answers.
+    /// Where requests go if the pool has no room. A pool without an up member is not full: then `fallback` or `maintenance` applies.
     Spillover at "pools.NAME.spillover" {
-        /// The pool that gets them.
+        /// The pool that serves them.
         required pool: Name;
-        /// With so many requests (connections, for `type: tcp`) under way at the members of this pool, over all workers, the next ones go there. Workers that decide at the same moment may exceed it by one each. Default: when every member has all that its own limit (`connections_max`) allows.
+        /// When this many requests (with `type: tcp`: connections) are open at the members of this pool, over all workers, further ones spill over. Workers that decide at the same moment may each exceed it by one. Default: when every member has reached its `connections_max`.
         optional connections: Connections;
     }
     later []
 }
 
 section! {
-    /// What clients get while no member is up.
+    /// The response for clients while no member is up.
     Maintenance at "pools.NAME.maintenance" {
         /// A page's text.
         optional body: Text;
@@ -517,16 +517,16 @@ section! {
         optional file: FilePath;
         /// The page's `Content-Type`. Default: by the file's name, else `text/html; charset=utf-8`.
         optional content_type: Text;
-        /// In place of a page: clients are sent to this URL, with status 302.
+        /// Instead of a page: the URL to which clients are redirected, with status 302.
         optional redirect: Text;
     }
     later []
 }
 
 choice! {
-    /// What a member is told of the client's address.
+    /// How members get the client's address.
     ProxyProtocol {
-        /// Nothing.
+        /// Not at all.
         Off = "off",
         /// Version 1, a line of text.
         V1 = "v1",
@@ -537,30 +537,30 @@ choice! {
 }
 
 section! {
-    /// Passive marking: consecutive failures (no connection, 5xx, malformed response) take a member out for a while.
+    /// Passive health checks: consecutive failures (no connection, 5xx, malformed response) take a member out of service for a while.
     Passive at "pools.NAME.passive" {
         /// Failures in a row.
         default failures: Whole<u16, 1, PASSIVE_FAILURES_MAX> = Whole(5);
-        /// The failures must fall into this time.
+        /// The failures must occur within this time.
         default window: Timeout = Duration(10 * SECOND);
         /// How long the member then gets no traffic.
         default eject: Timeout = Duration(30 * SECOND);
-        /// Each ejection in a row lasts twice as long as the one before, up to this. Default: ten times `eject`.
+        /// Each further ejection in a row lasts twice as long, up to this time. Default: ten times `eject`.
         optional eject_max: Timeout;
-        /// Members that are ejected at a time, at most so much of the pool, but always one.
+        /// Largest share of the pool's members that may be ejected at the same time, but always at least one.
         default ejected_share_max: Percent = Percent(50);
     }
     later []
 }
 
 section! {
-    /// Idle member connections kept for reuse (connection multiplexing).
+    /// Idle connections to members, kept for reuse (connection multiplexing).
     Reuse at "pools.NAME.reuse" {
-        /// Kept per worker and member. 0: every request opens a connection.
+        /// Idle connections per worker and member. 0: every request opens a connection.
         default idle_per_worker: Whole<u32, 0, IDLE_CONNECTIONS_MAX> = Whole(256);
-        /// Closed when unused for this long. Keep it below the member's own keep-alive timeout.
+        /// An idle connection is closed after this time. Keep it below the member's own keep-alive timeout.
         default idle_timeout: Timeout = Duration(30 * SECOND);
-        /// Closed after this many requests.
+        /// A connection is closed after this many requests.
         default requests_max: Whole<u32, 1, REQUESTS_MAX> = Whole(100_000);
     }
     later []

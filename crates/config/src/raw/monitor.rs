@@ -11,7 +11,7 @@ use crate::shapes::{
 
 /// Shortest interval of a monitor.
 const INTERVAL_MS_MIN: u64 = 100;
-/// Most probes in a row that `rise` and `fall` can ask for.
+/// Most probes in a row for `rise` and `fall`.
 const PROBES_MAX: u64 = 1_000;
 
 /// How often a monitor probes.
@@ -22,83 +22,83 @@ pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
-        /// `tcp`: the connection is accepted, and answers what `receive` says. `http` and `https`: a request gets the expected answer. `grpc` and `grpcs`: the health service of gRPC says SERVING. `script`: a command ends with 0. `udp`: a datagram is answered as `receive` and `answer` say. `dns`: a question is answered with `rcode`. `icmp`: the host answers an echo. `redis`: PING is answered, by a server of `role`. `smtp`: EHLO is answered with 250. `ldap`: a bind is accepted, and the entry `base` is there. `mysql`: the server greets, and with `user`, lets it log in and answers `query`. `postgresql`: the server asks who is there, and with `user` the same. `radius`: an Access-Request is answered as `reply` says.
+        /// The kind of probe, and when it passes. `tcp`: the connection is accepted, and the answer contains `receive`. `http`, `https`: a request gets the expected response. `grpc`, `grpcs`: the gRPC health service answers SERVING. `script`: a command exits with 0. `udp`: a datagram is answered as set by `receive` and `answer`. `dns`: a query is answered with `rcode`. `icmp`: the host answers an echo request. `redis`: PING is answered, by a server of `role`. `smtp`: EHLO is answered with 250. `ldap`: a bind is accepted, and the entry `base` exists. `mysql`: the server sends its greeting; with `user`, the login succeeds and `query` is answered. `postgresql`: the server asks for authentication; with `user`, as for mysql. `radius`: an Access-Request is answered as set by `reply`.
         required kind as "type": MonitorType;
-        /// What is asked for (http and https), with a query if need be.
+        /// The path of the request (http and https), optionally with a query.
         default path: ProbePath = ProbePath("/".into());
-        /// How it is asked for (http and https). A response to HEAD has no body.
+        /// The method of the request (http and https). A response to HEAD has no body.
         default method: ProbeMethod = ProbeMethod::Get;
-        /// Fields of the request (http and https), in place of those that a probe has anyway (`User-Agent`, `Accept`). What a request's framing depends on cannot be set; `Host` is set by `host`.
+        /// Fields of the request (http and https). They replace the default fields (`User-Agent`, `Accept`). Fields that frame the request cannot be set; `Host` is set by `host`.
         optional headers: FieldTexts;
-        /// What the request carries (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`.
+        /// The body of the request (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`.
         optional body: Payload;
-        /// The user as which the probe logs in (http and https: by Basic authentication; redis: without one, as the default user; ldap: the name to bind with, such as `cn=probe,dc=example`; mysql, postgresql, radius). Without it, ldap binds anonymously, and mysql and postgresql do not log in.
+        /// The user of the probe's login (http and https: Basic authentication; redis: without it, the default user; ldap: the name for the bind, for example `cn=probe,dc=example`; mysql, postgresql, radius). Without it, ldap binds anonymously, and mysql and postgresql do not log in.
         optional user: Text;
-        /// Its password. It appears in no log or message; whoever may read the configuration can read it.
+        /// The password of the user. It appears in no log or message, but everyone who can read the configuration can read it.
         optional password: SecretText;
-        /// A file with the password instead, read with the configuration; a line end at its end does not count.
+        /// A file with the password, read with the configuration; a final line end is ignored.
         optional password_file: FilePath;
-        /// Whether the connection is encrypted (tcp, redis, smtp, ldap, mysql and postgresql): from its start, and of mysql and postgresql as soon as their protocols let it.
+        /// Whether the connection uses TLS (tcp, redis, smtp, ldap, mysql and postgresql): from its start, or for mysql and postgresql as soon as their protocols allow it.
         default tls: bool = false;
-        /// Whether the connection is encrypted later, by STARTTLS (smtp and ldap); then `tls` is not set.
+        /// Whether the connection is upgraded to TLS by STARTTLS (smtp and ldap). Do not set `tls` then.
         default starttls: bool = false;
-        /// The `Host` field of the request (http, https, grpc and grpcs) and, over TLS, the name that is asked for and that the certificate must have. Default: the member's name or address.
+        /// The `Host` field of the request (http, https, grpc and grpcs). Over TLS, it is also the server name (SNI), and the certificate must be valid for it. Default: the member's name or address.
         optional host: HostName;
-        /// Another port than the member's. Not for icmp.
+        /// A port other than the member's. Not for icmp.
         optional port: Port;
         /// Whether the member's certificate must be valid, over TLS.
         default verify: bool = true;
-        /// What the answer must be (http and https).
+        /// The expected response (http and https).
         optional expect: Expect;
-        /// What is sent when the connection stands (tcp), or as a datagram (udp): text, in double quotes with `\r` and `\n`, or `{ hex: … }`.
+        /// The data to send after connecting (tcp), or in the datagram (udp): text, in double quotes with `\r` and `\n`, or `{ hex: … }`.
         optional send: Payload;
-        /// What the first 64 KiB that come (udp: the first datagram) must have in them: text, `{ regex: … }` or `{ hex: … }` (tcp and udp). Default: with tcp nothing needs to come, with udp any answer passes.
+        /// What the first 64 KiB of the answer (udp: the first datagram) must contain: text, `{ regex: … }` or `{ hex: … }` (tcp and udp). Default: no answer is needed (tcp), or any answer passes (udp).
         optional receive: BodyExpectation;
         /// Whether silence is a failure (udp).
         default answer: UdpAnswer = UdpAnswer::Required;
-        /// The name that is asked for (dns); what the monitor calls itself in EHLO (smtp; default `localhost`).
+        /// The name to query (dns). The name that the monitor sends in EHLO (smtp; default `localhost`).
         optional name: Text;
-        /// The type of the records that are asked for (dns).
+        /// The type of the records to query (dns).
         default record: DnsRecord = DnsRecord::A;
-        /// The code that the answer must have (dns).
+        /// The expected response code (dns).
         default rcode: DnsRcode = DnsRcode::Noerror;
-        /// What one of the records in the answer must be (dns), as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes too. Of mysql and postgresql: the first value in the answer to `query`, as a text. Default: any answer passes.
+        /// The value that one record of the answer must have (dns), as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes, too. For mysql and postgresql: the first value of the answer to `query`, as text. Default: any answer passes.
         optional value: Text;
         /// The role that the server must have (redis). Default: any.
         optional role: RedisRole;
-        /// The name of the entry that must be there (ldap). Default: the server's own, `""`.
+        /// The name of the entry that must exist (ldap). Default: the server's root entry, `""`.
         optional base: AnyText;
-        /// The attribute that this entry must have (ldap).
+        /// The attribute that the entry must have (ldap).
         default attribute: Text = Text("objectClass".into());
-        /// The database that the user logs in to (mysql and postgresql). Default: none (mysql), the one with the user's name (postgresql).
+        /// The database of the login (mysql and postgresql). Default: none (mysql), or the database with the user's name (postgresql).
         optional database: Text;
-        /// What is asked once the user has logged in (mysql and postgresql): one statement. Default: the login is enough.
+        /// One SQL statement to execute after the login (mysql and postgresql). Default: the login is enough.
         optional query: Text;
-        /// The secret that is shared with the server (radius).
+        /// The secret shared with the server (radius).
         optional secret: SecretText;
-        /// A file with it instead, read with the configuration.
+        /// A file with the secret, read with the configuration.
         optional secret_file: FilePath;
         /// The answer that passes (radius).
         default reply: RadiusReply = RadiusReply::Accept;
-        /// The service whose health is asked for (grpc and grpcs). Default: the server as a whole.
+        /// The name of the service to check (grpc and grpcs). Default: the server as a whole.
         optional service: Text;
-        /// The program and its arguments (script). It gets `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT` in its environment; by `timeout` it is killed with all that it started.
+        /// The program and its arguments (script). Its environment has `WEIR_POOL`, `WEIR_MEMBER` (as written), `WEIR_ADDRESS` and `WEIR_PORT`. After `timeout`, it is killed with all its child processes.
         optional command: Vec<Spanned<Text>>;
-        /// An answer that asks for nothing new but requests of persistent clients (`recv disable` of BIG-IP; http, https, tcp and udp).
+        /// An answer that drains the member: it gets only requests of persistent clients (like `recv disable` of BIG-IP; http, https, tcp and udp).
         optional drain_on: DrainOn;
-        /// Turns the result around: the member is up while the probe fails.
+        /// Inverts the result: the member is up while the probe fails.
         default reverse: bool = false;
         /// From the start of one probe to the start of the next.
         default interval: Interval = Duration(5 * SECOND);
-        /// A probe without an answer by then has failed. At most the interval. Default: `2s`, or the interval when that is shorter.
+        /// A probe without an answer in this time has failed. At most the interval. Default: `2s`, or the interval if that is shorter.
         optional timeout: Timeout;
-        /// Passes in a row that bring a member up again. The first probe after the start counts alone.
+        /// Passed probes in a row that bring a member up again. After the start, one passed probe is enough.
         default rise: Probes = Whole(2);
-        /// Failures in a row that take a member down.
+        /// Failed probes in a row that take a member down.
         default fall: Probes = Whole(3);
-        /// A member that was down must pass for this long before it is up again, and `rise` times at least. A new member is up with its first pass. Default: no delay.
+        /// How long the probes of a down member must pass before it is up again, in addition to `rise`. A new member is up after its first passed probe. Default: no delay.
         optional up_delay: Timeout;
-        /// Each interval is shortened or lengthened by up to this much, so that probes do not come all at once.
+        /// Each interval is shortened or lengthened by a random share up to this value, so that probes do not run all at once.
         default jitter: Percent = Percent(10);
     }
     later []
@@ -107,50 +107,50 @@ section! {
 choice! {
     /// The method of a monitor's request.
     ProbeMethod {
-        /// The page, with its body.
+        /// Gets a page with its body.
         Get = "GET",
-        /// The head of the page alone.
+        /// Gets only the head of a page.
         Head = "HEAD",
-        /// What the server can do.
+        /// Asks for the server's capabilities.
         Options = "OPTIONS",
-        /// `body` is to be processed.
+        /// Sends `body` for processing.
         Post = "POST",
-        /// `body` is to be stored.
+        /// Sends `body` for storage.
         Put = "PUT",
-        /// Something is to be changed as `body` says.
+        /// Sends a change in `body`.
         Patch = "PATCH",
-        /// Something is to be removed.
+        /// Removes a resource.
         Delete = "DELETE",
     }
     later [] maps []
 }
 
 choice! {
-    /// What a monitor does.
+    /// The kind of probe.
     MonitorType {
-        /// A request in clear.
+        /// An HTTP request without TLS.
         Http = "http",
-        /// A request over TLS.
+        /// An HTTP request over TLS.
         Https = "https",
-        /// A connection, and what is said on it.
+        /// A TCP connection, and an optional exchange of text.
         Tcp = "tcp",
-        /// The health service of gRPC, in clear.
+        /// The gRPC health service, without TLS.
         Grpc = "grpc",
-        /// The same over TLS.
+        /// The gRPC health service, over TLS.
         Grpcs = "grpcs",
-        /// A program of yours.
+        /// Your own program.
         Script = "script",
-        /// A datagram, and its answer.
+        /// A datagram and its answer.
         Udp = "udp",
-        /// A question over UDP.
+        /// A DNS query over UDP.
         Dns = "dns",
-        /// An echo of the host.
+        /// An ICMP echo request.
         Icmp = "icmp",
-        /// Redis and what speaks its protocol.
+        /// Redis, or another server with its protocol.
         Redis = "redis",
         /// A mail server.
         Smtp = "smtp",
-        /// A directory.
+        /// An LDAP directory.
         Ldap = "ldap",
         /// MySQL or MariaDB.
         Mysql = "mysql",
@@ -165,9 +165,9 @@ choice! {
 choice! {
     /// Roles of Redis servers.
     RedisRole {
-        /// It takes writes.
+        /// The server accepts writes.
         Master = "master",
-        /// It follows a master.
+        /// The server is a replica.
         Replica = "replica",
     }
     later [] maps []
@@ -178,7 +178,7 @@ choice! {
     RadiusReply {
         /// Access-Accept.
         Accept = "accept",
-        /// Access-Reject: the server decides, and the user does not exist.
+        /// Access-Reject: the server works, and the user does not exist.
         Reject = "reject",
         /// Either of them, or Access-Challenge.
         Any = "any",
@@ -187,11 +187,11 @@ choice! {
 }
 
 choice! {
-    /// What silence means. A member whose host says that nobody listens at the port (ICMP) has failed either way.
+    /// How silence counts. An ICMP port unreachable is always a failure.
     UdpAnswer {
         /// No answer by `timeout` is a failure.
         Required = "required",
-        /// No answer by `timeout` is a pass: the member is down only where its host says so, or its answer is wrong.
+        /// No answer by `timeout` passes. Only a wrong answer or an ICMP port unreachable is a failure.
         Optional = "optional",
     }
     later [] maps []
@@ -204,17 +204,17 @@ choice! {
         A = "A",
         /// IPv6 addresses.
         Aaaa = "AAAA",
-        /// Another name.
+        /// Alias (CNAME).
         Cname = "CNAME",
         /// Mail servers.
         Mx = "MX",
         /// Name servers.
         Ns = "NS",
-        /// The name of an address.
+        /// Name of an address (PTR).
         Ptr = "PTR",
-        /// The start of a zone.
+        /// Start of authority.
         Soa = "SOA",
-        /// Servers of a service.
+        /// Servers of a service (SRV).
         Srv = "SRV",
         /// Text.
         Txt = "TXT",
@@ -229,11 +229,11 @@ choice! {
         Noerror = "NOERROR",
         /// The name does not exist.
         Nxdomain = "NXDOMAIN",
-        /// The server does not serve us.
+        /// The server refuses the query.
         Refused = "REFUSED",
         /// The server failed.
         Servfail = "SERVFAIL",
-        /// The server does not know the question.
+        /// The server does not implement the query.
         Notimp = "NOTIMP",
     }
     later [] maps []
@@ -244,18 +244,18 @@ section! {
     Expect at "pools.NAME.monitors[].expect" {
         /// Status codes: one, a range in quotes, or a list of both.
         default status: StatusExpectation = StatusExpectation::default();
-        /// What the first 64 KiB of the body must have in them: text, or `{ regex: … }`. Default: any body.
+        /// What the first 64 KiB of the body must contain: text, or `{ regex: … }`. Default: any body.
         optional body: BodyExpectation;
     }
     later []
 }
 
 section! {
-    /// The answer by which a member asks to be drained; all that is given must hold. It is looked for before the expected one.
+    /// The answer that drains a member. All given conditions must hold. It is tested before the expected answer.
     DrainOn at "pools.NAME.monitors[].drain_on" {
         /// Status codes: one, a range in quotes, or a list of both (http and https).
         optional status: StatusExpectation;
-        /// What the first 64 KiB of the body (tcp and udp: of what comes) must have in them: text, or `{ regex: … }`.
+        /// What the first 64 KiB of the body (tcp and udp: of the answer) must contain: text, or `{ regex: … }`.
         optional body: BodyExpectation;
     }
     later []

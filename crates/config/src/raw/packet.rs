@@ -1,4 +1,4 @@
-//! `type: fast_l4` and `packet_path`: packets that the kernel forwards by programs of weir's.
+//! `type: fast_l4` and `packet_path`: packets that the kernel forwards by eBPF programs of weir.
 
 use serde_json::{Value, json};
 
@@ -26,88 +26,88 @@ const INTERFACE_NAME_BYTES_MAX: usize = 15;
 /// Longest name of a packet path.
 const PATH_NAME_BYTES_MAX: usize = 64;
 
-/// How long a flow may rest; looked at once a second.
+/// How long a flow may be idle; checked once a second.
 type FlowTimeout = Duration<SECOND, FLOW_TIMEOUT_MS_MAX>;
 
 section! {
     /// How packets are forwarded (`type: fast_l4`).
     FastL4Profile at "profiles.fast_l4.NAME" {
-        /// A flow without a packet of either end. It is then forgotten.
+        /// How long a flow may be idle (no packet from either end). Then it is forgotten.
         default idle_timeout: FlowTimeout = Duration(5 * MINUTE);
-        /// A TCP flow of which only the client has sent.
+        /// The same for a TCP flow in which only the client has sent packets.
         default handshake_timeout: FlowTimeout = Duration(10 * SECOND);
-        /// A TCP flow that both ends have closed, or one has reset.
+        /// The same for a TCP flow that both ends have closed, or one end has reset.
         default closing_timeout: FlowTimeout = Duration(5 * SECOND);
-        /// Whether both ends of a TCP flow get a reset when it is ended for its rest.
+        /// Whether both ends of a TCP flow get a reset when it ends because it is idle.
         default reset_on_timeout: bool = true;
-        /// Whether both ends of a TCP flow get a reset when its member is down. A new SYN goes to another member in any case.
+        /// Whether both ends of a TCP flow get a reset when its member goes down. A new SYN always goes to another member.
         default reset_on_service_down: bool = true;
-        /// Whether a TCP flow may begin with another segment than a SYN: for forwarding, and for what was open before.
+        /// Whether a TCP flow may begin with a segment other than SYN: for forwarding, and for connections that were open before.
         default loose_initiation: bool = false;
-        /// Largest MSS that the ends of a TCP flow may offer; larger ones are lowered to it. Default: left alone.
+        /// Largest MSS that the ends of a TCP flow may offer; larger values are lowered to it. Default: unchanged.
         optional mss_max: Whole<u16, 88, 65_495>;
-        /// TTL (IPv6: hop limit) of packets that are forwarded. `decrement`: one less, as by a router. `keep`: as it came. Or a number.
+        /// TTL (IPv6: hop limit) of forwarded packets. `decrement`: one less, as a router does. `keep`: unchanged. Or a number.
         default ttl: TtlOr = TtlOr::Word(TtlWord::Decrement);
-        /// Type of service (IPv6: traffic class) of packets that are forwarded, as a number; its two bits of ECN are left alone. Default: as it came.
+        /// Type of service (IPv6: traffic class) of forwarded packets, as a number; the two ECN bits stay unchanged. Default: unchanged.
         optional tos: Whole<u8, 0, 255>;
-        /// Whether the member's address takes the place of the virtual server's. `false`: the packet keeps its destination and goes to the member as a router (or, without a pool, where the routing table says). Default: `true` with a pool and without `dsr`.
+        /// Whether the destination address becomes the member's address. `false`: the packet keeps its destination and goes to the member as to a router (without a pool, along the routing table). Default: `true` with a pool and without `dsr`.
         optional translate_address: bool;
-        /// Whether the member's port takes the place of the one that the client asked for.
+        /// Whether the destination port becomes the member's port.
         default translate_port: bool = true;
-        /// Which address members see. `off`: the client's; their way to clients has to lead through this host. `auto`: the address of this host by which the member is reached. Or addresses, with ports if they are given. Ports are those outside `net.ipv4.ip_local_port_range` otherwise.
+        /// The source address that members see (SNAT). `off`: the client's; the route from members to clients must lead through this host. `auto`: the address of this host on the route to the member. Or addresses, optionally with ports. Default ports: those outside `net.ipv4.ip_local_port_range`.
         default source: PacketSource = PacketSource::Off;
-        /// Direct server return: the packet goes to the member unchanged but for its MAC address, and the member answers the client directly. Members are on a network of this host, and have the virtual server's address on a loopback device.
+        /// Direct server return: only the MAC addresses of the packet change, and the member answers the client directly. Members must be on a network of this host, and must have the virtual server's address on a loopback device.
         default dsr: bool = false;
     }
     later []
 }
 
 section! {
-    /// How packets reach virtual servers of `type: fast_l4`.
+    /// Packet forwarding for virtual servers of `type: fast_l4`.
     PacketPath at "packet_path" {
-        /// Network interfaces whose packets are looked at. `auto`: those that are up, and have an IP address and a hardware address.
+        /// Network interfaces whose packets are processed. `auto`: all interfaces that are up and have an IP address and a hardware address.
         default interfaces: WordOr<Auto, Vec<Spanned<InterfaceName>>> = WordOr::Word(Auto);
-        /// The ways that may be tried, the best first: `xdp` (in the driver), `tcx` (right above it), `proxy` (by sockets, as `type: tcp`). Which of them a virtual server gets is told at the start, at reloads, by `weir check --explain` and in `/status`.
+        /// The forwarding paths to try, best first: `xdp` (in the driver), `tcx` (after the driver), `proxy` (by sockets, as `type: tcp`). weir names the path of each virtual server at the start, at reloads, in `weir check --explain` and in `/status`.
         default rungs: Rungs = Rungs(vec![Rung::Xdp, Rung::Tcx, Rung::Proxy]);
-        /// Tells several on one host apart: programs and tables are kept under `/sys/fs/bpf/weirgate/NAME`.
+        /// Distinguishes several instances on one host: programs and tables are kept under `/sys/fs/bpf/weirgate/NAME`.
         default name: PathName = PathName("weir".into());
-        /// Flows at a time. Beyond it new ones are dropped, and counted. Another number than before forgets all flows.
+        /// Most flows at the same time. Further ones are dropped and counted. A change of this number forgets all flows.
         default flows_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 20);
-        /// Flows with `dsr`, clients with persistence, sources with a rate, and fragmented packets, that are remembered of each; the oldest are forgotten. Another number than before forgets all flows.
+        /// Most entries each for flows with `dsr`, clients with persistence, sources with a rate, and fragmented packets; the oldest entries are forgotten. A change of this number forgets all flows.
         default remembered_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 16);
-        /// Sources whose packets are dropped before anything else looks at them, on all `interfaces`, whatever they are for. Virtual servers of other types and the host's own services are behind it as well.
+        /// Sources whose packets are dropped before any other processing, on all `interfaces` and for all destinations. This also protects virtual servers of other types and the host's own services.
         optional deny: Vec<Spanned<Network>>;
         /// Exceptions to `deny`: the longest prefix of both lists decides.
         optional allow: Vec<Spanned<Network>>;
-        /// New flows per second of one source address (IPv6: of one /64). More are dropped, and counted. Default: no limit.
+        /// New flows per second of one source address (IPv6: of one /64). Further ones are dropped and counted. Default: no limit.
         optional connections_per_second_per_source: Whole<u32, 1, RATE_MAX>;
-        /// New flows of a source at once after a rest. Default: those of one second.
+        /// New flows of a source that may arrive at once after a pause. Default: the flows of one second.
         optional burst: Whole<u32, 1, RATE_MAX>;
-        /// Addresses and ports of virtual servers of types `http` and `tcp` whose SYNs are answered with cookies before they reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`.
+        /// Addresses and ports of virtual servers of types `http` and `tcp` whose SYNs are answered with SYN cookies before they reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`.
         optional syn_cookies: OneOrMany<Spanned<ListenAddress>>;
-        /// What becomes of flows when weir ends. `detach`: they end with it, after `drain_timeout`. `keep`: the kernel goes on forwarding, and the next weir of this `name` takes them over; `weir l4 detach` ends that.
+        /// What happens to flows when weir ends. `detach`: they end too, after `drain_timeout`. `keep`: the kernel continues to forward them, and the next weir with this `name` takes them over; `weir l4 detach` ends them.
         default on_exit: OnExit = OnExit::Detach;
     }
     later []
 }
 
 choice! {
-    /// What becomes of flows when weir ends.
+    /// What happens to flows when weir ends.
     OnExit {
-        /// They end with it.
+        /// They end with weir.
         Detach = "detach",
-        /// The kernel goes on forwarding.
+        /// The kernel continues to forward them.
         Keep = "keep",
     }
     later [] maps []
 }
 
 choice! {
-    /// A way that packets may take.
+    /// A forwarding path of packets.
     Rung {
-        /// In the driver.
+        /// In the driver (XDP).
         Xdp = "xdp",
-        /// Right above it.
+        /// After the driver (tcx).
         Tcx = "tcx",
         /// By sockets.
         Proxy = "proxy",
@@ -115,7 +115,7 @@ choice! {
     later [] maps []
 }
 
-/// The ways that may be tried.
+/// The forwarding paths to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rungs(pub Vec<Rung>);
 
@@ -140,17 +140,17 @@ impl Shown for Rungs {
 }
 
 choice! {
-    /// What becomes of TTL and hop limit, in a word.
+    /// What happens to TTL and hop limit, as a word.
     TtlWord {
         /// One less.
         Decrement = "decrement",
-        /// As it came.
+        /// Unchanged.
         Keep = "keep",
     }
     later [] maps []
 }
 
-/// What becomes of TTL and hop limit.
+/// What happens to TTL and hop limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TtlOr {
     Word(TtlWord),
@@ -189,7 +189,7 @@ impl Shown for TtlOr {
     }
 }
 
-/// Which packets a virtual server takes.
+/// The IP protocol of a virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PacketProtocol {
     Tcp,
@@ -240,9 +240,9 @@ impl Shown for PacketProtocol {
 }
 
 section! {
-    /// Addresses that members see, and their ports.
+    /// Source addresses that members see, and their ports.
     PacketSourcePorts at "profiles.fast_l4.NAME.source" {
-        /// An address or several. They have to lead to this host.
+        /// One or several addresses. They must be routed to this host.
         required addresses: OneOrMany<Spanned<SourceAddress>>;
         /// Their ports. Default: those outside `net.ipv4.ip_local_port_range`.
         optional ports: PortRange;
@@ -250,7 +250,7 @@ section! {
     later []
 }
 
-/// Which address members see.
+/// The source address that members see.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PacketSource {
     Off,
@@ -328,7 +328,7 @@ impl Shown for Vec<Spanned<InterfaceName>> {
     }
 }
 
-/// The name of a packet path: that of a folder, on a file system that takes no dots in names.
+/// The name of a packet path: a folder's name on a file system that allows no dots in names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathName(pub String);
 

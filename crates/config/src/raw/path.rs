@@ -1,4 +1,4 @@
-//! `path`: what members and rules see of a request's path.
+//! `path`: how the path of a request is normalised for members and rules.
 
 use crate::scalar::{Keyword, WordOr};
 
@@ -10,19 +10,19 @@ impl Keyword for Keep {
     const WORD: &'static str = "keep";
 }
 
-/// All of a path, or how its parts are taken.
+/// `keep` for the whole path, or settings for its parts.
 pub(crate) type PathOr = WordOr<Keep, Path>;
 
 section! {
-    /// What becomes of the parts of a path that servers read differently. Dot-segments (`..`, `%2e%2e`) are always removed, after all of these. `refuse` answers the request with 400.
+    /// Treatment of path parts that servers read differently. Dot-segments (`..`, `%2e%2e`) are always removed, after all of these. `refuse` answers the request with 400.
     Path at "profiles.http.NAME.path" {
-        /// `//`. `merge`: it is one slash, as for nginx, Apache httpd and Tomcat. `keep`: the member gets it as it is, but for the one at the start; rules see one slash.
+        /// `//`. `merge`: it becomes one slash, as in nginx, Apache httpd and Tomcat. `keep`: the member gets it unchanged, except at the start of the path; rules see one slash.
         default repeated_slashes: RepeatedSlashes = RepeatedSlashes::Merge;
-        /// `%2F`. `decode`: it is a slash. `keep`: the member gets `%2F`, rules see a slash; beside dots and in parameters it is refused.
+        /// `%2F`. `decode`: it becomes a slash. `keep`: the member gets `%2F`, rules see a slash; next to dots and in parameters it is refused.
         default encoded_slashes: EncodedSlashes = EncodedSlashes::Refuse;
-        /// `\` and `%5C`. `slash`: it is a slash, as for servers on Windows. `keep`: the member gets `%5C`, and rules see `%5C`; not for members on Windows, which take it for a slash.
+        /// `\` and `%5C`. `slash`: it becomes a slash, as servers on Windows read it. `keep`: the member and the rules get `%5C`; do not use it for members on Windows, which read it as a slash.
         default backslashes: Backslashes = Backslashes::Refuse;
-        /// What stands behind a `;` in a segment. `keep`: the member gets it, rules do not see it; behind dots, or as all of a segment that others follow, it is refused. `remove`: nobody gets it.
+        /// The text after a `;` in a segment (path parameters). `keep`: the member gets it, rules do not see it; after dots, or as a whole segment before others, it is refused. `remove`: neither gets it.
         default parameters: Parameters = Parameters::Keep;
         /// `%00`. `keep`: the member gets it.
         default nul: Nul = Nul::Refuse;
@@ -31,9 +31,9 @@ section! {
 }
 
 choice! {
-    /// What becomes of `//`.
+    /// Treatment of `//`.
     RepeatedSlashes {
-        /// It is one slash.
+        /// It becomes one slash.
         Merge = "merge",
         /// It stays.
         Keep = "keep",
@@ -42,11 +42,11 @@ choice! {
 }
 
 choice! {
-    /// What becomes of `%2F`.
+    /// Treatment of `%2F`.
     EncodedSlashes {
         /// The request is refused.
         Refuse = "refuse",
-        /// It is a slash.
+        /// It becomes a slash.
         Decode = "decode",
         /// It stays.
         Keep = "keep",
@@ -55,11 +55,11 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a backslash.
+    /// Treatment of a backslash.
     Backslashes {
         /// The request is refused.
         Refuse = "refuse",
-        /// It is a slash.
+        /// It becomes a slash.
         Slash = "slash",
         /// It stays.
         Keep = "keep",
@@ -68,11 +68,11 @@ choice! {
 }
 
 choice! {
-    /// What becomes of what stands behind a semicolon.
+    /// Treatment of the text after a semicolon.
     Parameters {
         /// It stays.
         Keep = "keep",
-        /// It goes.
+        /// It is removed.
         Remove = "remove",
         /// The request is refused.
         Refuse = "refuse",
@@ -81,7 +81,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of `%00`.
+    /// Treatment of `%00`.
     Nul {
         /// The request is refused.
         Refuse = "refuse",

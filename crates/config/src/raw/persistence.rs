@@ -1,92 +1,92 @@
-//! `persistence`: how requests of one client keep going to one member.
+//! `persistence`: keeps a client on one member.
 
 use crate::raw::Timeout;
 use crate::raw::policy::SameSite;
 use crate::scalar::{DAY, Duration, MIB, MINUTE, Name, SECOND, Text, Whole};
 use crate::shapes::{AutoOr, FieldName, FilePath};
 
-/// Clients that one table can hold: 16 bytes each, twice.
+/// Most clients of one table: 16 bytes each, twice.
 const ENTRIES_MAX: u64 = 16 * MIB;
 
 section! {
-    /// How requests of one client keep going to one member.
+    /// Persistence: requests of one client go to the same member.
     Persistence at "persistence.NAME" {
-        /// What tells one client from another.
+        /// How a client is identified.
         required kind as "type": PersistenceType;
-        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has exactly this name and holds a token for each pool, 32 at most.
+        /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has exactly this name. It holds one token per pool, at most 32.
         optional name: FieldName;
-        /// Of a cookie: `insert`: weir sets one of its own. `passive`: the application sets it, and its value decides; nothing is set.
+        /// For `cookie`: `insert`: weir sets its own cookie. `passive`: the application sets the cookie, and weir selects the member by its value.
         default mode: CookieMode = CookieMode::Insert;
-        /// Of an inserted cookie: its path.
+        /// For an inserted cookie: its path.
         default path: Text = Text("/".into());
-        /// Of an inserted cookie: its domain. Default: the host asked for.
+        /// For an inserted cookie: its domain. Default: the host of the request.
         optional domain: Text;
-        /// Of an inserted cookie: how long it lasts, at most 400 days, as browsers have it. Default: until the browser ends.
+        /// For an inserted cookie: its lifetime, at most 400 days (the limit of browsers). Default: until the browser is closed.
         optional max_age: Duration<SECOND, { 400 * DAY }>;
-        /// Of an inserted cookie: whether it is sent over TLS only. `auto`: when the request came over TLS.
+        /// For an inserted cookie: whether browsers send it only over TLS. `auto`: if the request came over TLS.
         default secure: AutoOr = AutoOr::Auto;
-        /// Of an inserted cookie: whether it is kept from scripts.
+        /// For an inserted cookie: whether it is hidden from scripts.
         default http_only: bool = true;
-        /// Of an inserted cookie: whether it is sent from other sites.
+        /// For an inserted cookie: whether browsers send it with requests from other sites.
         optional same_site: SameSite;
-        /// Of an inserted cookie: whether members get it. If not, they get no cookie with a token of a configured pool, whatever its name.
+        /// For an inserted cookie: whether members get it. If not, they get no cookie with a token of a configured pool, whatever its name is.
         default to_member: bool = false;
-        /// Of an inserted cookie: a file with its keys, shared by several instances; the first key signs, all are honoured. Default: a key of its own that is kept in `state_dir`.
+        /// For an inserted cookie: a file with keys, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
-        /// Of `source_address`: clients whose IPv4 addresses begin with the same so many bits are one.
+        /// For `source_address`: clients whose IPv4 addresses share this many leading bits count as one.
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);
         /// The same for IPv6.
         default prefix_v6: Whole<u8, 0, 128> = Whole(128);
-        /// Of `source_address` and `quic`: how long after its last request or datagram a client is remembered.
+        /// For `source_address` and `quic`: how long a client is remembered after its last request or datagram.
         default timeout: Timeout = Duration(3 * MINUTE);
-        /// Of `source_address` and `quic`: clients that are remembered at a time; when there are more, the one that was away longest is forgotten.
+        /// For `source_address` and `quic`: most remembered clients. If there are more, the client that has been idle longest is forgotten.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
-        /// Of `source_address`: whether virtual servers with the same pool share what is remembered.
+        /// For `source_address`: whether virtual servers with the same pool share the table.
         default across_virtual_servers: bool = false;
-        /// Of `quic`: where members write a name of their own into each of their connection IDs. Then a client is also known by an ID that it got later. Default: the ID that a member has given at first counts as a whole.
+        /// For `quic`: where members put a server ID into each of their connection IDs. weir then recognises a client by later connection IDs, too. Default: the first connection ID of the member, as a whole.
         optional server_id: ServerId;
-        /// Of `hash`: TEXT whose value tells clients apart; an empty one means no persistence.
+        /// For `hash`: a template (TEXT) whose value identifies the client. An empty value means no persistence.
         optional of: Text;
-        /// What is tried when this one knows nothing of a request: the name of another.
+        /// The name of another persistence, used when this one knows no member for a request.
         optional fallback: Name;
     }
     later []
 }
 
 section! {
-    /// Where a member's own name stands in the connection IDs of QUIC that it gives (as with QUIC-LB in plain text).
+    /// The place of a member's server ID in the QUIC connection IDs that it creates (as with QUIC-LB in plain text).
     ServerId at "persistence.NAME.server_id" {
-        /// Bytes of the ID before it.
+        /// Bytes of the connection ID before the server ID.
         default offset: Whole<u8, 0, 19> = Whole(1);
-        /// Bytes of it.
+        /// Length of the server ID.
         required length: Whole<u8, 1, 20>;
     }
     later []
 }
 
 choice! {
-    /// What tells one client from another.
+    /// How a client is identified.
     PersistenceType {
         /// A cookie.
         Cookie = "cookie",
-        /// Its address, remembered in a table.
+        /// By its address, remembered in a table.
         SourceAddress = "source_address",
-        /// The connection ID of QUIC that its member has given it (`type: udp`): it stays with a client whose address changes.
+        /// By the QUIC connection ID that its member has created (`type: udp`). The client stays even if its address changes.
         Quic = "quic",
-        /// A value of the request, hashed to a member.
+        /// By a value of the request, hashed to a member.
         Hash = "hash",
-        /// A parameter in the path (`;jsessionid=…`), or the cookie of the same name in upper case.
+        /// By a parameter in the path (`;jsessionid=…`), or the cookie with the same name in upper case.
         PathParameter = "path_parameter",
     }
     later [] maps []
 }
 
 choice! {
-    /// Whose cookie it is.
+    /// The owner of the cookie.
     CookieMode {
-        /// Weir's own.
+        /// weir.
         Insert = "insert",
-        /// The application's.
+        /// The application.
         Passive = "passive",
     }
     later [] maps []

@@ -1,4 +1,4 @@
-//! `policies` and `data_sets`: what is done with a request, and lists that conditions look into.
+//! `policies` and `data_sets`: rules for requests, and lists for their conditions.
 
 use crate::address::Endpoint;
 use crate::decode::{OneOrMany, Spanned};
@@ -10,9 +10,9 @@ use crate::shapes::{
 };
 
 section! {
-    /// An ordered list of rules that virtual servers name under `policies`.
+    /// An ordered list of rules. Virtual servers list policies by name under `policies`.
     Policy at "policies.NAME" {
-        /// `first_match`: the first rule whose condition holds is followed, and the policy has ended; those after it in the virtual server's list go on. `all_match`: every rule whose condition holds is followed.
+        /// `first_match`: the first rule whose condition holds is followed, and this policy ends; the next policies in the virtual server's list still run. `all_match`: every rule whose condition holds is followed.
         default strategy: Strategy = Strategy::FirstMatch;
         /// The rules, in order.
         required rules: Vec<Spanned<Rule>>;
@@ -23,87 +23,87 @@ section! {
 choice! {
     /// Which rules of a policy are followed.
     Strategy {
-        /// The first whose condition holds.
+        /// The first rule whose condition holds.
         FirstMatch = "first_match",
-        /// All whose condition holds.
+        /// All rules whose condition holds.
         AllMatch = "all_match",
     }
     later [] maps []
 }
 
 section! {
-    /// One rule: a condition and what to do when it holds. With `type: tcp` it sees connections: of the actions it can have `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` and `reset`.
+    /// One rule: a condition, and actions that run when it holds. With `type: tcp` it runs for connections. Its actions are then `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` and `reset`.
     Rule at "policies.NAME.rules[]" {
-        /// What it is called in metrics and messages. Default: its number.
+        /// The rule's name in metrics and messages. Default: its number.
         optional name: Name;
-        /// The condition: an expression ([docs/expressions.md](expressions.md)). It always reads the request as it was received. One that reads `response.*` makes this a rule for the response. Default: the rule always holds.
+        /// The condition: an expression ([docs/expressions.md](expressions.md)). It always reads the original request. If it reads `response.*`, the rule applies to the response. Default: the rule always applies.
         optional when: Text;
-        /// What is done, in order.
+        /// The actions, in order.
         required then: Vec<Spanned<Action>>;
     }
     later []
 }
 
 one_of! {
-    /// What a rule does. `TEXT` below is a template: `${…}` in it is replaced by the value of an expression, `$$` stands for a dollar.
+    /// The actions of a rule. `TEXT` below is a template: `${…}` in it is replaced by the value of an expression, `$$` stands for a dollar sign.
     Action at "policies.NAME.rules[].then[]" {
-        /// The pool that gets the request, or with `type: tcp` the connection: its name, or names with weights, by which they are shared out: `{ blue: 95, green: 5 }`. A client that persistence or a hash keeps at members stays in its pool. The last one counts.
+        /// The pool for the request, or with `type: tcp` for the connection: its name, or names with weights: `{ blue: 95, green: 5 }`. With weights, persistence or a hash keeps a client in its pool. The last `pool` wins.
         Pool as "pool": PoolChoice;
-        /// The member that gets the request, or the connection, whatever the balancing says: an address of the pool. When it is down, another is picked.
+        /// The member for the request or connection, instead of balancing: an address of the pool. If it is down, another member is selected.
         Member as "member": Endpoint;
-        /// Lets in requests that show who they are from: the name of an authentication. Others are answered with 401, and neither the rest of this rule nor a later one is followed.
+        /// Requires valid credentials: the name of an authentication. Other requests get 401, and no further action or rule runs.
         Authenticate as "authenticate": Name;
-        /// Answers with a redirection. Ends the policies. In a rule that reads the response it takes the place of that.
+        /// Answers with a redirect. Ends the policies. In a rule that reads the response, it replaces the response.
         Redirect as "redirect": Redirect;
-        /// Answers in place of a member. Ends the policies. In a rule that reads the response it takes the place of that.
+        /// Answers instead of a member. Ends the policies. In a rule that reads the response, it replaces the response.
         Respond as "respond": Respond;
-        /// Another path: TEXT, or a pattern and what takes the place of each match. Applied after the last policy and canonicalised again.
+        /// A new path: TEXT, or a pattern with a replacement for each match. It is applied after the last policy and normalised again.
         RewritePath as "rewrite_path": Rewrite;
-        /// Another query, in the same manner, without the question mark; empty: none.
+        /// A new query, in the same way, without the question mark; empty: no query.
         RewriteQuery as "rewrite_query": Rewrite;
-        /// Another `Host` for the member, in the same manner.
+        /// A new `Host` for the member, in the same way.
         RewriteHost as "rewrite_host": Rewrite;
-        /// Request fields, each with TEXT, in place of all that have its name.
+        /// Sets request fields to TEXT. Fields with the same name are replaced.
         SetHeader as "set_header": FieldTexts;
-        /// Request fields beside those of the same name.
+        /// Adds request fields. Fields with the same name stay.
         AddHeader as "add_header": FieldTexts;
-        /// Request fields that the member does not get; `X-Internal-*` stands for all whose names begin so.
+        /// Removes request fields for the member; `X-Internal-*` matches all names with this prefix.
         RemoveHeader as "remove_header": OneOrMany<Spanned<FieldName>>;
-        /// Request fields whose values are changed by a pattern; a field that is not there stays away.
+        /// Changes the values of request fields by a pattern. A missing field stays missing.
         ReplaceHeader as "replace_header": HeaderPatterns;
-        /// Response fields, each with TEXT, in place of all that have its name.
+        /// Sets response fields to TEXT. Fields with the same name are replaced.
         SetResponseHeader as "set_response_header": FieldTexts;
-        /// Response fields beside those of the same name.
+        /// Adds response fields. Fields with the same name stay.
         AddResponseHeader as "add_response_header": FieldTexts;
-        /// Response fields that the client does not get; `X-Internal-*` stands for all whose names begin so.
+        /// Removes response fields for the client; `X-Internal-*` matches all names with this prefix.
         RemoveResponseHeader as "remove_response_header": OneOrMany<Spanned<FieldName>>;
-        /// Response fields whose values are changed by a pattern.
+        /// Changes the values of response fields by a pattern.
         ReplaceResponseHeader as "replace_response_header": HeaderPatterns;
-        /// The `Location` of responses, changed by a pattern.
+        /// Changes the `Location` of responses by a pattern.
         RewriteLocation as "rewrite_location": Rewrite;
-        /// Text that is replaced in the body of the response, wherever it stands in it.
+        /// Replaces text in response bodies.
         ReplaceResponseBody as "replace_response_body": ReplaceBody;
-        /// A cookie for the client.
+        /// Sets a cookie at the client.
         SetCookie as "set_cookie": SetCookie;
-        /// Attributes of cookies that members set.
+        /// Sets attributes of cookies that members set.
         SetCookieAttributes as "set_cookie_attributes": SetCookieAttributes;
-        /// Request cookies that the member does not get.
+        /// Removes request cookies for the member.
         RemoveCookie as "remove_cookie": OneOrMany<Spanned<FieldName>>;
-        /// How the request's client is kept at a member: the name of a persistence, or `off`.
+        /// The persistence of the request: a name, or `off`.
         Persistence as "persistence": WordOr<Off, Name>;
-        /// `off`: the response is not compressed, whatever the virtual server's `compression` says.
+        /// `off`: the response is not compressed, even if the virtual server has `compression`.
         Compression as "compression": NoCompression;
-        /// What the web application firewall does with the request, whatever `mode` of the virtual server's `waf` says; the last one counts. Without `waf` there it does nothing.
+        /// The mode of the web application firewall for this request; it overrides `mode` of the virtual server's `waf`. The last one wins. Without `waf` on the virtual server it has no effect.
         Waf as "waf": WafMode;
-        /// A limit on requests, or of `type: tcp` on connections. A request beyond it is answered with 429, a connection is closed.
+        /// A limit on requests, or with `type: tcp` on connections. A request above it gets 429; a connection above it is closed.
         RateLimit as "rate_limit": RateLimit;
-        /// A line of TEXT in the event log.
+        /// Writes TEXT as a line into the event log.
         Log as "log": Text;
-        /// A mark of TEXT in the access log's line (`marks`).
+        /// Adds TEXT to the field `marks` of the access log.
         Trace as "trace": Text;
     }
     words {
-        /// Closes the connection without an answer.
+        /// Closes the connection without a response.
         Close = "close";
         /// Resets the connection.
         Reset = "reset";
@@ -111,16 +111,16 @@ one_of! {
 }
 
 choice! {
-    /// What a rule says about compression.
+    /// The compression setting of a rule.
     NoCompression {
-        /// The response goes as it is.
+        /// The response is not compressed.
         Off = "off",
     }
     later [] maps []
 }
 
 section! {
-    /// A redirection.
+    /// A redirect.
     Redirect at "policies.NAME.rules[].then[].redirect" {
         /// The new URL or path: TEXT.
         required to: Text;
@@ -131,7 +131,7 @@ section! {
 }
 
 section! {
-    /// An answer of weir's own.
+    /// A response of weir's own.
     Respond at "policies.NAME.rules[].then[].respond" {
         /// Its status.
         default status: StatusCode = StatusCode(200);
@@ -141,39 +141,39 @@ section! {
         optional file: FilePath;
         /// Its `Content-Type`. Default: by the file's name, else `text/plain; charset=utf-8`.
         optional content_type: Text;
-        /// Further fields, each with TEXT.
+        /// Further fields, with TEXT as values.
         optional headers: FieldTexts;
     }
     later []
 }
 
 section! {
-    /// What is replaced in the body of a member's response while it streams: `strings`, or what matches a `regex`. One that is encoded, a part (206) and a gRPC call pass as they are.
+    /// Replaces text in the body of a member's response while it streams: `strings`, or matches of a `regex`. Encoded bodies, partial responses (206) and gRPC calls stay unchanged.
     ReplaceBody at "policies.NAME.rules[].then[].replace_response_body" {
-        /// Strings, each with the text that takes its place. Of several that begin at one place the longest counts.
+        /// Strings and their replacements. If several match at one place, the longest is used.
         optional strings: Replacements;
-        /// A regular expression in the syntax of Rust's `regex` crate, over bytes. It has no `^`, `$` and `\b`, and does not match the empty text.
+        /// A regular expression in the syntax of Rust's `regex` crate, over bytes. It cannot contain `^`, `$` and `\b`, and cannot match the empty text.
         optional regex: Text;
-        /// What takes the place of each match of `regex`: `$1` and `${name}` are what it captured, `$$` is a dollar.
+        /// The replacement for each match of `regex`: `$1` and `${name}` are captures, `$$` is a dollar sign.
         optional to: AnyText;
-        /// The most bytes of one match; of an event stream so many may wait for more to come. What would be longer is no match.
+        /// The longest match in bytes. Longer text does not match. In an event stream, up to this many bytes may be held back.
         default match_size_max: Size<1, { 64 * KIB }> = Size(KIB);
-        /// Media types of the bodies: `text/html`, `text/*`, `+json` for all that end so. Default: HTML, XHTML, CSS and JavaScript.
+        /// Media types of the bodies: `text/html`, `text/*`, or a suffix such as `+json`. Default: HTML, XHTML, CSS and JavaScript.
         optional types: Vec<Spanned<Text>>;
-        /// A body of known length that is longer passes as it is. Of another one, what comes behind so many bytes does, and what comes behind the place from where on replacing would make it longer.
+        /// The largest body that is rewritten. If the length is known and larger, the body stays unchanged. If it is unknown, the rest after this many bytes stays unchanged; replacing also stops where the new body would become longer than this.
         default size_max: Size<1, GIB> = Size(8 * MIB);
     }
     later []
 }
 
 choice! {
-    /// When a browser sends a cookie from other sites.
+    /// When browsers send a cookie with requests from other sites.
     SameSite {
         /// Never.
         Strict = "strict",
-        /// When a link is followed.
+        /// When the user follows a link.
         Lax = "lax",
-        /// Always; such a cookie must be `secure`.
+        /// Always; the cookie must be `secure`.
         None = "none",
     }
     later [] maps []
@@ -188,50 +188,50 @@ section! {
         required value: Text;
         /// Its path.
         default path: Text = Text("/".into());
-        /// Its domain. Default: the host asked for.
+        /// Its domain. Default: the host of the request.
         optional domain: Text;
-        /// How long it lasts. Default: until the browser ends.
+        /// Its lifetime. Default: until the browser is closed.
         optional max_age: Duration<0, { 400 * 24 * crate::scalar::HOUR }>;
-        /// Whether it is sent over TLS only. `auto`: when the request came over TLS.
+        /// Whether browsers send it only over TLS. `auto`: if the request came over TLS.
         default secure: AutoOr = AutoOr::Auto;
-        /// Whether it is kept from scripts.
+        /// Whether it is hidden from scripts.
         default http_only: bool = true;
-        /// Whether it is sent from other sites.
+        /// Whether browsers send it with requests from other sites.
         optional same_site: SameSite;
     }
     later []
 }
 
 section! {
-    /// Attributes that cookies of members get. The cookie of weir's own persistence has its own settings.
+    /// Attributes for cookies of members. The cookie of weir's own persistence has its own settings.
     SetCookieAttributes at "policies.NAME.rules[].then[].set_cookie_attributes" {
-        /// Names of the cookies; `cart_*` stands for all that begin so. Default: all.
+        /// Names of the cookies; `cart_*` matches all names with this prefix. Default: all.
         optional names: OneOrMany<Spanned<Text>>;
-        /// `Secure` is added to those that lack it: they are sent over TLS only.
+        /// Adds `Secure` to cookies without it: browsers send them only over TLS.
         default secure: bool = false;
-        /// `HttpOnly` is added to those that lack it: they are kept from scripts.
+        /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.
         default http_only: bool = false;
-        /// `SameSite` gets this value, whatever it was: whether they are sent from other sites.
+        /// Sets `SameSite` to this value, also if the cookie has another: whether browsers send it with requests from other sites.
         optional same_site: SameSite;
     }
     later []
 }
 
 section! {
-    /// A named list that conditions and templates look into as `data['NAME']`. Read anew with each reload.
+    /// A named list for conditions and templates: `data['NAME']`. Each reload reads it again.
     DataSet at "data_sets.NAME" {
-        /// What its items are.
+        /// The type of its items.
         required kind as "type": DataSetType;
         /// The items: a list, or for `map` a map.
         optional items: Items;
-        /// A file with the items, one per line; of a `map` key and value with a space between. Empty lines and those that begin with `#` count for nothing.
+        /// A file with the items, one per line; for `map`, a key and a value separated by a space. Empty lines and lines that begin with `#` are ignored.
         optional file: FilePath;
     }
     later []
 }
 
 choice! {
-    /// What the items of a data set are.
+    /// The type of a data set's items.
     DataSetType {
         /// Texts: `request.path in data['NAME']`, `request.path.startsWithAny(data['NAME'])`.
         Strings = "strings",
@@ -244,13 +244,13 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a request that rules would deny.
+    /// What happens to a request that rules would deny.
     WafMode {
         /// It is not inspected.
         Off = "off",
-        /// It goes on, and is logged.
+        /// It is passed on and logged.
         Detect = "detect",
-        /// Its member does not get it.
+        /// The member does not get it.
         Block = "block",
     }
     later [] maps []

@@ -1,4 +1,4 @@
-//! `source`: where connections to members come from.
+//! `source`: the local addresses of connections to members.
 
 use serde_json::{Value, json};
 
@@ -10,17 +10,17 @@ use crate::tree::{Node, NodeValue};
 const CLIENT: &str = "client";
 
 section! {
-    /// Addresses and ports of this host that connections to members come from.
+    /// Local addresses and ports of connections to members.
     SourcePorts at "pools.NAME.source" {
-        /// An address or several, which connections get in turn.
+        /// One or several addresses, used in turn.
         required addresses: OneOrMany<Spanned<SourceAddress>>;
-        /// Their ports. They must lie within the system's (`net.ipv4.ip_local_port_range`), which is looked at when the pool is put in force. Needs Linux 6.3. Default: the system's.
+        /// The ports. They must be within `net.ipv4.ip_local_port_range`, which is checked when the configuration takes effect. Needs Linux 6.3. Default: the system selects.
         optional ports: PortRange;
     }
     later []
 }
 
-/// An address, several, a map with ports, or the client's.
+/// An address, several, a map with ports, or the client's address.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SourceOr {
     Client,

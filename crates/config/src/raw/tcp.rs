@@ -1,4 +1,4 @@
-//! `type: tcp`: connections that are relayed as they are.
+//! `type: tcp`: connections that are relayed unchanged.
 
 use crate::decode::Spanned;
 use crate::raw::Timeout;
@@ -6,22 +6,22 @@ use crate::scalar::{Duration, MINUTE, Name, SECOND};
 use crate::shapes::ServerName;
 
 section! {
-    /// Timeouts of connections that are relayed (`type: tcp`).
+    /// Timeouts of relayed connections (`type: tcp`).
     TcpProfile at "profiles.tcp.NAME" {
-        /// A connection without a byte in either direction; both ends are then reset. A side that is slow to take what it was sent is not idle.
+        /// How long a connection may be idle, without a byte in either direction; then both ends are reset. A connection is not idle while one side is slow to receive.
         default idle_timeout: Timeout = Duration(5 * MINUTE);
-        /// Until a client has said what is looked at before its connection is relayed: the header of the PROXY protocol, or the ClientHello for `by_server_name`. Then it is closed.
+        /// The time for a client to send data that weir needs before relaying: the PROXY header, or the ClientHello for `by_server_name`. Then the connection is closed.
         default hello_timeout: Timeout = Duration(10 * SECOND);
     }
     later []
 }
 
 section! {
-    /// Where connections go that ask for some names.
+    /// The pool for some server names.
     ServerNamePool at "virtual_servers.NAME.by_server_name" {
-        /// The names that clients ask for; `*.` at the front stands for one label.
+        /// The server names that clients send; `*.` at the front stands for one label.
         required names: Vec<Spanned<ServerName>>;
-        /// The pool that they get.
+        /// The pool for these names.
         required pool: Name;
     }
     later []

@@ -1,31 +1,31 @@
-//! `type: udp`: datagrams that are relayed as they are.
+//! `type: udp`: datagrams that are relayed unchanged.
 
 use crate::raw::Timeout;
 use crate::scalar::{Duration, SECOND, Whole};
 
-/// Most datagrams of one session that can be waited for.
+/// Most datagrams of one session.
 const DATAGRAMS_MAX: u64 = 1_000_000;
-/// Largest bound on what comes for a byte.
+/// Largest `amplification_max`.
 const AMPLIFICATION_MAX: u64 = 100_000;
 
 /// Most sessions that one socket serves.
 const SESSIONS_PER_SOCKET_MAX: u64 = 10_000;
 
-/// So many datagrams.
+/// A number of datagrams.
 pub(crate) type Datagrams<const MIN: u64> = Whole<u32, MIN, DATAGRAMS_MAX>;
 
 section! {
-    /// Sessions of datagrams (`type: udp`): what one client sends from one port goes to one member, and what that sends back goes to the client.
+    /// Sessions of datagrams (`type: udp`). A session is the traffic from one port of a client. It goes to one member, whose datagrams go back to that port.
     UdpProfile at "profiles.udp.NAME" {
-        /// A session without a datagram in either direction ends after this time.
+        /// How long a session may be idle, without a datagram in either direction.
         default idle_timeout: Timeout = Duration(30 * SECOND);
-        /// Datagrams of its client that a session takes; the next begins another session, perhaps at another member. `1`: each by itself, as with DNS, RADIUS and syslog. Default: any number.
+        /// Datagrams of the client per session. The next datagram begins another session, perhaps with another member. `1`: each datagram by itself, as for DNS, RADIUS and syslog. Default: any number.
         optional datagrams: Datagrams<1>;
-        /// With `datagrams`: answers that end a session. `0`: none is waited for, as with syslog. Default: as many as `datagrams`.
+        /// With `datagrams`: the number of answers that end a session. `0`: no answer is expected, as for syslog. Default: as many as `datagrams`.
         optional responses: Datagrams<0>;
-        /// With `datagrams`: sessions that a socket to a member serves, one after the other. `1`: each session has its own. More save CPU where each query is a session; see [udp.md](udp.md#many-queries).
+        /// With `datagrams`: how many sessions use one socket to a member, one after the other. `1`: each session has its own socket. More save CPU if each query is a session; see [udp.md](udp.md#many-queries).
         default sessions_per_socket_max: Whole<u32, 1, SESSIONS_PER_SOCKET_MAX> = Whole(1);
-        /// Bytes that a client gets at most for each byte that it has sent in a session; answers beyond are dropped. It bounds what a forged source address can do to others. Default: no limit.
+        /// Most bytes that a client gets for each byte that it has sent in a session; further answers are dropped. This limits attacks with forged source addresses (amplification). Default: no limit.
         optional amplification_max: Whole<u32, 1, AMPLIFICATION_MAX>;
     }
     later []
