@@ -207,19 +207,19 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Client connections open now."
         |server, to| to.gauge(server.totals.connections_open);
     "weir_virtual_server_connections_refused_total" Counter
-        "Client connections answered 503 and closed because limits.connections was reached."
+        "Client connections that got 503 and were closed because limits.connections was reached."
         |server, to| to.value(server.totals.connections_refused);
     "weir_virtual_server_responses_compressed_total" Counter
         "Responses that were compressed."
         |server, to| to.value(server.totals.responses_compressed);
     "weir_virtual_server_compression_bytes_total" Counter + ",side"
-        "Bytes of bodies before (side in) and behind (side out) compression."
+        "Bytes of bodies before (side in) and after (side out) compression."
         |server, to| {
             to.labelled("side", "in", server.totals.compression_bytes_in);
             to.labelled("side", "out", server.totals.compression_bytes_out);
         };
     "weir_virtual_server_rewritten_bodies_total" Counter + ",outcome"
-        "Responses whose bodies rules would rewrite: that were (outcome rewritten), that passed as they were because they were encoded (encoded), a part (part) or too long, these from some place on at least (too_long); without such rules there is no sample."
+        "Responses for rules that rewrite bodies: rewritten (outcome rewritten), or unchanged because they were encoded (encoded), a part (part) or too long, also from some place on (too_long). No sample without such rules."
         |server, to| if server.rewrites_bodies {
             to.labelled("outcome", "rewritten", server.totals.bodies_rewritten);
             to.labelled("outcome", "encoded", server.totals.bodies_encoded);
@@ -227,7 +227,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("outcome", "too_long", server.totals.bodies_too_long);
         };
     "weir_virtual_server_waf_requests_total" Counter + ",outcome"
-        "Requests that the web application firewall looked at (outcome inspected), and of these: blocked for what rules found (blocked), that would have been blocked (detected), that could not be judged (unjudged); without waf there is no sample."
+        "Requests inspected by the web application firewall (outcome inspected). Of these: blocked (blocked), would be blocked (detected), could not be judged (unjudged). No sample without waf."
         |server, to| if server.has_waf {
             to.labelled("outcome", "inspected", server.totals.waf_inspected);
             to.labelled("outcome", "blocked", server.totals.waf_blocked);
@@ -235,7 +235,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("outcome", "unjudged", server.totals.waf_unjudged);
         };
     "weir_virtual_server_tls_handshakes_total" Counter + ",result"
-        "TLS handshakes of clients: done in full (result full), gone on with an earlier session (resumed), come to nothing (failed), turned away at tls.handshakes_max (limited)."
+        "TLS handshakes of clients: full (result full), resumed (resumed), failed (failed), refused because of tls.handshakes_max (limited)."
         |server, to| {
             to.labelled("result", "full", server.totals.handshakes_full);
             to.labelled("result", "resumed", server.totals.handshakes_resumed);
@@ -243,14 +243,14 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("result", "limited", server.totals.handshakes_limited);
         };
     "weir_virtual_server_certificate_expiry_timestamp_seconds" Gauge
-        "When the first of its certificates expires, in seconds since 1970; without TLS there is no sample."
+        "The earliest expiry of its certificates, in seconds since 1970. No sample without TLS."
         |server, to| {
             if let Some(at_s) = server.expiry_unix_s {
                 to.value(at_s);
             }
         };
     "weir_virtual_server_ocsp_expiry_timestamp_seconds" Gauge
-        "When the first of its OCSP responses is over, in seconds since 1970; 0: one is not there; without ocsp there is no sample."
+        "The earliest expiry of its OCSP responses, in seconds since 1970; 0 if one is missing. No sample without ocsp."
         |server, to| {
             if let Some(at_s) = server.ocsp_expiry_unix_s {
                 to.value(at_s);
@@ -260,13 +260,13 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Requests whose head was complete and well-formed."
         |server, to| to.value(server.totals.requests);
     "weir_virtual_server_requests_active" Gauge
-        "Requests under way now."
+        "Requests open now."
         |server, to| to.gauge(server.totals.requests_active);
     "weir_virtual_server_requests_malformed_total" Counter
-        "Requests refused for their form."
+        "Requests refused as malformed."
         |server, to| to.value(server.totals.requests_malformed);
     "weir_virtual_server_requests_path_refused_total" Counter
-        "Requests refused for a path that servers read differently."
+        "Requests refused because servers read their path differently."
         |server, to| to.value(server.totals.requests_path_refused);
     "weir_virtual_server_timeouts_total" Counter + ",phase"
         "Clients dropped because a head (phase head) or a body (phase body) did not arrive in time."
@@ -275,59 +275,59 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("phase", "body", server.totals.body_timeouts);
         };
     "weir_virtual_server_client_aborts_total" Counter
-        "Clients that went away before their response was complete."
+        "Clients that closed the connection before their response was complete."
         |server, to| to.value(server.totals.client_aborts);
     "weir_virtual_server_tunnels_total" Counter
         "Connections that became tunnels (101)."
         |server, to| to.value(server.totals.tunnels);
     "weir_virtual_server_http2_connections_total" Counter
-        "Client connections that speak HTTP/2."
+        "Client connections with HTTP/2."
         |server, to| to.value(server.totals.http2_connections);
     "weir_virtual_server_http2_errors_total" Counter
-        "Client connections of HTTP/2 that were ended because the client broke the protocol."
+        "HTTP/2 client connections closed because the client violated the protocol."
         |server, to| to.value(server.totals.http2_errors);
     "weir_virtual_server_http2_floods_total" Counter + ",kind"
-        "Client connections of HTTP/2 that were ended because the client made too much work: by streams that are reset, refused or long closed (kind streams), by frames that bring nothing (frames), by header blocks without end (headers)."
+        "HTTP/2 client connections closed because of floods: reset, refused or closed streams (kind streams), useless frames (frames), endless header blocks (headers)."
         |server, to| {
             to.labelled("kind", "streams", server.totals.http2_floods_streams);
             to.labelled("kind", "frames", server.totals.http2_floods_frames);
             to.labelled("kind", "headers", server.totals.http2_floods_headers);
         };
     "weir_virtual_server_connections_limited_total" Counter
-        "Client connections closed because a limit on new ones, in all, per client or of a rule, was reached."
+        "Client connections closed because of a limit on new connections: in total, per client, or of a rule."
         |server, to| to.value(server.totals.connections_limited);
     "weir_virtual_server_connections_ended_by_policy_total" Counter
         "Client connections that policies closed or reset."
         |server, to| to.value(server.totals.connections_ended_by_policy);
     "weir_virtual_server_requests_limited_total" Counter
-        "Requests refused by a limit on their rate."
+        "Requests refused by a rate limit."
         |server, to| to.value(server.totals.requests_limited);
     "weir_virtual_server_requests_unauthenticated_total" Counter
-        "Requests that authenticate refused: they did not show who they are from."
+        "Requests refused by authenticate: they had no valid credentials."
         |server, to| to.value(server.totals.requests_unauthenticated);
     "weir_virtual_server_password_checks_refused_total" Counter
-        "Requests answered with 503 because too many passwords waited to be checked, of all clients or of this one."
+        "Requests that got 503 because too many password checks were waiting, in total or for this client."
         |server, to| to.value(server.totals.password_checks_refused);
     "weir_virtual_server_requests_delayed_total" Counter
-        "Requests held back by a limit on their rate."
+        "Requests delayed by a rate limit."
         |server, to| to.value(server.totals.requests_delayed);
     "weir_virtual_server_requests_ended_by_policy_total" Counter
         "Requests that policies answered, closed or reset."
         |server, to| to.value(server.totals.requests_ended_by_policy);
     "weir_virtual_server_responses_replaced_total" Counter
-        "Responses that rules answered in the place of: of members, and weir's own."
+        "Responses replaced by rules: of members, and weir's own."
         |server, to| to.value(server.totals.responses_replaced);
     "weir_virtual_server_rewrites_failed_total" Counter
-        "Requests that a policy rewrote into something that cannot be sent."
+        "Requests that a policy rewrote into an invalid request."
         |server, to| to.value(server.totals.rewrites_failed);
     "weir_virtual_server_persistence_kept_total" Counter
-        "Responses from the member that the client was known to be at."
+        "Responses from the client's persistent member."
         |server, to| to.value(server.totals.persistence_kept);
     "weir_virtual_server_persistence_moved_total" Counter
-        "Responses to clients that had to move to another member."
+        "Responses to persistent clients that had to move to another member."
         |server, to| to.value(server.totals.persistence_moved);
     "weir_virtual_server_responses_total" Counter + ",class"
-        "Responses sent, by class of the status; those that weir made itself included."
+        "Responses sent, by class of the status, including weir's own."
         |server, to| {
             let totals = &server.totals;
             to.classes([
@@ -339,7 +339,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             ]);
         };
     "weir_virtual_server_relayed_connections_total" Counter + ",termination"
-        "Connections of a virtual server of type tcp, or sessions of type udp, by how they ended, in the words of the access log; of another type there is no sample."
+        "Connections (type tcp) or sessions (type udp), by the termination reason of the access log. No sample for other types."
         |server, to| if server.is_relay {
             let totals = &server.totals;
             for (termination, count) in [
@@ -359,7 +359,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             }
         };
     "weir_virtual_server_datagrams_total" Counter + ",what"
-        "Datagrams of a virtual server of type udp: of clients (what received), for them (sent), of clients without a session, for a limit, for want of a member or as sent to many hosts (refused), and answers dropped at amplification_max (answers_dropped)."
+        "Datagrams of a virtual server of type udp: from clients (what received), to clients (sent), refused because of a limit, of no available member or of a broadcast or multicast address (refused), answers dropped because of amplification_max (answers_dropped)."
         |server, to| if server.is_of_datagrams {
             let totals = &server.totals;
             to.labelled("what", "received", totals.datagrams_received);
@@ -371,7 +371,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Bytes read from clients."
         |server, to| to.value(server.totals.bytes_received);
     "weir_virtual_server_sent_bytes_total" Counter
-        "Bytes for clients: accepted by their sockets, or waiting for those that do not take them."
+        "Bytes for clients: accepted by their sockets, or waiting for slow clients."
         |server, to| to.value(server.totals.bytes_sent);
     "weir_request_duration_seconds" Histogram
         "From the complete request head to the last byte of the response handed to the socket."
@@ -380,25 +380,25 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
 
 pub(super) const RULES: &[Family<RuleView>] = families! { "policy,rule";
     "weir_policy_rule_followed_total" Counter
-        "Requests and responses that the rule was followed for."
+        "Requests and responses for which the rule was followed."
         |rule, to| to.value(rule.followed);
 };
 
 pub(super) const WAF_RULES: &[Family<WafRuleView>] = families! { "rule";
     "weir_waf_rule_matches_total" Counter
-        "How often a rule of the web application firewall that is logged held, by its number, over all virtual servers; one that never did has no sample."
+        "Matches of logged rules of the web application firewall, by rule number, over all virtual servers. No sample for rules that never matched."
         |rule, to| to.value(rule.found);
 };
 
 pub(super) const WAF_CHECKS: &[Family<WafCheckView>] = families! { "check";
     "weir_waf_check_findings_total" Counter
-        "How often a check of the web application firewall found something, by its name, over all virtual servers; one that never did has no sample."
+        "Findings of checks of the web application firewall, by name, over all virtual servers. No sample for checks without findings."
         |check, to| to.value(check.found);
 };
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_members" Gauge + ",state"
-        "Members by state, whatever the operator wants of them: up, pending waits for a first probe, down failed its monitors, ejected failed its requests."
+        "Members by health, independent of the administrative state: up, pending (waits for a first probe), down (failed its monitors), ejected (failed its requests)."
         |pool, to| for (state, &count) in MemberState::ALL.iter().zip(&pool.states) {
             to.labelled("state", state.as_str(), count);
         };
@@ -412,41 +412,41 @@ pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
         "Requests answered 503 because no member could take them."
         |pool, to| to.value(pool.totals.no_member);
     "weir_pool_queue_requests" Gauge
-        "Requests that wait in the pool's queue now."
+        "Requests waiting in the pool's queue now."
         |pool, to| to.gauge(pool.totals.queue_length);
     "weir_pool_queued_total" Counter
-        "Requests that ever waited in the pool's queue."
+        "Requests that have waited in the pool's queue."
         |pool, to| to.value(pool.totals.queued);
     "weir_pool_queue_timeouts_total" Counter
-        "Requests that waited in the pool's queue until their time was over."
+        "Requests that waited in the pool's queue until their timeout."
         |pool, to| to.value(pool.totals.queue_timeouts);
 };
 
 pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
     "weir_member_up" Gauge
-        "1 while monitors and traffic call the member up, else 0; it takes traffic if it is enabled, too."
+        "1 while the member is up by monitors and traffic, else 0. It gets traffic if it is enabled as well."
         |member, to| to.value(u64::from(member.state == MemberState::Up));
     "weir_member_state" Gauge + ",state"
-        "1 for the state that the member is in: up, pending, down, draining or ejected."
+        "1 for the member's current state: up, pending, down, draining or ejected."
         |member, to| for state in MemberState::ALL {
             to.labelled("state", state.as_str(), u64::from(state == member.state));
         };
     "weir_member_administrative_state" Gauge + ",state"
-        "1 for what the operator wants of the member: enabled, drain or disabled."
+        "1 for the member's administrative state: enabled, drain or disabled."
         |member, to| for state in [AdminState::Enabled, AdminState::Drain, AdminState::Disabled] {
             to.labelled("state", state.as_str(), u64::from(state == member.administrative));
         };
     "weir_member_administrative_override" Gauge
-        "1 while that was set at run time and holds in place of what the file says, else 0."
+        "1 while the administrative state was set at run time and overrides the file, else 0."
         |member, to| to.value(u64::from(member.live.state_override().is_some()));
     "weir_member_weight" Gauge
         "Share of the pool's traffic, relative to the other members."
         |member, to| to.value(u64::from(member.weight));
     "weir_member_requests_total" Counter
-        "Requests that the member was chosen for, repeated ones and those that found no connection included."
+        "Requests for which the member was selected, including repeated ones and those without a connection."
         |member, to| to.value(member.totals.requests);
     "weir_member_requests_active" Gauge
-        "Requests under way on the member now."
+        "Requests open at the member now."
         |member, to| to.gauge(member.totals.requests_active);
     "weir_member_connections_total" Counter
         "Connections opened to the member."
@@ -464,7 +464,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
             to.labelled("kind", "response", member.totals.response_failures);
         };
     "weir_member_flawed_responses_total" Counter + ",kind"
-        "Responses that were taken from the member in spite of a flaw (see lenient): kind repeated_content_length, both_framings, chunk_size_spaces, bare_line_feeds, control_characters or unknown_status."
+        "Responses accepted from the member in spite of a flaw (see lenient): kind repeated_content_length, both_framings, chunk_size_spaces, bare_line_feeds, control_characters or unknown_status."
         |member, to| {
             let totals = &member.totals;
             for (kind, count) in [
@@ -479,7 +479,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
             }
         };
     "weir_member_ejections_total" Counter
-        "Times that passive marking took the member out."
+        "Ejections of the member by passive marking."
         |member, to| to.value(member.totals.ejections);
     "weir_member_responses_total" Counter + ",class"
         "Responses of the member, by class of the status."
@@ -506,7 +506,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
 
 pub(super) const MONITORS: &[Family<MonitorView>] = families! { "pool,member,monitor,type";
     "weir_monitor_up" Gauge
-        "1 while the monitor says that the member is up, else 0."
+        "1 while the member is up by this monitor, else 0."
         |monitor, to| to.value(u64::from(monitor.report.health == Health::Up));
     "weir_monitor_probes_total" Counter + ",result"
         "Probes by result, pass or fail."
@@ -521,48 +521,48 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
         "Access log lines written."
         |observed, to| to.value(observed.logs.access.lines_written.load(Relaxed));
     "weir_clients_forgotten_total" Counter + "table"
-        "Clients that a table of limits, or of the addresses of persistence, forgot before their time or never knew, for want of room: raise entries_max."
+        "Clients that a full table of limits or persistence has forgotten early or not stored: raise entries_max."
         |observed, to| {
             let table = observed.table();
             to.labelled("table", "limits", table.limit_losses());
             to.labelled("table", "persistence", table.stickies.losses());
         };
     "weir_policy_lines_dropped_total" Counter
-        "Lines of policies that the event log took too slowly."
+        "Lines of policies lost because the event log was too slow."
         |observed, to| to.value(observed.workers.totals().policy_lines_dropped);
     "weir_log_lines_dropped_total" Counter + "reason"
-        "Access log lines lost because the log took them too slowly (reason full) or could not be written (reason write)."
+        "Access log lines lost because the log was too slow (reason full) or could not be written (reason write)."
         |observed, to| {
             to.labelled("reason", "full", observed.workers.totals().log_lines_dropped);
             to.labelled("reason", "write", observed.logs.access.lines_lost.load(Relaxed));
         };
     "weir_waf_log_lines_total" Counter
-        "Lines of the web application firewall's log written."
+        "WAF log lines written."
         |observed, to| to.value(observed.logs.waf.lines_written.load(Relaxed));
     "weir_waf_log_lines_dropped_total" Counter + "reason"
-        "Lines of that log lost because it took them too slowly (reason full) or they could not be written (reason write)."
+        "WAF log lines lost because the log was too slow (reason full) or could not be written (reason write)."
         |observed, to| {
             to.labelled("reason", "full", observed.workers.totals().waf_log_lines_dropped);
             to.labelled("reason", "write", observed.logs.waf.lines_lost.load(Relaxed));
         };
     "weir_socket_failures_total" Counter
-        "Connections that this host could not accept or open, for want of descriptors, ports or memory."
+        "Connections that this host could not accept or open, because descriptors, ports or memory were exhausted."
         |observed, to| to.value(observed.workers.totals().socket_failures);
     "weir_admin_connections_turned_away_total" Counter
-        "Admin connections that were closed at once because there were too many."
+        "Admin connections closed at once because there were too many."
         |observed, to| to.value(observed.admin_turned_away.load(Relaxed));
     "weir_compression_reduced_total" Counter + "how"
-        "Responses that were compressed at a lower level than configured (how level) or not at all (how skipped), because a worker ran out of time."
+        "Responses compressed at a lower level than configured (how level) or not at all (how skipped), because a worker was overloaded."
         |observed, to| {
             let totals = observed.workers.totals();
             to.labelled("how", "level", totals.compression_reduced);
             to.labelled("how", "skipped", totals.compression_skipped);
         };
     "weir_compression_memory_bytes" Gauge
-        "Memory that responses hold at most to be compressed: encoders, and bodies that are collected."
+        "Most memory that responses being compressed can hold: encoders and collected bodies."
         |observed, to| to.value(observed.workers.totals().compression_memory_bytes);
     "weir_worker_connections_total" Counter + "worker"
-        "Client connections by the worker that accepted them; the kernel spreads them."
+        "Client connections by the worker that accepted them; the kernel distributes them."
         |observed, to| {
             for worker in 0..observed.workers.workers() {
                 let connections = observed.workers.of(worker).connections.get();
@@ -570,58 +570,58 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             }
         };
     "weir_connections_leaving" Gauge
-        "Client connections that have had their last answer and are not closed yet: the client still takes it, or still sends."
+        "Client connections that are being closed: the client still receives its last response, or still sends."
         |observed, to| to.gauge(observed.workers.totals().connections_leaving);
     "weir_member_connections_leaving" Gauge
-        "Member connections of HTTP/2 that weir has ended and that are not closed yet: the member still takes the last of them."
+        "HTTP/2 member connections that are being closed: the member still receives the last data."
         |observed, to| to.gauge(observed.workers.totals().member_connections_leaving);
     "weir_spliced_bytes_total" Counter
-        "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, both directions together."
+        "Bytes of relayed connections and tunnels that the kernel moved from socket to socket, in both directions."
         |observed, to| to.value(observed.workers.totals().bytes_spliced);
     "weir_datagrams_lost_total" Counter
-        "Datagrams that the kernel did not take (a full socket, no memory, a firewall), or that were too long for the way."
+        "Datagrams that the kernel refused (a full socket, no memory, a firewall), or that were too long for the route."
         |observed, to| to.value(observed.workers.totals().datagrams_lost);
     "weir_worker_loop_turns_total" Counter
-        "Turns of the workers' event loops."
+        "Iterations of the workers' event loops."
         |observed, to| to.value(observed.workers.totals().loop_turns);
     "weir_worker_panics_total" Counter
-        "Panics of workers; each cost the connections of one worker."
+        "Panics of workers; each one closed the connections of one worker."
         |observed, to| to.value(observed.workers.totals().panics);
     "weir_workers_ended_total" Counter
-        "Workers that ended for good, because what a panic left could not be put in order. The others serve in their place."
+        "Workers that ended for good, because they could not recover from a panic. The other workers serve in their place."
         |observed, to| to.value(observed.workers_ended.load(Relaxed));
     "weir_workers" Gauge
         "Worker threads."
         |observed, to| to.value(observed.table().workers() as u64);
     "weir_ocsp_fetches_total" Counter + "result"
-        "Times that an OCSP responder was asked: a good response (result success), or none (failure)."
+        "Requests to OCSP responders: a valid response (result success), or none (failure)."
         |observed, to| {
             to.labelled("result", "success", observed.ocsp.succeeded.load(Relaxed));
             to.labelled("result", "failure", observed.ocsp.failed.load(Relaxed));
         };
     "weir_token_key_fetches_total" Counter + "result"
-        "Times that the keys of tokens were fetched: keys came (result success), or none (failure)."
+        "Fetches of token keys: success or failure."
         |observed, to| {
             to.labelled("result", "success", observed.token_keys.succeeded.load(Relaxed));
             to.labelled("result", "failure", observed.token_keys.failed.load(Relaxed));
         };
     "weir_config_reloads_total" Counter + "result"
-        "Reloads that were put in force (result success) or refused (result failure)."
+        "Reloads that took effect (result success) or were refused (result failure)."
         |observed, to| {
             to.labelled("result", "success", observed.reloads.succeeded.load(Relaxed));
             to.labelled("result", "failure", observed.reloads.failed.load(Relaxed));
         };
     "weir_config_last_reload_successful" Gauge
-        "1 if the last reload was put in force or there was none, else 0."
+        "1 if the last reload took effect or there was none, else 0."
         |observed, to| to.value(u64::from(observed.reloads.last_succeeded.load(Relaxed)));
     "weir_config_last_reload_success_timestamp_seconds" Gauge
-        "When the configuration in force was read, in seconds since 1970."
+        "When the current configuration was read, in seconds since 1970."
         |observed, to| to.seconds(observed.reloads.last_success_unix_ms.load(Relaxed));
     "weir_config_waiting" Gauge
-        "1 while a configuration, at the start the first one, waits for the first probes of its members, else 0."
+        "1 while a new configuration waits for the first probes of its members, else 0."
         |observed, to| to.value(u64::from(observed.waiting().is_some()));
     "weir_draining" Gauge
-        "1 while the process ends, else 0."
+        "1 while the process is stopping, else 0."
         |observed, to| to.value(u64::from(observed.draining.load(Relaxed)));
     "weir_build_info" Gauge + "version"
         "Always 1; the version is in the label."

@@ -38,10 +38,10 @@ pub(super) const PACKET_SERVERS: &[Family<PacketServerView>] = families! { "virt
 
 pub(super) const PACKET_MEMBERS: &[Family<PacketMemberView>] = families! { "virtual_server,member";
     "weir_l4_member_flows" Gauge
-        "Flows that it has."
+        "Flows of the member."
         |member, to| to.value(member.flows);
     "weir_l4_member_flows_total" Counter
-        "Flows that it got."
+        "Flows that the member has got."
         |member, to| to.value(member.totals.flows);
     "weir_l4_member_packets_total" Counter + ",direction"
         "Packets from clients (direction in) and to them (out)."
@@ -53,23 +53,23 @@ pub(super) const PACKET_MEMBERS: &[Family<PacketMemberView>] = families! { "virt
 
 pub(super) const PACKET_PATH: &[Family<Arc<Report>>] = families! { "";
     "weir_l4_flows" Gauge
-        "Flows that there are."
+        "Flows in the table."
         |path, to| to.value(path.flows);
     "weir_l4_flows_max" Gauge
-        "Flows that there may be."
+        "Most flows in the table."
         |path, to| to.value(u64::from(path.flows_max));
     "weir_l4_flows_ended_total" Counter + "why"
-        "Flows that weir has ended: they rested (idle), were closed, their member went down, their virtual server was removed, or by a command."
+        "Flows ended by weir: idle, closed, their member went down, their virtual server was removed, or by a command."
         |path, to| {
             for (why, count) in path.ended.all() {
                 to.labelled("why", why, count);
             }
         };
     "weir_l4_resets_total" Counter
-        "Resets that were sent to ends of flows."
+        "Resets sent to ends of flows."
         |path, to| to.value(path.resets);
     "weir_l4_not_forwarded_total" Counter + "reason,verdict"
-        "Packets that were not forwarded, by the reason, and whether they were dropped, answered or passed on to the kernel."
+        "Packets that were not forwarded, by reason, and by verdict: dropped, answered or passed to the kernel."
         |path, to| {
             for count in &path.reasons {
                 let verdict = match count.reason.verdict() {
@@ -81,7 +81,7 @@ pub(super) const PACKET_PATH: &[Family<Arc<Report>>] = families! { "";
             }
         };
     "weir_l4_interface_rung" Gauge + "interface,rung"
-        "1 for the way by which packets of an interface come: xdp, tcx, or none."
+        "1 for the rung that an interface uses: xdp, tcx, or none."
         |path, to| {
             for it in &path.attachments {
                 let rung = it.rung.map_or("none", |rung| rung.name());
