@@ -19,16 +19,16 @@ const EXIT_OUTPUT: u8 = 3;
 
 /// Check a configuration file without serving it
 ///
-/// Reports all errors and warnings at once, with file, line and column, and how to mend them.
-/// It reads the files that the configuration names, and opens no sockets: it is safe to run anywhere.
+/// Reports all errors and warnings with file, line, column and a fix. It reads the files named in the configuration. It
+/// opens no sockets, so it is safe to run anywhere.
 ///
-/// Exit status: 0 the configuration can be used (warnings do not matter), 1 it cannot, 2 wrong usage,
-/// 3 the answer could not be written.
+/// Exit status: 0 the configuration is valid (perhaps with warnings), 1 it is not valid, 2 wrong usage, 3 the output
+/// could not be written.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir check weir.yaml\n  \
                         weir check --json weir.yaml | jq '.diagnostics[].message'\n  \
-                        sudo -u weir weir check --explain weir.yaml    whether packets can be had\n  \
+                        sudo -u weir weir check --explain weir.yaml does this host support packets?\n  \
                         weir check --schema > weir.schema.json    for completion in an editor")]
 pub struct Arguments {
     /// The configuration file
@@ -39,11 +39,11 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Also say how each virtual server would be served by this user on this host
+    /// Also show how this user on this host would serve each virtual server
     ///
-    /// Of type fast_l4: by packets, by sockets, or not at all, and what is otherwise then. It reads which capabilities
-    /// this process has, so ask as the user that weir runs as. With `waf`: its mode, how many rules are evaluated, and
-    /// whether checks, cookies and responses are on.
+    /// For type fast_l4: by packets, by sockets, or not at all, with the consequences. This depends on the capabilities
+    /// of the process, so run it as weir's user. With `waf`: its mode, the number of evaluated rules, and whether checks,
+    /// cookies and responses are on.
     #[arg(long, conflicts_with = "json")]
     explain: bool,
 

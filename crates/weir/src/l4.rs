@@ -14,7 +14,7 @@ use crate::admin::text::{Paint, Side, Table, Tone, counted, grouped, span};
 use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;
 
-/// List and end flows of virtual servers of type fast_l4, and remove what a crash left in the kernel
+/// List and end flows of virtual servers of type fast_l4, and clean up the kernel after a crash
 ///
 /// Exit status: 0 done; 1 refused; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]
@@ -38,20 +38,20 @@ enum Action {
 /// Which flows are meant; what is not given is any.
 #[derive(Debug, Args)]
 struct Filter {
-    /// Those of this virtual server
+    /// Flows of this virtual server
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     virtual_server: Option<String>,
 
-    /// Those to this member: its address, with or without its port
+    /// Flows to this member: its address, with or without port
     #[arg(long, value_name = "ADDRESS", value_parser = NonEmptyStringValueParser::new())]
     member: Option<String>,
 
-    /// Those of this client
+    /// Flows of this client
     #[arg(long, value_name = "IP")]
     client: Option<IpAddr>,
 }
 
-/// List flows: who speaks to whom, since when, and how much
+/// List flows with client, member, age and bytes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 flows\n  \
@@ -61,21 +61,21 @@ struct ListArguments {
     #[command(flatten)]
     filter: Filter,
 
-    /// So many at most
+    /// Most flows to list
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
     max: u32,
 
     #[command(flatten)]
     connection: Connection,
 
-    /// Print weir's own answer, JSON, on standard output
+    /// Print the admin listener's JSON on standard output
     #[arg(long)]
     json: bool,
 }
 
 /// End flows; both ends of TCP flows get a reset
 ///
-/// Needs the unix socket of the admin listener. One call ends 65,536 flows at most: repeat it until it says 0.
+/// Needs the unix socket of the admin listener. One call ends at most 65,536 flows: repeat it until it prints 0.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 end --client 192.0.2.7\n  \
@@ -95,13 +95,14 @@ struct EndArguments {
     connection: Connection,
 }
 
-/// Remove programs and tables that a weir left in the kernel which crashed, or was told to keep its flows
+/// Remove the programs and tables that a stopped weir left in the kernel
 ///
-/// Flows that they forward end. What a running weir has is left alone. Needs root, or the capabilities of the packet path.
+/// They remain after a crash, or with `on_exit: keep`. Their flows end. Programs and tables of a running weir stay. Needs
+/// root, or the capabilities of the packet path.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 detach\n  \
-                        weir l4 detach edge    that of `packet_path: { name: edge }` alone")]
+                        weir l4 detach edge only those of `packet_path: { name: edge }`")]
 struct DetachArguments {
     /// The `packet_path.name` of its configuration [default: all]
     name: Option<String>,

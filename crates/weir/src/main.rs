@@ -19,8 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Weirgate, an Application Delivery Controller: one program in front of the servers of an
-/// application.
+/// Weirgate, an Application Delivery Controller: load balancer, TLS and web application firewall in one program.
 #[derive(Debug, Parser)]
 #[command(
     name = "weir",
@@ -30,12 +29,12 @@ use clap::{Parser, Subcommand};
     ),
     arg_required_else_help = true,
     after_help = "Examples:\n  \
-                  weir run weir.yaml      serve what a configuration says\n  \
-                  weir check weir.yaml    say everything that is wrong in a configuration\n  \
-                  weir status             what a running weir does, and what is wrong\n  \
-                  weir demo               see it at work, with members and traffic of its own\n  \
+                  weir run weir.yaml serve a configuration file\n  \
+                  weir check weir.yaml report every mistake in a configuration file\n  \
+                  weir status show state and problems of a running weir\n  \
+                  weir demo demonstrate weir with its own members and traffic\n  \
                   weir bench run quick    compare it with HAProxy, nginx and Envoy on this machine\n  \
-                  weir help check         what a subcommand does"
+                  weir help check show the help of a subcommand"
 )]
 struct CommandLine {
     #[command(subcommand)]

@@ -31,38 +31,38 @@ const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
 ///
-/// What a member has under way is never cut. The change holds for the next request, over reloads, until
-/// weir ends or the member leaves its pool; for longer, write it into the configuration.
+/// Open requests are never cut. The change applies from the next request on. It survives reloads, and ends when weir
+/// exits or the member leaves its pool. For a permanent change, edit the configuration.
 ///
-/// Needs the unix socket of the admin listener: over TCP nothing can be changed.
+/// Needs the unix socket of the admin listener, because TCP is read-only.
 ///
-/// Exit status: 0 done; 1 weir refused, or there is no such pool or member; 2 wrong usage; 3 weir cannot
-/// be reached; 4 requests were still under way at the end of --wait.
+/// Exit status: 0 done; 1 weir refused, or the pool or member is unknown; 2 wrong usage; 3 weir cannot be reached; 4
+/// requests were still open at the end of --wait.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir member web 10.0.0.11:80 drain --wait 5m && ssh 10.0.0.11 reboot\n  \
                         weir member web 10.0.0.11:80 enable\n  \
-                        weir member 10.0.0.11:80 drain --wait    in all pools that it is a member of\n  \
-                        weir pool web    the members and how they are")]
+                        weir member 10.0.0.11:80 drain --wait in all its pools\n  \
+                        weir pool web show the members and their state")]
 #[command(override_usage = "weir member [OPTIONS] [POOL] <ADDRESS> <ACTION>")]
 pub struct Arguments {
-    /// The pool (without it all pools), the member's address as `weir pool POOL` shows it, and what is wanted of it:
-    /// drain (no new requests but those of clients that persistence keeps on it), disable (no new requests at all), enable
-    /// (whatever the configuration says), reset (what the configuration says)
+    /// The pool (default: all pools), the member's address as shown by `weir pool POOL`, and an action: drain (only
+    /// clients with persistence get new requests), disable (no new requests), enable (overrides the configuration), reset
+    /// (back to the configuration)
     #[arg(value_name = "POOL ADDRESS ACTION", num_args = 2..=3, required = true,
           value_parser = NonEmptyStringValueParser::new())]
     words: Vec<String>,
 
-    /// Wait until nothing is under way on the member (500ms, 30s, 5m, 1h) [default: as long as it takes]
+    /// Wait until no request is open at the member (500ms, 30s, 5m, 1h) [default: no limit]
     ///
-    /// Goes with drain and disable. Ended earlier, the member stays as it is then.
+    /// Only with drain and disable. If you interrupt it, the member keeps its new state.
     #[arg(long, value_name = "DURATION", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
 
     #[command(flatten)]
     connection: Connection,
 
-    /// Print weir's own answer, JSON, on standard output
+    /// Print the admin listener's JSON on standard output
     #[arg(long, conflicts_with = "wait")]
     json: bool,
 }

@@ -15,9 +15,9 @@ const COMMAND: &str = "weir pool";
 
 /// Show the pools of a running weir, or one of them in detail
 ///
-/// In detail: every member with its monitors, what they said last, and why. What is wrong begins with `!`.
+/// With POOL, shows each member with its monitors and their last results. `!` marks a problem.
 ///
-/// Exit status: 0 shown; 1 there is no such pool; 2 wrong usage; 3 weir cannot be reached.
+/// Exit status: 0 shown; 1 unknown pool; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir pool\n  \
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
 
-    /// Print weir's own answer, JSON, on standard output
+    /// Print the admin listener's JSON on standard output
     #[arg(long)]
     json: bool,
 }

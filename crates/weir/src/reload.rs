@@ -27,31 +27,33 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Changes that are shown in lines of their own.
 const CHANGES_SHOWN_MAX: usize = 50;
 
-/// Have a running weir read its configuration again
+/// Reload the configuration of a running weir
 ///
-/// All of it is put in force, or none: then the configuration before stays, and this says what is wrong. A pool that is new gets
-/// traffic once one of its members has passed its first probe. Connections and requests under way are not touched.
+/// The file takes effect as a whole, or is refused as a whole. After a refusal, the previous configuration stays in
+/// effect, and the command prints the errors. A new pool gets traffic when one of its members has passed its first probe.
+/// Open connections and requests are not affected.
 ///
-/// Files that the configuration names (certificates, rules, pages) are read again as well; they are not among the changes shown.
+/// Files named in the configuration (certificates, rules, pages) are read again as well; the list of changes does not
+/// include them.
 ///
 /// Needs the unix socket of the admin listener. SIGHUP does the same without an answer.
 ///
-/// Exit status: 0 it is in force; 1 it was refused; 2 wrong usage; 3 weir cannot be reached; 4 it still waited for first probes at
-/// the end of --wait.
+/// Exit status: 0 in effect; 1 refused; 2 wrong usage; 3 weir cannot be reached; 4 still waiting for first probes at the
+/// end of --wait.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir check /etc/weir/weir.yaml && weir reload\n  \
                         weir reload --wait 30s\n  \
                         weir reload --json | jq .changes")]
 pub struct Arguments {
-    /// Wait no longer than this (500ms, 30s, 5m) [default: until it is in force or refused]
+    /// Wait at most this long (500ms, 30s, 5m) [default: until it is in effect or refused]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
 
     #[command(flatten)]
     connection: Connection,
 
-    /// Print weir's own report, JSON, on standard output
+    /// Print the report as JSON on standard output
     #[arg(long)]
     json: bool,
 }

@@ -18,15 +18,14 @@ const EXIT_FAILED: u8 = 1;
 /// What waits to be told at the end gets this long.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serve what a configuration file says
+/// Serve a configuration file
 ///
-/// Runs in the foreground. Access log lines go where the file says, events to standard error.
+/// Runs in the foreground. The access log goes to the configured target, events go to standard error.
 ///
-/// SIGHUP reads the file again: it is put in force as a whole, or refused as a whole. SIGTERM or
-/// SIGINT (Ctrl-C) stops accepting, lets requests under way end, at the latest after
-/// `drain_timeout`, and ends; a second one ends at once.
+/// SIGHUP reads the file again; it takes effect as a whole, or is refused as a whole. SIGTERM or SIGINT (Ctrl-C) stops
+/// accepting connections, waits for open requests (at most `drain_timeout`), and exits. A second signal exits at once.
 ///
-/// Exit status: 0 ended as told, 1 could not serve, 2 wrong usage.
+/// Exit status: 0 stopped by a signal, 1 could not serve, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir run weir.yaml\n  \
@@ -35,11 +34,10 @@ pub struct Arguments {
     /// The configuration file
     file: PathBuf,
 
-    /// Write the secrets of all TLS sessions to the file that the variable SSLKEYLOGFILE names
+    /// Write the secrets of all TLS sessions to the file in the environment variable SSLKEYLOGFILE
     ///
-    /// With them a recording of the traffic can be read, by Wireshark for example (in the format of
-    /// NSS). Sessions with clients and with members are in it; who has the file can read them all.
-    /// The variable alone does nothing.
+    /// Programs such as Wireshark use them to decrypt recorded traffic (NSS format). The file has the sessions with
+    /// clients and with members; anyone who has it can decrypt them. The variable alone has no effect.
     #[arg(long)]
     tls_key_log: bool,
 }

@@ -14,12 +14,12 @@ use crate::pool::table_of;
 
 const COMMAND: &str = "weir status";
 
-/// Show what a running weir does, and what is wrong
+/// Show the state and the problems of a running weir
 ///
-/// Virtual servers with their clients, pools with their members. What is wrong begins with `!`. Counts are
-/// those since the start.
+/// Shows virtual servers with their clients, and pools with their members. `!` marks a problem. Counters begin at the
+/// start of weir.
 ///
-/// Exit status: 0 shown, whatever it shows; 2 wrong usage; 3 weir cannot be reached.
+/// Exit status: 0 shown, also with problems; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir status\n  \
@@ -30,7 +30,7 @@ pub struct Arguments {
     #[command(flatten)]
     connection: Connection,
 
-    /// Print weir's own answer, JSON, on standard output
+    /// Print the admin listener's JSON on standard output
     #[arg(long)]
     json: bool,
 }

@@ -28,7 +28,7 @@ pub const EXIT_UNREACHABLE: u8 = 3;
 /// How weir is reached.
 #[derive(Debug, Args)]
 pub struct Connection {
-    /// Where weir's admin listener is: unix:/path, or an address and port to read from
+    /// Address of weir's admin listener: unix:/path, or ADDRESS:PORT (read-only)
     #[arg(long, value_name = "ADDRESS", env = "WEIR_ADMIN", hide_env_values = true,
           default_value = address::DEFAULT, value_parser = address::parse)]
     admin: AdminAddress,

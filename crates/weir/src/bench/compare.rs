@@ -15,13 +15,13 @@ const EXIT_FAILED: u8 = 2;
 /// Exit status when the answer itself cannot be written.
 const EXIT_OUTPUT: u8 = 3;
 
-/// Say which ratios moved between two runs, beyond their noise
+/// Show the ratios that changed between two runs by more than the noise
 ///
-/// Absolute figures of two runs say little: machines change from hour to hour. What is compared are the
+/// Absolute figures of two runs cannot be compared, because machines change from hour to hour. This command compares the
 /// ratios of weir to each peer, which were measured side by side within each run.
 ///
-/// Exit status: 0 nothing got worse, 1 something did, 2 wrong usage or runs that cannot be compared, 3 the
-/// answer could not be written.
+/// Exit status: 0 nothing became worse, 1 something did, 2 wrong usage or runs that cannot be compared, 3 the output
+/// could not be written.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     weir bench run full --output before\n  \

@@ -41,23 +41,21 @@ const BODY_BYTES_MAX: u64 = 64 << 20;
 /// How long one of several addresses of a name may take to accept a connection.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Ask a server as many simulated users would, and measure how it answers
+/// Simulate many users of a server, and measure its responses
 ///
-/// A closed loop by default: every connection sends its next request when the response is there. With
-/// --rate an open loop: requests are due at their times whatever the server does, and latency counts
-/// from the time at which a request was due, so that a stall is not hidden. Every response is verified;
-/// what is not a complete response of the expected kind is an error and never a transaction.
+/// By default, the load is a closed loop: each connection sends its next request after the response. With --rate, it is
+/// an open loop: requests are due at fixed times, independent of the server, and latency counts from the due time, so a
+/// stall is not hidden. Every response is verified; an incomplete or unexpected response is an error, not a transaction.
 ///
-/// At the end, what is under way is waited for and counted, so that a server counts the same requests. The
-/// rate, goodput and CPU time are of the good responses that were complete within the time of the measurement,
-/// whenever they were asked for: `window` in the JSON. Requests, errors and latencies are of what was begun in
-/// it (with --rate: due in it).
+/// At the end, open requests are awaited and counted, so that the server counts the same number. Rate, goodput and CPU
+/// time refer to good responses that were complete within the measurement: `window` in the JSON. Requests, errors and
+/// latencies refer to requests that began within it (with --rate: were due within it).
 ///
-/// With udp://HOST:PORT it sends queries, one under way per connection, which is a flow (a port) of its own, and expects
-/// the answers that `weir bench origin --udp` gives. A query without an answer within --timeout is lost, and an error.
+/// With udp://HOST:PORT, it sends queries and expects the answers of `weir bench origin --udp`. Each connection is a flow
+/// (a port) with one open query. A query without an answer within --timeout is an error.
 ///
-/// Exit status: 0 there were good responses, 1 there was none, 2 wrong usage or the load could not run,
-/// 3 the result could not be written.
+/// Exit status: 0 there were good responses, 1 there were none, 2 wrong usage or the load could not run, 3 the result
+/// could not be written.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     weir bench load http://127.0.0.1:8080/ --connections 64 --duration 5s\n  \
@@ -67,7 +65,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
     weir bench load udp://127.0.0.1:9053 --rate 20000 --requests-per-connection 1      a flow for every query\n  \
     weir bench load https://shop/ --tls-version 1.3 --tls-resume off --requests-per-connection 1")]
 pub struct Arguments {
-    /// What to ask for; connections take turns over addresses, requests over paths
+    /// URLs to request; connections take turns over addresses, requests over paths
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
 
@@ -101,12 +99,12 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     warm_up: Option<Duration>,
 
-    /// How long a connection attempt, and a response, may take; and opening all connections, beyond the
-    /// ramp, before the load begins with those that are open
+    /// Timeout of a connection attempt and of a response; also the extra time after the ramp to open all connections,
+    /// before the load begins with the open ones
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     timeout: Duration,
 
-    /// Threads; each has a core of its own where there are enough
+    /// Threads; each gets its own core if there are enough
     #[arg(short, long, value_name = "NUMBER", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
@@ -147,7 +145,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     expect_size: Option<u64>,
 
-    /// CRC-32 of the body of a good response, in hexadecimal; or `first`: all like the first
+    /// CRC-32 of the body of a good response, in hexadecimal; or `first`: equal to the first response
     #[arg(long, value_name = "CRC32", value_parser = parse_checksum)]
     expect_crc32: Option<Checksum>,
 
@@ -189,7 +187,7 @@ struct Http2Options {
     #[arg(long, conflicts_with_all = ["post_share", "body_size", "body"])]
     http2: bool,
 
-    /// Requests that a connection has under way at once
+    /// Open requests per connection
     #[arg(long, value_name = "NUMBER", default_value_t = 100, requires = "http2",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     streams: u16,

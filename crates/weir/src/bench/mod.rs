@@ -16,8 +16,8 @@ use clap::{Args, Subcommand};
 
 /// Compare weir with other proxies on this machine
 ///
-/// The whole report in one command (`run quick`), and its parts for use on their own: the load
-/// generator, the origin server, the report, its summary for a README, the comparison of two runs.
+/// `run quick` makes a complete report. The other commands are its parts: the load generator, the origin server, the
+/// report, a summary of runs, the comparison of two runs.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct Arguments {

@@ -15,7 +15,7 @@ use crate::values::{parse_duration, parse_share};
 /// Exit status of an origin that could not serve.
 const EXIT_FAILED: u8 = 1;
 
-/// Serve objects of any size from memory, well or badly
+/// Serve objects of any size from memory, with optional faults
 ///
 /// The last segment of a path names the object: its size in bytes (k: 1024, m: 1048576), with an ending
 /// that says its type: /128, /5k, /a/16k.png, /128k.html. A request may ask for trouble:
@@ -24,7 +24,7 @@ const EXIT_FAILED: u8 = 1;
 /// Prints a line of JSON with its addresses when it serves. Ends on SIGINT or SIGTERM, and prints a line
 /// of JSON with what it counted; until then that is at /_origin/counts, which does not count itself.
 ///
-/// Exit status: 0 ended as told, 1 could not serve, 2 wrong usage.
+/// Exit status: 0 stopped by a signal, 1 could not serve, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     weir bench origin --listen 127.0.0.1:9001\n  \

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::output;
 
-/// Pass bytes on without looking at them, for comparison
+/// Relay bytes without parsing them, for comparison
 ///
 /// One thread, one connection to the member per client. It knows nothing of HTTP, so what it costs is
 /// what the kernel costs any proxy on this machine.

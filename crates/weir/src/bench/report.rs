@@ -8,12 +8,12 @@ use weir_bench::report;
 
 use crate::output;
 
-/// Write the report of a run anew
+/// Write the report of a run again
 ///
-/// Reads RUN/run.json and RUN/configurations and writes RUN/report.html (one page that needs nothing else)
-/// and RUN/report.md.
+/// Reads RUN/run.json and RUN/configurations. Writes RUN/report.html (one page that needs nothing else) and
+/// RUN/report.md.
 ///
-/// Exit status: 0 written, 1 not, 2 wrong usage.
+/// Exit status: 0 success, 1 failure, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     weir bench run quick --output trial     writes a report, too\n  \

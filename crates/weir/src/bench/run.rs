@@ -22,9 +22,8 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 /// Measure weir and its peers side by side, and write the report
 ///
-/// Every product gets the same work, the same cores and a configuration as its own experts would write
-/// it; they take turns in every round. Raw data, configurations and versions are kept in a folder of
-/// their own (bench/runs/<date>-<host>), with report.html and report.md beside them.
+/// Every product gets the same work, the same cores and an expert configuration. The products take turns in every round.
+/// A folder (bench/runs/<date>-<host>) keeps raw data, configurations, versions, report.html and report.md.
 ///
 /// quick (the default) has most of the tests that are timed in small and ends within 5 minutes; full takes
 /// up to an hour and a half.
@@ -53,15 +52,15 @@ pub struct Arguments {
     #[arg(value_name = "WHAT")]
     what: Vec<String>,
 
-    /// Peers that take part [default: all that are installed]
+    /// Peers to measure [default: all that are installed]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     peers: Vec<String>,
 
-    /// Good rounds of each timed test, instead of 3 to 5: the more, the smaller a difference can be told
+    /// Good rounds of each timed test, instead of 3 to 5; more rounds detect smaller differences
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
     rounds: Option<u32>,
 
-    /// Leave out the byte relay, which shows what the kernel alone costs
+    /// Skip the byte relay, which shows the cost of the kernel alone
     #[arg(long)]
     no_relay: bool,
 
@@ -86,7 +85,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 
-    /// What joins client, product and origin: loopback, or namespaces (a network namespace for each,
+    /// The network between client, product and origin: loopback, or namespaces (a network namespace for each,
     /// joined by veth pairs; needs root and iproute2)
     #[arg(long, value_name = "NETWORK", default_value = "loopback",
           value_parser = ["loopback", "namespaces"])]
@@ -100,8 +99,7 @@ pub struct Arguments {
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     load_cores: Option<Vec<usize>>,
 
-    /// What cores do that have nothing to do: halt, or look for work so that no hypervisor gives them away
-    /// (poll) [default: poll for root on a virtual machine whose energy is not counted, else halt]
+    /// Behaviour of idle cores: halt, or poll, so that no hypervisor takes them away [default: poll for root on a virtual machine whose energy is not counted, else halt]
     #[arg(long, value_name = "HOW", value_parser = ["halt", "poll"])]
     idle: Option<String>,
 }

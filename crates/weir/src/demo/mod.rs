@@ -42,16 +42,15 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_08
 /// Where the admin listener listens if that is free.
 const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_900);
 
-/// Show weir at work, with members and traffic of its own
+/// Demonstrate weir with its own members and traffic
 ///
-/// Needs no root and no other program. Four small members inside this process, one slow and one that
-/// is stopped every few seconds, stand behind a virtual server; a few clients ask it at a gentle rate;
-/// the terminal shows what happens. The configuration is a file that you can edit and reload while the
-/// demo runs.
+/// Needs no root and no other program. The demo has four small members inside this process: one is slow, and one is
+/// stopped every few seconds. A few clients send requests to their virtual server, and the terminal shows the state. You
+/// can edit the configuration file and reload it while the demo runs.
 ///
 /// Keys: q or Ctrl-C ends, t pauses the traffic. Signals: as for `weir run`.
 ///
-/// Exit status: 0 ended as told, 1 could not start, 2 wrong usage.
+/// Exit status: 0 stopped by a signal, 1 could not start, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir demo\n  \
@@ -67,20 +66,20 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
-    /// Requests a second from the demo's clients
+    /// Requests per second from the demo's clients
     #[arg(long, value_name = "NUMBER", default_value_t = traffic::RATE_DEFAULT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(traffic::RATE_MAX)))]
     rate: u32,
 
-    /// No clients: only yours
+    /// Start no clients; use your own
     #[arg(long, conflicts_with = "rate")]
     no_traffic: bool,
 
-    /// A line a second instead of the live view; so it is where there is no terminal
+    /// Print one line per second instead of the live view (default without a terminal)
     #[arg(long)]
     plain: bool,
 
-    /// Print the configuration that the demo serves, and end
+    /// Print the demo's configuration and exit
     #[arg(long, exclusive = true)]
     config: bool,
 }

@@ -16,32 +16,35 @@ use super::log::{self, Line};
 use super::test::told;
 use crate::output;
 
-/// Judge recorded requests by old and by new rules, and show those that are decided differently
+/// Judge recorded requests by old and new rules, and show different decisions
 ///
-/// Requests are recorded by `log.waf.record`, without their secrets. Rules are given as by `--rules` of `weir waf test`, several with commas between them. By configurations each request is judged as its virtual server says. Exit status: 0 all requests are decided as before; 1 some are not; 2 wrong usage, or rules or logs that cannot be used.
+/// `log.waf.record` records requests, without their secrets. Rules are given as for `--rules` of `weir waf test`,
+/// separated by commas. With configurations, each request is judged by the settings of its virtual server.
+///
+/// Exit status: 0 all decisions are equal; 1 some differ; 2 wrong usage, or invalid rules or logs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf diff builtin ./coreruleset waf.log\n  \
                         weir waf diff builtin tuned.conf,builtin waf.log waf.log.1\n  \
                         weir waf diff --config-old weir.yaml --config-new new.yaml waf.log")]
 pub struct Arguments {
-    /// OLD and NEW, but for configurations, and then logs
+    /// OLD and NEW rules (unless configurations are given), then logs
     #[arg(required = true, value_name = "OLD NEW LOG")]
     paths: Vec<PathBuf>,
 
-    /// A configuration in place of OLD
+    /// A configuration instead of OLD
     #[arg(long, value_name = "FILE", requires = "config_new")]
     config_old: Option<PathBuf>,
 
-    /// A configuration in place of NEW
+    /// A configuration instead of NEW
     #[arg(long, value_name = "FILE", requires = "config_old")]
     config_new: Option<PathBuf>,
 
-    /// Requests of this virtual server alone
+    /// Only requests of this virtual server
     #[arg(long, value_name = "NAME")]
     virtual_server: Option<String>,
 
-    /// Leave the checks out that need no rules
+    /// Skip the checks that need no rules
     #[arg(long)]
     no_checks: bool,
 }

@@ -16,12 +16,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Look at rules of the web application firewall, try them on requests, and tune them
+/// Check, test and tune rules of the web application firewall
 ///
-/// Exit status: 0 done, and the request passes; 1 it is blocked, requests are decided differently, or the rules that are described have problems; 2 wrong usage.
+/// Exit status: 0 done, and the request passes; 1 the request is blocked, decisions differ, or the rules have problems; 2
+/// wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-                        weir waf rules                       which rule sets there are\n  \
+                        weir waf rules list the rule sets\n  \
                         weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
                         weir waf test --rules ./coreruleset --paranoia 2 --request upload.http\n  \
                         weir waf tune waf.log > tuned.conf   exclusions for false positives\n  \

@@ -12,16 +12,17 @@ use weir_waf::plan::{RuleSet, Settings, View};
 use super::files;
 use crate::output;
 
-/// Say which rule sets this host has, or check one
+/// List the rule sets of this host, or check one
 ///
-/// Nothing is fetched: OWASP CRS comes by `apt install modsecurity-crs` (CRS 3), or as a checkout of its repository (CRS 4).
+/// weir downloads nothing. To get OWASP CRS, use `apt install modsecurity-crs` (CRS 3), or a checkout of its repository
+/// (CRS 4).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf rules\n  \
                         weir waf rules ./coreruleset\n  \
                         weir waf rules crs-setup.conf my-rules.conf")]
 pub struct Arguments {
-    /// Files of rules, folders of CRS, or `builtin`, in the order in which they are read [default: all that are found]
+    /// Rule files, CRS folders, or `builtin`, in order [default: all rule sets found]
     paths: Vec<PathBuf>,
 }
 

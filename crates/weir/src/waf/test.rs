@@ -16,9 +16,13 @@ use super::request::{Asked, Trial};
 use super::response::Answer;
 use crate::output;
 
-/// Try rules on a request, and say rule by rule what they find
+/// Test rules on a request, and print the findings of each rule
 ///
-/// Checks without rules are done too. Of a configuration the rules, settings, limits and checks of one virtual server hold; what its policies do is not followed. Exit status: 0 it passes; 1 it is blocked, or could not be judged; 2 wrong usage, or rules or a request that cannot be used.
+/// Checks that need no rules run as well. With --config, the rules, settings, limits and checks of one virtual server
+/// apply, but not its policies.
+///
+/// Exit status: 0 the request passes; 1 it is blocked, or could not be judged; 2 wrong usage, or invalid rules or
+/// request.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
@@ -28,15 +32,15 @@ use crate::output;
                         weir waf test --request search.http --response error.http")]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["url", "request"])))]
 pub struct Arguments {
-    /// A URL, asked for as a browser would
+    /// The URL to request, as a browser would
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// A file with a request as HTTP/1 sends it: Content-Length or chunks say how long its body is
+    /// A file with a request in HTTP/1 format; a body needs Content-Length or chunks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "header", "data"])]
     request: Option<PathBuf>,
 
-    /// A file with the answer to it, for the rules that look at answers
+    /// A file with its response, for rules that read responses
     #[arg(long, value_name = "FILE")]
     response: Option<PathBuf>,
 
@@ -44,27 +48,27 @@ pub struct Arguments {
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
 
-    /// A header more, as in 'Cookie: a=b', or one instead of what would be sent
+    /// A header such as 'Cookie: a=b'; it replaces a default header of the same name
     #[arg(short = 'H', long, value_name = "HEADER")]
     header: Vec<String>,
 
-    /// The body: that of a form, if no Content-Type is given
+    /// The body; a form, unless a Content-Type is given
     #[arg(long, value_name = "TEXT")]
     data: Option<String>,
 
-    /// Files of rules, folders of CRS, or `builtin`, in the order in which they are read
+    /// Rule files, CRS folders, or `builtin`, in order
     #[arg(long, value_name = "PATH", default_value = BUILTIN)]
     rules: Vec<PathBuf>,
 
-    /// A configuration, instead of rules
+    /// Use this configuration instead of rules
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "paranoia", "threshold", "set"])]
     config: Option<PathBuf>,
 
-    /// Which of its virtual servers [default: the only one with `waf`]
+    /// The virtual server in the configuration [default: the only one with `waf`]
     #[arg(long, value_name = "NAME", requires = "config")]
     virtual_server: Option<String>,
 
-    /// Leave the checks out that need no rules
+    /// Skip the checks that need no rules
     #[arg(long)]
     no_checks: bool,
 
@@ -76,7 +80,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SCORE")]
     threshold: Option<u32>,
 
-    /// A variable of TX, as in arg_length=400
+    /// A TX variable, for example arg_length=400
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 

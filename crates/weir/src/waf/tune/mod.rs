@@ -19,9 +19,14 @@ use self::proposal::Effect;
 use super::log;
 use crate::output;
 
-/// Propose exclusions for rules that are found in what users send
+/// Propose exclusions for false positives
 ///
-/// Reads logs of the web application firewall, written with `mode: detect` or `block`, and writes a file of rules: each takes one argument, cookie or header of some paths away from one rule. Name the file before the other rules. There must be no attacks in the logs: what attackers send would be let through. Values that many clients send beside other attacks are left alone, but read the file before you use it. Exit status: 0 done; 2 wrong usage, or a log that cannot be read.
+/// Reads WAF logs, written with `mode: detect` or `block`, and prints a rule file. Each of its rules excludes one
+/// argument, cookie or header of some paths from one rule. List the file before the other rules. The logs must not
+/// contain attacks, because the exclusions would let them pass. No exclusions are proposed for values that occur together
+/// with other attacks; still read the file before you use it.
+///
+/// Exit status: 0 done; 2 wrong usage, or a log that cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf tune waf.log > tuned.conf\n  \
@@ -32,11 +37,11 @@ pub struct Arguments {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
 
-    /// Requests in which a rule has to be found
+    /// Least number of requests with the finding
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     min: u64,
 
-    /// Clients that have to have sent them; of IPv6 each /64 is one
+    /// Least number of clients that sent them; an IPv6 /64 counts as one
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=group::CLIENTS_MAX as u64))]
     clients: u64,
 
