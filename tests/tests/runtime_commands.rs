@@ -476,3 +476,28 @@ fn a_server_is_taken_out_of_all_its_pools_at_once() {
     let output = weir(&proxy, &["member", &address, "reset"]);
     assert_eq!(text(&output.stdout).lines().count(), 2, "{output:?}");
 }
+
+#[test]
+fn rates_are_those_of_the_last_seconds() {
+    let member = Member::named("only");
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
+    let mut asked = 0;
+    let mut server = serde_json::Value::Null;
+    weir_tests::eventually("rates are known", SOON, || {
+        assert_eq!(proxy.client().get("/").text(), "only");
+        asked += 1;
+        let status: serde_json::Value =
+            serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
+        server = status["virtual_servers"][0].clone();
+        server["rates"]["requests_per_second"].as_f64().is_some_and(|rate| rate > 0.0)
+    });
+    let rate = |name: &str| server["rates"][name].as_f64().expect("a number");
+    let counted = rate("requests_per_second") * rate("seconds");
+    assert!(counted <= 1.1 * f64::from(asked), "{asked}: {server}");
+    for name in ["connections_per_second", "bytes_received_per_second", "bytes_sent_per_second"] {
+        assert!(rate(name) > 0.0, "{name}: {server}");
+    }
+    assert_eq!(rate("packets_per_second"), 0.0);
+    let shown = text(&weir(&proxy, &["status"]).stdout);
+    assert!(shown.contains(" requests/s, ") && shown.contains("/s to clients (over "), "{shown}");
+}

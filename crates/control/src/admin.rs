@@ -48,6 +48,7 @@ mod host;
 mod pools;
 mod problem;
 mod reload;
+mod sampling;
 
 /// Connections at a time; further ones are closed at once, counted and told.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -84,6 +85,8 @@ const PATHS: &str = "There is nothing at this path. There is:\n\
 pub struct Admin {
     address: Address,
     accepting: JoinHandle<()>,
+    /// Takes samples for rates.
+    sampling: JoinHandle<()>,
     /// The socket file to remove, and its inode, so that no other process' file is removed.
     socket_file: Option<(PathBuf, u64)>,
 }
@@ -95,6 +98,7 @@ impl Admin {
         observed: Arc<Observed>,
         events: Events,
     ) -> io::Result<Self> {
+        let sampled = Arc::clone(&observed);
         let context = Context { observed, events, last_refusal: Arc::default() };
         let service = Service {
             router: router(context.clone()),
@@ -108,7 +112,8 @@ impl Admin {
                 let accepting = tokio::spawn(service.accept(async move || {
                     listener.accept().await.map(|(stream, _)| (stream, Peer::Network))
                 }));
-                Ok(Self { address, accepting, socket_file: None })
+                let sampling = tokio::spawn(sampling::sample(sampled));
+                Ok(Self { address, accepting, sampling, socket_file: None })
             }
             Address::Unix(path) => {
                 let (listener, inode) = bind_unix(path).await?;
@@ -120,6 +125,7 @@ impl Admin {
                 Ok(Self {
                     address: address.clone(),
                     accepting,
+                    sampling: tokio::spawn(sampling::sample(sampled)),
                     socket_file: Some((path.clone(), inode)),
                 })
             }
@@ -135,6 +141,7 @@ impl Admin {
 impl Drop for Admin {
     fn drop(&mut self) {
         self.accepting.abort();
+        self.sampling.abort();
         if let Some((path, inode)) = &self.socket_file
             && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == *inode)
         {

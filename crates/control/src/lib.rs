@@ -27,6 +27,7 @@ pub mod packets;
 mod probe;
 mod problems;
 mod random;
+mod rates;
 pub mod reloads;
 pub mod status;
 pub mod supervisor;

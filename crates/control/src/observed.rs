@@ -9,6 +9,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::log_writer::AllLogCounters;
 use crate::monitors::Board;
+use crate::rates::Rates;
 use crate::reloads::Reloads;
 use crate::time::unix_ms;
 
@@ -32,6 +33,8 @@ pub struct Observed {
     pub token_keys: Arc<crate::token_keys::Counters>,
     /// Configurations that were asked for.
     pub reloads: Reloads,
+    /// Counters of the last seconds.
+    pub rates: Rates,
     /// When the process started, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Whether nothing has been in force yet: clients wait.
@@ -92,6 +95,7 @@ impl Observed {
             ocsp,
             token_keys,
             reloads,
+            rates: Rates::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),
             draining: AtomicBool::new(false),

@@ -20,6 +20,7 @@ use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
 use crate::observed::{Observed, Waiting, shown_gauge};
 use crate::problems::problems;
+use crate::rates::{Counts, Rate, Rates, Way};
 use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 
@@ -152,6 +153,8 @@ struct WafStatus {
 struct Traffic {
     bytes_received: u64,
     bytes_sent: u64,
+    /// What it does per second; `null` until that can be said.
+    rates: Option<Rate>,
     /// `null` but of type udp.
     datagrams: Option<Datagrams>,
     /// What the web application firewall made of requests; `null` without.
@@ -330,7 +333,7 @@ impl Status {
                 message: panic.message,
             }),
             workers_ended: observed.workers_ended.load(Relaxed),
-            virtual_servers: virtual_servers(&table),
+            virtual_servers: virtual_servers(&table, &observed.rates),
             disabled_virtual_servers: disabled(&table),
             packet_path: packets::packet_path(&table, observed),
             pools: pools(&table, &observed.monitors),
@@ -362,15 +365,19 @@ fn disabled(table: &LiveTable) -> Vec<DisabledStatus> {
     .collect()
 }
 
-fn virtual_servers(table: &LiveTable) -> Vec<VirtualServerStatus> {
+fn virtual_servers(table: &LiveTable, rates: &Rates) -> Vec<VirtualServerStatus> {
     let live = table.virtual_servers.iter();
-    (0..).zip(live).map(|(index, live)| virtual_server(&table.snapshot, index, live)).collect()
+    (0..)
+        .zip(live)
+        .map(|(index, live)| virtual_server(&table.snapshot, index, live, rates))
+        .collect()
 }
 
 fn virtual_server(
     snapshot: &Snapshot,
     index: usize,
     live: &LiveVirtualServer,
+    rates: &Rates,
 ) -> VirtualServerStatus {
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
@@ -425,6 +432,7 @@ fn virtual_server(
         traffic: Traffic {
             bytes_received: totals.bytes_received,
             bytes_sent: totals.bytes_sent,
+            rates: rates.of(Way::Sockets, &live.name, &Counts::of_sockets(&totals)),
             datagrams: configured.service.sessions().map(|_| Datagrams::of(&totals)),
             waf: configured.waf.as_ref().map(|waf| WafStatus::of(waf, &totals)),
             certificates: certificates::of(configured),

@@ -7,8 +7,12 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::admin::client::Error;
-use crate::admin::model::{Certificate, Datagrams, PacketServer, Pool, Status, VirtualServer};
-use crate::admin::text::{Paint, Tone, counted, grouped, latency, printable, span};
+use crate::admin::model::{
+    Certificate, Datagrams, PacketServer, Pool, Rates, Status, VirtualServer,
+};
+use crate::admin::text::{
+    Paint, Tone, amount, bytes_amount, counted, grouped, latency, printable, span,
+};
 use crate::admin::{self, Connection};
 use crate::pool::table_of;
 
@@ -126,6 +130,10 @@ fn render_server(server: &VirtualServer, known: &[Pool], paint: Paint) -> String
             line(Tone::Plain, "datagrams", shown(datagrams));
         }
         line(Tone::Plain, "ended", ended(relayed));
+        if let Some(rates) = &server.rates {
+            let kind = if server.datagrams.is_some() { Kind::Datagrams } else { Kind::Relayed };
+            line(Tone::Plain, "now", per_second(rates, kind));
+        }
         return text;
     }
     line(
@@ -140,7 +148,40 @@ fn render_server(server: &VirtualServer, known: &[Pool], paint: Paint) -> String
             latency(server.request_duration.p99_ms),
         ),
     );
+    if let Some(rates) = &server.rates {
+        line(Tone::Plain, "now", per_second(rates, Kind::Http));
+    }
     text
+}
+
+/// What a virtual server counts beside connections and bytes.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Http,
+    Relayed,
+    Datagrams,
+    Packets,
+}
+
+/// What it does per second.
+fn per_second(rates: &Rates, kind: Kind) -> String {
+    let connections = amount(rates.connections_per_second);
+    let begun = match kind {
+        Kind::Http => {
+            format!("{} requests/s, {connections} connections/s", amount(rates.requests_per_second))
+        }
+        Kind::Relayed => format!("{connections} connections/s"),
+        Kind::Datagrams => {
+            format!("{connections} sessions/s, {} datagrams/s", amount(rates.packets_per_second))
+        }
+        Kind::Packets => {
+            format!("{connections} flows/s, {} packets/s", amount(rates.packets_per_second))
+        }
+    };
+    let received = bytes_amount(rates.bytes_received_per_second);
+    let sent = bytes_amount(rates.bytes_sent_per_second);
+    let seconds = rates.seconds;
+    format!("{begun}; {received}/s from clients, {sent}/s to clients (over {seconds:.0} s)")
 }
 
 /// Names of a certificate that are shown.
@@ -243,6 +284,9 @@ fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
         "flows",
         format!("{} began; now {}", grouped(counters.flows), of_members.join(", ")),
     );
+    if let Some(rates) = &server.rates {
+        line(Tone::Plain, "now", per_second(rates, Kind::Packets));
+    }
     text
 }
 
@@ -339,6 +383,38 @@ virtual server shop
 
 ";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn rates_are_shown_once_they_are_known() {
+        let check = |change: &dyn Fn(&mut serde_json::Value), expected: &str| {
+            let text = render(
+                &status(|status| {
+                    let server = &mut status["virtual_servers"][0];
+                    server["rates"] = serde_json::json!({
+                        "seconds": 10.4, "connections_per_second": 1.5, "requests_per_second": 2_411.2,
+                        "packets_per_second": 12.0, "bytes_received_per_second": 1_234_567.8,
+                        "bytes_sent_per_second": 900.0,
+                    });
+                    change(server);
+                }),
+                Paint::Plain,
+            );
+            assert!(text.contains(&format!("\n  now          {expected}; ")), "{text}");
+            let bytes = "; 1.2 MB/s from clients, 900 B/s to clients (over 10 s)\n";
+            assert!(text.contains(bytes), "{text}");
+        };
+        check(&|_| {}, "2,411 requests/s, 1.5 connections/s");
+        check(&|server| server["relayed"] = serde_json::json!({}), "1.5 connections/s");
+        check(
+            &|server| {
+                server["relayed"] = serde_json::json!({});
+                server["datagrams"] = serde_json::json!({
+                    "received": 2, "sent": 1, "refused": 0, "answers_dropped": 0,
+                });
+            },
+            "1.5 sessions/s, 12 datagrams/s",
+        );
     }
 
     #[test]

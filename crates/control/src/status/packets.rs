@@ -9,6 +9,7 @@ use weir_packet::Totals;
 
 use crate::observed::Observed;
 use crate::packets::{Report, cookies_obstacle, member_label};
+use crate::rates::{Counts, Rate, Rates, Way};
 
 /// The packet path, and who is served by it.
 #[derive(Debug, Serialize)]
@@ -60,6 +61,8 @@ struct PacketServerStatus {
     /// What is otherwise than the configuration says.
     remarks: Vec<String>,
     counters: Counters,
+    /// What it does per second; `null` until that can be said.
+    rates: Option<Rate>,
     members: Vec<PacketMemberStatus>,
 }
 
@@ -109,7 +112,7 @@ pub(super) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<Pack
             .filter(|count| count.packets > 0)
             .map(|count| (count.reason.name(), count.packets))
             .collect(),
-        virtual_servers: servers(table, packets, &report),
+        virtual_servers: servers(table, packets, &report, &observed.rates),
     })
 }
 
@@ -123,12 +126,20 @@ fn interface(attachment: &weir_packet::Attachment) -> InterfaceStatus {
     }
 }
 
-fn servers(table: &LiveTable, packets: &Packets, report: &Report) -> Vec<PacketServerStatus> {
+fn servers(
+    table: &LiveTable,
+    packets: &Packets,
+    report: &Report,
+    rates: &Rates,
+) -> Vec<PacketServerStatus> {
     let of_packets = packets.servers.iter().map(|it| {
         let totals = report.servers.iter().find(|(name, _)| *name == *it.name);
         PacketServerStatus {
             rungs: Some(report.rungs()),
             counters: totals.map_or_else(Counters::default, |(_, totals)| Counters::of(totals)),
+            rates: totals.and_then(|(name, totals)| {
+                rates.of(Way::Packets, name, &Counts::of_packets(totals))
+            }),
             members: members(it, report),
             ..server(table, it, "packets")
         }
@@ -161,6 +172,7 @@ fn server(table: &LiveTable, server: &PacketServer, served_by: &'static str) -> 
         unserved: None,
         remarks: server.remarks.iter().map(|it| it.to_string()).collect(),
         counters: Counters::default(),
+        rates: None,
         members: Vec::new(),
     }
 }

@@ -50,6 +50,8 @@ pub struct PacketServer {
     pub unserved: Option<String>,
     pub remarks: Vec<String>,
     pub counters: PacketCounters,
+    #[serde(default)]
+    pub rates: Option<Rates>,
     pub members: Vec<PacketMember>,
 }
 
@@ -119,6 +121,9 @@ pub struct VirtualServer {
     pub request_duration: Latency,
     pub bytes_received: u64,
     pub bytes_sent: u64,
+    /// Absent while weir has not seen it for long enough.
+    #[serde(default)]
+    pub rates: Option<Rates>,
     /// Of type tcp and udp: its connections or sessions by how they ended.
     #[serde(default)]
     pub relayed: Option<BTreeMap<String, u64>>,
@@ -128,6 +133,17 @@ pub struct VirtualServer {
     /// Certificates that clients are shown.
     #[serde(default)]
     pub certificates: Vec<Certificate>,
+}
+
+/// What a virtual server does per second.
+#[derive(Debug, Deserialize)]
+pub struct Rates {
+    pub seconds: f64,
+    pub connections_per_second: f64,
+    pub requests_per_second: f64,
+    pub packets_per_second: f64,
+    pub bytes_received_per_second: f64,
+    pub bytes_sent_per_second: f64,
 }
 
 /// A certificate.

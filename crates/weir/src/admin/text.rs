@@ -160,6 +160,25 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// `900 B`, `1.2 MB`
+pub fn bytes_amount(value: f64) -> String {
+    let text = amount(value);
+    let gap = if text.ends_with(char::is_alphabetic) { "" } else { " " };
+    format!("{text}{gap}B")
+}
+
+/// `0`, `0.3`, `2,411`, `1.2 M`
+pub fn amount(value: f64) -> String {
+    match value {
+        value if value <= 0.0 => "0".into(),
+        value if value < 9.95 => format!("{value:.1}"),
+        value if value < 100_000.0 => grouped(value.round() as u64),
+        value if value < 1e6 => format!("{:.0} k", value / 1e3),
+        value if value < 1e9 => format!("{:.1} M", value / 1e6),
+        value => format!("{:.1} G", value / 1e9),
+    }
+}
+
 /// A latency; `-` for none.
 pub fn latency(milliseconds: Option<f64>) -> String {
     match milliseconds {
@@ -227,6 +246,19 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(counted(1, "request"), "1 request");
         assert_eq!(counted(1_000, "request"), "1,000 requests");
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.34, "0.3"),
+            (9.96, "10"),
+            (2_411.2, "2,411"),
+            (123_456.0, "123 k"),
+            (1_234_567.8, "1.2 M"),
+            (12e9, "12.0 G"),
+        ] {
+            assert_eq!(amount(value), expected);
+        }
+        assert_eq!(bytes_amount(900.0), "900 B");
+        assert_eq!(bytes_amount(1_234_567.8), "1.2 MB");
         for (value, expected) in
             [(None, "-"), (Some(0.256), "0.26 ms"), (Some(1.24), "1.2 ms"), (Some(123.4), "123 ms")]
         {

@@ -1,0 +1,280 @@
+//! Rates of virtual servers, per second: their counters now, beside those of a few seconds ago.
+//!
+//! Each admin listener samples the counters once a second; without one nothing does. The data path knows nothing of this: it only
+//! adds to its counters.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use weir_exchange::shared::counters::VirtualServerTotals;
+use weir_exchange::shared::live::{LiveTable, LiveVirtualServer};
+use weir_packet::Totals;
+
+use crate::packets::Report;
+use crate::time::monotonic_ms;
+
+/// Rates are means over about this time.
+const WINDOW_MS: u64 = 10_000;
+
+/// Several listeners do not sample more often than this.
+const SAMPLE_INTERVAL_MS_MIN: u64 = 900;
+
+/// A rate over less time would be a guess.
+const SPAN_MS_MIN: u64 = 1_000;
+
+/// Samples that are kept: enough for the window at the shortest interval.
+const SAMPLES_MAX: usize = (WINDOW_MS / SAMPLE_INTERVAL_MS_MIN) as usize + 1;
+
+/// How virtual servers are served: one of type fast_l4 that fell to sockets has counters of both kinds.
+#[derive(Debug, Clone, Copy)]
+pub enum Way {
+    /// By sockets, in `virtual_servers`.
+    Sockets,
+    /// By packets, in `packet_path`.
+    Packets,
+}
+
+/// What is counted of a virtual server; it only grows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    connections: u64,
+    requests: u64,
+    /// Datagrams of type udp, packets of fast_l4, both ways.
+    packets: u64,
+    bytes_received: u64,
+    bytes_sent: u64,
+}
+
+/// What a virtual server does per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Rate {
+    /// The time that these are means over.
+    seconds: f64,
+    /// Sessions of type udp, flows of fast_l4.
+    connections_per_second: f64,
+    requests_per_second: f64,
+    /// Datagrams of type udp, packets of fast_l4, both ways.
+    packets_per_second: f64,
+    bytes_received_per_second: f64,
+    bytes_sent_per_second: f64,
+}
+
+/// The counters of the last seconds.
+#[derive(Debug, Default)]
+pub struct Rates(Mutex<VecDeque<Sample>>);
+
+#[derive(Debug)]
+struct Sample {
+    at_ms: u64,
+    sockets: HashMap<Arc<str>, Counts>,
+    packets: HashMap<String, Counts>,
+}
+
+impl Counts {
+    /// Those of a virtual server that sockets serve.
+    pub fn of_sockets(totals: &VirtualServerTotals) -> Self {
+        Self {
+            connections: totals.connections_accepted,
+            requests: totals.requests,
+            packets: totals.datagrams_received.wrapping_add(totals.datagrams_sent),
+            bytes_received: totals.bytes_received,
+            bytes_sent: totals.bytes_sent,
+        }
+    }
+
+    /// The same, read without the many other counters.
+    fn of_live(live: &LiveVirtualServer) -> Self {
+        let mut counts = Self::default();
+        for worker in 0..live.counters.workers() {
+            let counters = live.counters.of(worker);
+            let add = |to: &mut u64, counted: u64| *to = to.wrapping_add(counted);
+            add(&mut counts.connections, counters.connections_accepted.get());
+            add(&mut counts.requests, counters.requests.get());
+            add(&mut counts.packets, counters.datagrams_received.get());
+            add(&mut counts.packets, counters.datagrams_sent.get());
+            add(&mut counts.bytes_received, counters.bytes_received.get());
+            add(&mut counts.bytes_sent, counters.bytes_sent.get());
+        }
+        counts
+    }
+
+    /// Those of a virtual server that packets serve.
+    pub fn of_packets(totals: &Totals) -> Self {
+        Self {
+            connections: totals.flows,
+            requests: 0,
+            packets: totals.packets_in.wrapping_add(totals.packets_out),
+            bytes_received: totals.bytes_in,
+            bytes_sent: totals.bytes_out,
+        }
+    }
+
+    /// What has been counted since; `None`: the counters have begun anew.
+    fn since(&self, earlier: &Self) -> Option<Self> {
+        Some(Self {
+            connections: self.connections.checked_sub(earlier.connections)?,
+            requests: self.requests.checked_sub(earlier.requests)?,
+            packets: self.packets.checked_sub(earlier.packets)?,
+            bytes_received: self.bytes_received.checked_sub(earlier.bytes_received)?,
+            bytes_sent: self.bytes_sent.checked_sub(earlier.bytes_sent)?,
+        })
+    }
+
+    fn per_second(&self, span_ms: u64) -> Rate {
+        let tenths = |value: f64| (value * 10.0).round() / 10.0;
+        let seconds = span_ms as f64 / 1_000.0;
+        let rate = |count: u64| tenths(count as f64 / seconds);
+        Rate {
+            seconds: tenths(seconds),
+            connections_per_second: rate(self.connections),
+            requests_per_second: rate(self.requests),
+            packets_per_second: rate(self.packets),
+            bytes_received_per_second: rate(self.bytes_received),
+            bytes_sent_per_second: rate(self.bytes_sent),
+        }
+    }
+}
+
+impl Sample {
+    fn of(table: &LiveTable, report: Option<&Report>, at_ms: u64) -> Self {
+        let of_packets = report.iter().flat_map(|report| &report.servers);
+        let of_sockets = table.virtual_servers.iter();
+        Self {
+            at_ms,
+            sockets: of_sockets
+                .map(|live| (Arc::clone(&live.name), Counts::of_live(live)))
+                .collect(),
+            packets: of_packets
+                .map(|(name, totals)| (name.clone(), Counts::of_packets(totals)))
+                .collect(),
+        }
+    }
+
+    fn counts(&self, way: Way, name: &str) -> Option<&Counts> {
+        match way {
+            Way::Sockets => self.sockets.get(name),
+            Way::Packets => self.packets.get(name),
+        }
+    }
+}
+
+impl Rates {
+    /// What the virtual server did per second, whose counters are these now. `None`: it has not been seen for long enough.
+    pub fn of(&self, way: Way, name: &str, counts: &Counts) -> Option<Rate> {
+        self.between(way, name, counts, monotonic_ms())
+    }
+
+    fn between(&self, way: Way, name: &str, counts: &Counts, now_ms: u64) -> Option<Rate> {
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = None;
+        let mut newer = counts;
+        // From the newest one back, as far as it is the same virtual server that counts on.
+        for sample in samples.iter().rev() {
+            let span_ms = now_ms.saturating_sub(sample.at_ms);
+            let Some(older) = sample.counts(way, name) else { break };
+            if span_ms > WINDOW_MS + SPAN_MS_MIN || newer.since(older).is_none() {
+                break;
+            }
+            found = Some((span_ms, older));
+            newer = older;
+        }
+        let (span_ms, oldest) = found.filter(|(span_ms, _)| *span_ms >= SPAN_MS_MIN)?;
+        Some(counts.since(oldest)?.per_second(span_ms))
+    }
+
+    /// Samples the counters, unless another listener has just done so.
+    pub fn sample(&self, table: &LiveTable, report: Option<&Report>) {
+        let now_ms = monotonic_ms();
+        if self.is_due(now_ms) {
+            self.keep(Sample::of(table, report, now_ms));
+        }
+    }
+
+    fn keep(&self, sample: Sample) {
+        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if samples.len() == SAMPLES_MAX {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+
+    /// Whether the last sample is old enough for another.
+    fn is_due(&self, now_ms: u64) -> bool {
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        samples
+            .back()
+            .is_none_or(|last| now_ms.saturating_sub(last.at_ms) >= SAMPLE_INTERVAL_MS_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(requests: u64) -> Counts {
+        Counts {
+            connections: requests / 10,
+            requests,
+            bytes_sent: requests * 100,
+            ..Counts::default()
+        }
+    }
+
+    /// Samples of a virtual server by second; what it has counted, or that it was not there.
+    fn rates(samples: &[(u64, Option<u64>)]) -> Rates {
+        let rates = Rates::default();
+        for (at_ms, requests) in samples {
+            rates.keep(Sample {
+                at_ms: *at_ms,
+                sockets: requests.iter().map(|it| (Arc::from("shop"), counts(*it))).collect(),
+                packets: HashMap::new(),
+            });
+        }
+        rates
+    }
+
+    #[test]
+    fn a_rate_is_a_mean_over_what_is_kept() {
+        let check =
+            |samples: &[(u64, Option<u64>)], now: (u64, u64), expected: Option<(f64, f64)>| {
+                let found = rates(samples).between(Way::Sockets, "shop", &counts(now.1), now.0);
+                let found = found.map(|rate| (rate.seconds, rate.requests_per_second));
+                assert_eq!(found, expected, "{samples:?} {now:?}");
+            };
+        check(&[], (5_000, 70), None);
+        check(&[(1_000, Some(0))], (1_999, 70), None);
+        check(&[(1_000, Some(0))], (2_000, 70), Some((1.0, 70.0)));
+        check(&[(1_000, Some(0)), (2_000, Some(50))], (5_000, 70), Some((4.0, 17.5)));
+        // It was not there before, or began anew: what came before does not count.
+        check(&[(1_000, None), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
+        check(
+            &[(1_000, Some(0)), (2_000, None), (3_000, Some(50))],
+            (5_000, 80),
+            Some((2.0, 15.0)),
+        );
+        check(&[(1_000, Some(90)), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
+        check(&[(1_000, Some(90))], (5_000, 80), None);
+        // Too long ago: nobody has sampled since.
+        check(&[(1_000, Some(0))], (20_000, 80), None);
+        let hour: Vec<(u64, Option<u64>)> =
+            (0..3_600).map(|second| (second * 1_000, Some(second * 7))).collect();
+        check(&hour, (3_600_000, 25_200), Some((11.0, 7.0)));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_is_read() {
+        let rates = rates(&[(0, Some(0)); 100]);
+        assert_eq!(rates.0.lock().unwrap().len(), SAMPLES_MAX);
+        assert!(!rates.is_due(SAMPLE_INTERVAL_MS_MIN - 1));
+        assert!(rates.is_due(SAMPLE_INTERVAL_MS_MIN));
+    }
+
+    #[test]
+    fn other_names_and_ways_have_rates_of_their_own() {
+        let rates = rates(&[(0, Some(0))]);
+        assert!(rates.between(Way::Sockets, "shop", &counts(10), 2_000).is_some());
+        assert!(rates.between(Way::Packets, "shop", &counts(10), 2_000).is_none());
+        assert!(rates.between(Way::Sockets, "other", &counts(10), 2_000).is_none());
+    }
+}
