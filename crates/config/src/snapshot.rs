@@ -43,7 +43,7 @@ pub use crate::secret::Secret;
 pub use authentication::{FetchedKeys, KeysUrl};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
-pub use listening::{Listening, ranges};
+pub use listening::{ListenPoint, Listening, ranges};
 pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
 pub use log_target::{LogTarget, Syslog, SyslogServer, SyslogTls};
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
@@ -183,8 +183,8 @@ impl Address {
 pub struct VirtualServer {
     /// Its key in the file.
     pub name: Arc<str>,
-    /// At least one; no address is used twice in a snapshot.
-    pub listen: Vec<Address>,
+    /// At least one; none is used twice in a snapshot.
+    pub listen: Vec<ListenPoint>,
     /// How it listens there.
     pub listening: Listening,
     /// Index into [`Snapshot::pools`]; where only names lead to pools, that of the first of them.

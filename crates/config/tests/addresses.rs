@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_config::snapshot::{Listening, Snapshot, Source};
+use weir_config::snapshot::{Listening, Snapshot, Source, ranges};
 use weir_config::{Resolutions, parse};
 
 fn file(server: &str, pool: &str) -> String {
@@ -103,6 +103,49 @@ fn how_a_virtual_server_listens() {
         &["4:19 `defer_accept` has no effect on a unix socket"],
     );
     refused(&with("10.0.0.9:80", "    defer_accept: 100ms\n"), &["a duration from 1s to 60s"]);
+}
+
+#[test]
+fn an_address_may_be_listened_on_once_by_each_interface() {
+    let two = |one: &str, other: &str| {
+        format!(
+            "virtual_servers:\n  a: {{ listen: {one}, pool: p }}\n  b: {{ listen: {other}, pool: p }}\n\
+             pools: {{ p: {{ members: [ 10.0.0.1:80 ] }} }}\n"
+        )
+    };
+    let on = |listen: &str, interfaces: &str| format!("{listen}, interfaces: [ {interfaces} ]");
+    let shown = |text: &str| -> Vec<String> {
+        let servers = snapshot(text).virtual_servers.into_iter();
+        servers.flat_map(|server| ranges(&server.listen)).collect()
+    };
+    assert_eq!(
+        shown(&two(&on("10.0.0.9:80-81", "eth0, eth0.7"), &on("10.0.0.9:80", "eth1"))),
+        ["10.0.0.9:80-81 on eth0", "10.0.0.9:80-81 on eth0.7", "10.0.0.9:80 on eth1"]
+    );
+    assert_eq!(
+        shown(&two(&on("0.0.0.0:80", "eth0"), &on("10.0.0.9:80", "eth1"))),
+        ["0.0.0.0:80 on eth0", "10.0.0.9:80 on eth1"]
+    );
+    // What this host sends to itself does not come by it.
+    assert_eq!(shown(&two(&on("10.0.0.1:80", "eth0"), "10.0.0.9:80")).len(), 2);
+    let check = |one: &str, other: &str, expected: &str| refused(&two(one, other), &[expected]);
+    let taken = "`10.0.0.9:80` is used twice: in line 2 by virtual server `a`";
+    check(&on("10.0.0.9:80", "eth0"), &on("10.0.0.9:80", "eth1, eth0"), taken);
+    check(&on("10.0.0.9:80", "eth0"), "10.0.0.9:80", taken);
+    check("10.0.0.9:80", &on("10.0.0.9:80", "eth0"), taken);
+    let overlap = "`0.0.0.0:80` takes its port on every address";
+    check(&on("0.0.0.0:80", "eth0"), &on("10.0.0.9:80", "eth1, eth0"), overlap);
+    check(&on("10.0.0.9:80", "eth0"), "0.0.0.0:80", overlap);
+    check(&on("10.0.0.9:80", "eth0, eth0"), "10.0.0.8:80", "`eth0` stands here twice");
+    check(&on("10.0.0.9:80", "\"a b\""), "10.0.0.8:80", "the name of a network interface");
+    check(&on("10.0.0.9:80", ""), "10.0.0.8:80", "`virtual_servers.a.interfaces` is empty");
+    check(&on("10.0.0.1:80", "eth0, lo"), "10.0.0.9:80", "which a member of its pool `p` has");
+    check(
+        &on("10.0.0.9:1-600", "eth0, eth1"),
+        "10.0.0.8:80",
+        "`listen` has 1200 ports, at most 1024 are possible",
+    );
+    check(&on("unix:/run/a", "eth0"), "10.0.0.9:80", "`interfaces` has no effect on a unix socket");
 }
 
 #[test]

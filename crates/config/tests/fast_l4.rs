@@ -128,7 +128,9 @@ fn what_becomes_of_packets() {
     );
     refused("pool: p, fast_l4: nope", "fast_l4 profile `nope` is not defined");
     refused("", "lacks `pool`");
-    for key in ["tls: {}", "limits: {}", "http: {}", "tcp: {}", "free_bind: true"] {
+    for key in
+        ["tls: {}", "limits: {}", "http: {}", "tcp: {}", "free_bind: true", "interfaces: [ eth0 ]"]
+    {
         let (name, _) = key.split_once(':').expect("a key");
         refused(
             &format!("pool: p, {key}"),
@@ -284,7 +286,8 @@ fn sockets_take_the_place_of_what_they_can() {
         panic!("sockets serve udp");
     };
     assert!(
-        matches!(sessions.listen[..], [Address::Udp(_)]) && sessions.service.sessions().is_some()
+        matches!(sessions.listen[0].address, Address::Udp(_))
+            && sessions.service.sessions().is_some()
     );
     let any = packets(&file("listen: \"10.0.0.1:*\", protocol: any, pool: p", POOL));
     assert!(

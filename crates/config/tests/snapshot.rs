@@ -88,7 +88,7 @@ fn defaults() {
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];
     assert_eq!(&*server.name, "a");
-    assert_eq!(server.listen, [socket("127.0.0.1:80")]);
+    assert_eq!(server.listen, [socket("127.0.0.1:80").into()]);
     assert_eq!(server.pool, 0);
     assert_eq!(server.http, HTTP_DEFAULTS);
     assert_eq!(server.limits, Limits::default());
@@ -156,7 +156,7 @@ pools:
     let [one, two] = snapshot.virtual_servers.as_slice() else {
         panic!("two virtual servers");
     };
-    assert_eq!(one.listen, [socket("[::1]:80"), Address::Unix("/run/one".into())]);
+    assert_eq!(one.listen, [socket("[::1]:80").into(), Address::Unix("/run/one".into()).into()]);
     assert_eq!((one.pool, one.limits.connections_max), (1, Some(7)));
     let tight = HttpSettings {
         head_size_max: 8192,

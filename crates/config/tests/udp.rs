@@ -72,7 +72,8 @@ fn defaults_and_profiles() {
 fn a_port_is_one_of_each_protocol() {
     let over_tcp = "  b: { listen: 127.0.0.1:53, type: tcp, pool: p }\n";
     let found = snapshot(&file(over_tcp, ""));
-    let listen: Vec<&Address> = found.virtual_servers.iter().map(|it| &it.listen[0]).collect();
+    let listen: Vec<&Address> =
+        found.virtual_servers.iter().map(|it| &it.listen[0].address).collect();
     assert_ne!(listen[0], listen[1]);
     assert_eq!(listen[0].socket(), listen[1].socket());
     let twice = "  b: { listen: \"0.0.0.0:53\", type: udp, pool: p }\n";

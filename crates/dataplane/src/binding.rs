@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::{Address, Listening, Member, Pool, Snapshot, Source, VirtualServer};
+use weir_config::snapshot::{Address, ListenPoint, Member, Pool, Snapshot, Source, VirtualServer};
 use weir_event_loop::{ListenOptions, Source as SocketSource, sockets};
 
 use crate::endpoint::endpoint;
@@ -28,7 +28,7 @@ pub enum BindError {
         /// The virtual server.
         virtual_server: Arc<str>,
         /// The address.
-        address: Address,
+        address: ListenPoint,
         /// Why.
         error: io::Error,
     },
@@ -52,7 +52,11 @@ impl std::fmt::Display for BindError {
         let why = io_error_text(error);
         write!(formatter, "virtual server {virtual_server}: cannot listen on {address}: {why}")?;
         let privileged = port(address).is_some_and(|port| port < PRIVILEGED_BELOW);
+        let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
         match error.kind() {
+            _ if is(Errno::NODEV) => {
+                formatter.write_str(": this host has no such network interface now")
+            }
             io::ErrorKind::PermissionDenied if privileged => {
                 formatter.write_str(": ports below 1024 need root or CAP_NET_BIND_SERVICE")
             }
@@ -67,25 +71,39 @@ impl std::fmt::Display for BindError {
 impl std::error::Error for BindError {}
 
 /// Every address that a snapshot listens on, with its virtual server.
-pub fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&VirtualServer, &Address)> {
+pub fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&VirtualServer, &ListenPoint)> {
     let servers = snapshot.virtual_servers.iter();
-    servers.flat_map(|server| server.listen.iter().map(move |address| (server, address)))
+    servers.flat_map(|server| server.listen.iter().map(move |point| (server, point)))
 }
 
-fn options(listening: &Listening) -> ListenOptions {
+/// The virtual servers that listen on network interfaces which this host does not have now, with those.
+pub fn missing_interfaces(snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<str>)> {
+    let mut missing: Vec<(Arc<str>, Arc<str>)> = Vec::new();
+    for (server, point) in addresses(snapshot) {
+        let Some(interface) = &point.interface else { continue };
+        let found = (Arc::clone(&server.name), Arc::clone(interface));
+        if missing.last() != Some(&found) && !sockets::has_interface_named(interface) {
+            missing.push(found);
+        }
+    }
+    missing
+}
+
+fn options<'p>(server: &VirtualServer, point: &'p ListenPoint) -> ListenOptions<'p> {
     ListenOptions {
-        free_bind: listening.free_bind,
-        defer_accept_s: listening.defer_accept_s.unwrap_or(0),
+        free_bind: server.listening.free_bind,
+        defer_accept_s: server.listening.defer_accept_s.unwrap_or(0),
+        interface: point.interface.as_deref(),
     }
 }
 
 /// Binds the addresses that are not bound yet, if connections can come from where the pools say.
 pub fn bind(
     snapshot: &Snapshot,
-    is_bound: impl Fn(&Address) -> bool,
+    is_bound: impl Fn(&ListenPoint) -> bool,
     own_ports: &HashSet<u16>,
     workers: usize,
-) -> Result<HashMap<Address, Vec<OwnedFd>>, BindError> {
+) -> Result<HashMap<ListenPoint, Vec<OwnedFd>>, BindError> {
     for pool in &snapshot.pools {
         look_at_source(pool)
             .map_err(|reason| BindError::Source { pool: Arc::clone(&pool.name), reason })?;
@@ -95,13 +113,14 @@ pub fn bind(
         if is_bound(address) {
             continue;
         }
-        let options = options(&virtual_server.listening);
+        let options = options(virtual_server, address);
+        let at = endpoint(&address.address);
         // Our own listener on the port, perhaps of all addresses, would be taken for another's.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
-        let sockets = if !is_ours && sockets::is_taken(endpoint(address), options.free_bind) {
+        let sockets = if !is_ours && sockets::is_taken(at, options) {
             Err(io::ErrorKind::AddrInUse.into())
         } else {
-            sockets::listen(endpoint(address), workers, options)
+            sockets::listen(at, workers, options)
         };
         match sockets {
             Ok(sockets) => added.insert(address.clone(), sockets),
@@ -120,15 +139,15 @@ pub fn bind(
 
 /// Gives listeners that stay, or that were bound for another snapshot, what `next` says of how it listens.
 pub fn adjust(
-    kept: &HashMap<Address, Vec<Option<OwnedFd>>>,
-    added: &HashMap<Address, Vec<OwnedFd>>,
+    kept: &HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
+    added: &HashMap<ListenPoint, Vec<OwnedFd>>,
     former: &Snapshot,
     next: &Snapshot,
 ) {
     let seconds = |server: &VirtualServer| server.listening.defer_accept_s.unwrap_or(0);
-    let former: HashMap<&Address, u32> =
+    let former: HashMap<&ListenPoint, u32> =
         addresses(former).map(|(server, address)| (address, seconds(server))).collect();
-    let is_of_tcp = |address: &Address| matches!(address, Address::Socket(_));
+    let is_of_tcp = |point: &ListenPoint| matches!(point.address, Address::Socket(_));
     for (server, address) in addresses(next).filter(|(_, address)| is_of_tcp(address)) {
         let seconds = seconds(server);
         let is_new = former.get(address).is_none_or(|former| *former != seconds);
@@ -199,13 +218,13 @@ fn system_ports() -> io::Result<RangeInclusive<u16>> {
 }
 
 /// The port of an address, if it has one.
-pub fn port(address: &Address) -> Option<u16> {
-    address.socket().map(|address| address.port())
+pub fn port(point: &ListenPoint) -> Option<u16> {
+    point.address.socket().map(|address| address.port())
 }
 
 /// A unix socket that nobody serves any more leaves no file behind.
-pub fn remove_socket_file(address: &Address) {
-    if let Address::Unix(path) = address {
+pub fn remove_socket_file(point: &ListenPoint) {
+    if let Address::Unix(path) = &point.address {
         // Whoever removed it first did what was wanted.
         let _ = std::fs::remove_file(path);
     }

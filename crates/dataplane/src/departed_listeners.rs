@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_config::snapshot::Address;
+use weir_config::snapshot::ListenPoint;
 use weir_exchange::shared::live::LiveVirtualServer;
 
 /// So long they are kept at least: by then every worker has heard that nothing begins there any more.
@@ -29,13 +29,13 @@ struct Departed {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct DepartedListeners(HashMap<Address, Departed>);
+pub struct DepartedListeners(HashMap<ListenPoint, Departed>);
 
 impl DepartedListeners {
     /// Keeps the listeners of an address.
     pub fn keep(
         &mut self,
-        address: Address,
+        address: ListenPoint,
         sockets: Vec<Option<OwnedFd>>,
         server: Arc<LiveVirtualServer>,
         (since_ms, until_ms): (u64, u64),
@@ -54,13 +54,13 @@ impl DepartedListeners {
 
     /// Duplicates for the workers, if the address is here: it is to be listened on once more, by the same sockets. `None`,
     /// too, where one cannot be had; new sockets serve then.
-    pub fn duplicates(&self, address: &Address) -> Option<Vec<OwnedFd>> {
+    pub fn duplicates(&self, address: &ListenPoint) -> Option<Vec<OwnedFd>> {
         let departed = self.0.get(address)?;
         departed.sockets.iter().map(|socket| socket.as_ref()?.try_clone().ok()).collect()
     }
 
     /// The address is listened on again.
-    pub fn forget(&mut self, address: &Address) {
+    pub fn forget(&mut self, address: &ListenPoint) {
         self.0.remove(address);
     }
 

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use weir_config::snapshot::{Address, Snapshot};
-use weir_event_loop::{clock, random};
+use weir_config::snapshot::{Address, ListenPoint, Snapshot};
+use weir_event_loop::{clock, random, sockets};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
-pub use crate::binding::BindError;
+pub use crate::binding::{BindError, missing_interfaces};
 use crate::binding::{addresses, adjust, bind, port, remove_socket_file};
 use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
@@ -70,9 +70,9 @@ pub struct DataPlane {
     workers: Vec<WorkerThread>,
     /// Duplicates of every listener, in the workers' order: they keep the kernel's queues alive
     /// through a worker's panic. `None`: the worker has ended.
-    listeners: HashMap<Address, Vec<Option<OwnedFd>>>,
+    listeners: HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
     /// Listeners of what is put in force next, which no worker has yet: connections wait in them.
-    prepared: HashMap<Address, Vec<OwnedFd>>,
+    prepared: HashMap<ListenPoint, Vec<OwnedFd>>,
     /// Listeners of datagrams that are in no table any more, and have sessions.
     departed: DepartedListeners,
     /// Every port that was ever listened on: workers may still be closing a listener that went.
@@ -126,22 +126,28 @@ impl DataPlane {
     /// [`Self::put_in_force`]; what was prepared before and is not wanted any more is let go. On error nothing
     /// has changed.
     pub fn prepare(&mut self, snapshot: &Snapshot) -> Result<(), BindError> {
-        let is_here = |address: &Address| {
-            self.listeners.contains_key(address) || self.prepared.contains_key(address)
-        };
+        let is_here =
+            |address: &ListenPoint| self.listens(address) || self.prepared.contains_key(address);
         let new = addresses(snapshot).map(|(_, address)| address).filter(|it| !is_here(it));
-        let returning = |address: &Address| self.departed.duplicates(address);
-        let returning: HashMap<Address, Vec<OwnedFd>> =
+        let returning = |address: &ListenPoint| self.departed.duplicates(address);
+        let returning: HashMap<ListenPoint, Vec<OwnedFd>> =
             new.filter_map(|address| Some((address.clone(), returning(address)?))).collect();
-        let is_bound = |address: &Address| is_here(address) || returning.contains_key(address);
+        let is_bound = |address: &ListenPoint| is_here(address) || returning.contains_key(address);
         let added = bind(snapshot, is_bound, &self.ports, self.table.workers())?;
         self.ports.extend(added.keys().filter_map(port));
         self.prepared.extend(added);
         self.prepared.extend(returning);
-        let wanted: HashSet<&Address> = addresses(snapshot).map(|(_, address)| address).collect();
+        let wanted: HashSet<&ListenPoint> =
+            addresses(snapshot).map(|(_, address)| address).collect();
         let gone = self.prepared.extract_if(|address, _| !wanted.contains(address));
         gone.for_each(|(address, _)| remove_socket_file(&address));
         Ok(())
+    }
+
+    /// Whether an address is listened on, by an interface that is still there.
+    fn listens(&self, address: &ListenPoint) -> bool {
+        let Some(sockets) = self.listeners.get(address) else { return false };
+        address.interface.is_none() || sockets.iter().flatten().all(sockets::has_interface)
     }
 
     /// Lets go of what was prepared.
@@ -160,11 +166,13 @@ impl DataPlane {
         if let Some(logins) = &table.logins {
             password_threads::start(logins, usable_cores());
         }
-        let kept: HashSet<&Address> =
+        let kept: HashSet<&ListenPoint> =
             addresses(&table.snapshot).map(|(_, address)| address).collect();
-        let gone = self.listeners.keys().filter(|address| !kept.contains(address));
-        let removed: Vec<Address> = gone.cloned().collect();
-        let addresses: Vec<Address> = added.keys().cloned().collect();
+        // A listener of an interface that is gone gives way to one of the interface that has its name now.
+        let goes =
+            |address: &&ListenPoint| !kept.contains(*address) || added.contains_key(*address);
+        let removed: Vec<ListenPoint> = self.listeners.keys().filter(goes).cloned().collect();
+        let addresses: Vec<ListenPoint> = added.keys().cloned().collect();
         for (index, worker) in self.workers.iter().enumerate() {
             for address in &addresses {
                 worker.hand_over(&added[address][index]);
@@ -207,10 +215,10 @@ impl DataPlane {
     }
 
     /// Lets go of the listeners of an address: at once, or, where they have sessions, with the last of those.
-    fn close_listener(&mut self, address: &Address, leave_in_ms: u64) {
+    fn close_listener(&mut self, address: &ListenPoint, leave_in_ms: u64) {
         let Some(sockets) = self.listeners.remove(address) else { return };
         remove_socket_file(address);
-        if !matches!(address, Address::Udp(_)) {
+        if !matches!(address.address, Address::Udp(_)) {
             return;
         }
         let servers = self.table.snapshot.virtual_servers.iter().zip(&self.table.virtual_servers);
@@ -224,7 +232,7 @@ impl DataPlane {
 
     fn close_listeners(&mut self, leave_in_ms: u64) {
         self.abandon();
-        let addresses: Vec<Address> = self.listeners.keys().cloned().collect();
+        let addresses: Vec<ListenPoint> = self.listeners.keys().cloned().collect();
         addresses.iter().for_each(|address| self.close_listener(address, leave_in_ms));
     }
 
@@ -293,7 +301,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::sync::mpsc::{Receiver, sync_channel};
 
-    use weir_event_loop::{ListenOptions, sockets};
+    use weir_event_loop::ListenOptions;
 
     use super::*;
     use crate::endpoint::endpoint;
@@ -337,8 +345,8 @@ mod tests {
             UnixStream::connect(self.directory.join(socket)).unwrap()
         }
 
-        fn address(&self, socket: &str) -> Address {
-            Address::Unix(self.directory.join(socket))
+        fn address(&self, socket: &str) -> ListenPoint {
+            Address::Unix(self.directory.join(socket)).into()
         }
     }
 
@@ -522,7 +530,8 @@ mod tests {
         let bed = Bed::new("between");
         let next = table(&bed.directory, &["client", "late"], Some(bed.data_plane.table()), 1);
         let address = bed.address("late");
-        let listener = sockets::listen(endpoint(&address), 1, ListenOptions::default()).unwrap();
+        let listener =
+            sockets::listen(endpoint(&address.address), 1, ListenOptions::default()).unwrap();
         let worker = &bed.data_plane.workers[0];
         worker.hand_over(&listener[0]);
         // The worker turns, and finds the listener without its command.
@@ -537,7 +546,8 @@ mod tests {
         let names = ["client", "lost", "found"];
         let next = table(&bed.directory, &names, Some(bed.data_plane.table()), 1);
         let [lost, found] = ["lost", "found"].map(|name| bed.address(name));
-        let listener = sockets::listen(endpoint(&found), 1, ListenOptions::default()).unwrap();
+        let listener =
+            sockets::listen(endpoint(&found.address), 1, ListenOptions::default()).unwrap();
         let worker = &bed.data_plane.workers[0];
         worker.hand_over_nothing();
         worker.hand_over(&listener[0]);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
-use weir_config::snapshot::{Address, Snapshot};
+use weir_config::snapshot::{Address, ListenPoint, Snapshot};
 use weir_core::monitor::Health;
 use weir_event_loop::kernel::Kernel;
 use weir_event_loop::memory::{self, Network};
@@ -87,7 +87,7 @@ impl SimulatedWorker {
         self.put_in_force(table, &old);
     }
 
-    fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[Address]) {
+    fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[ListenPoint]) {
         let now_ms = memory::now_us() / 1_000;
         table.enter_into_force(now_ms);
         // The first probe of a member that is monitored passes at once.
@@ -96,10 +96,11 @@ impl SimulatedWorker {
             member.set_health(Health::Up, now_ms);
         }
         let new = addresses(&table.snapshot);
-        let added: Vec<Address> = new.iter().filter(|it| !old.contains(it)).cloned().collect();
-        let kept: HashSet<Address> = new.into_iter().collect();
-        let removed: Vec<Address> = old.iter().filter(|it| !kept.contains(*it)).cloned().collect();
-        let listen = |address: &Address| match address {
+        let added: Vec<ListenPoint> = new.iter().filter(|it| !old.contains(it)).cloned().collect();
+        let kept: HashSet<ListenPoint> = new.into_iter().collect();
+        let removed: Vec<ListenPoint> =
+            old.iter().filter(|it| !kept.contains(*it)).cloned().collect();
+        let listen = |point: &ListenPoint| match &point.address {
             Address::Socket(socket) => Some(self.network.listen(*socket)),
             Address::Udp(socket) => Some(self.network.listen_datagrams(*socket)),
             Address::Unix(_) => None,
@@ -224,7 +225,7 @@ impl SimulatedWorker {
 }
 
 /// Where a snapshot listens in the network.
-fn addresses(snapshot: &Snapshot) -> Vec<Address> {
+fn addresses(snapshot: &Snapshot) -> Vec<ListenPoint> {
     let all = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
-    all.filter(|address| address.socket().is_some()).cloned().collect()
+    all.filter(|address| address.address.socket().is_some()).cloned().collect()
 }

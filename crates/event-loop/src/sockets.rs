@@ -40,11 +40,13 @@ impl From<IpAddr> for Source {
 
 /// How listeners are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ListenOptions {
+pub struct ListenOptions<'a> {
     /// Also on an address that this host does not have yet.
     pub free_bind: bool,
     /// The kernel keeps a connection back until data has come, or for so long; 0: it does not.
     pub defer_accept_s: u32,
+    /// What comes by this network interface alone.
+    pub interface: Option<&'a str>,
 }
 
 /// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
@@ -60,7 +62,7 @@ const DATAGRAM_QUEUE_BYTES: usize = 4 << 20;
 pub fn listen(
     address: Endpoint<'_>,
     workers: usize,
-    options: ListenOptions,
+    options: ListenOptions<'_>,
 ) -> io::Result<Vec<OwnedFd>> {
     match address {
         Endpoint::Socket(address) => {
@@ -82,7 +84,7 @@ pub fn listen(
     }
 }
 
-fn listen_tcp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd> {
+fn listen_tcp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<OwnedFd> {
     let socket = new_socket(family(address))?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, true)?;
@@ -93,6 +95,9 @@ fn listen_tcp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd
     }
     if options.free_bind {
         set_free_bind(&socket, address)?;
+    }
+    if let Some(interface) = options.interface {
+        bind_to_interface(&socket, interface)?;
     }
     if options.defer_accept_s > 0 {
         defer_accept(&socket, options.defer_accept_s)?;
@@ -115,7 +120,7 @@ pub fn defer_accept(listener: &impl AsFd, seconds: u32) -> Result<(), Errno> {
     set_option(listener.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), seconds)
 }
 
-fn listen_udp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd> {
+fn listen_udp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<OwnedFd> {
     let socket = datagram_socket(address)?;
     sockopt::set_socket_reuseport(&socket, true)?;
     set_datagram_queue(&socket, true)?;
@@ -124,6 +129,9 @@ fn listen_udp(address: SocketAddr, options: ListenOptions) -> io::Result<OwnedFd
     }
     if options.free_bind {
         set_free_bind(&socket, address)?;
+    }
+    if let Some(interface) = options.interface {
+        bind_to_interface(&socket, interface)?;
     }
     if address.ip().is_unspecified() {
         // An answer has to leave from the address that was asked.
@@ -174,7 +182,7 @@ fn datagram_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
 }
 
 /// Whether another process listens on `address`: SO_REUSEPORT would let us share it silently.
-pub fn is_taken(address: Endpoint<'_>, free_bind: bool) -> bool {
+pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
     let (address, is_udp) = match address {
         Endpoint::Socket(address) => (address, false),
         Endpoint::Datagrams(address) => (address, true),
@@ -190,8 +198,11 @@ pub fn is_taken(address: Endpoint<'_>, free_bind: bool) -> bool {
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
         }
-        if free_bind {
+        if options.free_bind {
             set_free_bind(&socket, address)?;
+        }
+        if let Some(interface) = options.interface {
+            bind_to_interface(&socket, interface)?;
         }
         // A listener refuses it whatever its options; no connection can come to this socket.
         Ok(net::bind(&socket, &address)?)
@@ -286,6 +297,51 @@ pub fn may_use(source: Source) -> Result<(), Errno> {
 }
 
 /// Sets an option that takes an int, by its level and number.
+/// Has a socket take only what comes by a network interface; what it sends leaves by that, and so does what its connections send.
+fn bind_to_interface(socket: &impl AsFd, interface: &str) -> Result<(), Errno> {
+    let socket = socket.as_fd();
+    let length = libc::socklen_t::try_from(interface.len()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the option takes the bytes of a name, and pointer and length are those of a live text.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            interface.as_ptr().cast(),
+            length,
+        )
+    };
+    if result != 0 {
+        return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL));
+    }
+    Ok(())
+}
+
+/// Whether this host has a network interface of this name now.
+pub fn has_interface_named(name: &str) -> bool {
+    // Where no socket can be had, nothing is known to be wrong.
+    let flags = SocketFlags::CLOEXEC;
+    net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
+        .is_ok_and(|socket| net::netdevice::name_to_index(&socket, name) != Err(Errno::NODEV))
+}
+
+/// Whether the interface that a socket is bound to is still there: one that is made anew is another, though it has the name.
+pub fn has_interface(socket: &impl AsFd) -> bool {
+    let mut name = [0_u8; libc::IFNAMSIZ];
+    let mut length = libc::IFNAMSIZ as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to a live buffer that is as long.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            name.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    result == 0 && length > 0
+}
+
 fn set_option(
     socket: BorrowedFd<'_>,
     (level, option): (libc::c_int, libc::c_int),
@@ -311,14 +367,15 @@ fn set_option(
 mod tests {
     use super::*;
 
-    const PLAIN: ListenOptions = ListenOptions { free_bind: false, defer_accept_s: 0 };
+    const PLAIN: ListenOptions<'static> =
+        ListenOptions { free_bind: false, defer_accept_s: 0, interface: None };
 
     #[test]
     fn workers_share_an_address_and_others_notice() {
         let first = listen(Endpoint::Socket("127.0.0.1:0".parse().unwrap()), 1, PLAIN).unwrap();
         let bound = net::getsockname(&first[0]).unwrap();
         let address = Endpoint::Socket(SocketAddr::try_from(bound).unwrap());
-        assert!(is_taken(address, false));
+        assert!(is_taken(address, PLAIN));
         assert_eq!(listen(address, 3, PLAIN).unwrap().len(), 3);
         drop(first);
     }
@@ -351,7 +408,7 @@ mod tests {
             let free = ListenOptions { free_bind: true, ..PLAIN };
             let first = listen(address, 1, free).unwrap();
             let bound = SocketAddr::try_from(net::getsockname(&first[0]).unwrap()).unwrap();
-            assert!(is_taken(Endpoint::Socket(bound), true));
+            assert!(is_taken(Endpoint::Socket(bound), free));
         }
     }
 

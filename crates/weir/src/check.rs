@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use weir_config::{Colour, Loaded, Severity, Summary};
+use weir_config::{Colour, Config, Diagnostic, Loaded, Resolutions, Severity, Summary};
+use weir_dataplane::handle;
 
 use crate::output;
 
@@ -81,6 +82,10 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
         loaded.diagnostics.push(wrong);
         loaded.config = None;
     }
+    if let Some(config) = &loaded.config {
+        let missing = missing_interfaces(config, file);
+        loaded.diagnostics.extend(missing);
+    }
     let verdict = match loaded.config {
         Some(_) => ExitCode::SUCCESS,
         None => ExitCode::from(EXIT_INVALID),
@@ -94,6 +99,23 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
         report(file, &loaded).and_then(|()| output::print(&explained))
     };
     (verdict, written)
+}
+
+/// Interfaces to listen on that this host does not have; the one that will serve may have them.
+fn missing_interfaces(config: &Config, file: &Path) -> Vec<Diagnostic> {
+    let missing = handle::missing_interfaces(&config.snapshot(&Resolutions::default()));
+    let missing = missing.into_iter().map(|(server, interface)| Diagnostic {
+        severity: Severity::Warning,
+        message: format!(
+            "virtual server `{server}`: this host has no network interface `{interface}` now: \
+             without it a start or a reload is refused"
+        ),
+        file: file.display().to_string(),
+        position: None,
+        excerpt: None,
+        suggestion: None,
+    });
+    missing.collect()
 }
 
 /// Findings to standard error, the summary of a usable configuration to standard output.

@@ -50,6 +50,13 @@ const SHOWN: &[(&str, &[&str])] = &[
     ),
     ("`free_bind: true`", &["an_address_that_the_host_lacks_is_listened_on_if_asked_for"]),
     (
+        "`interfaces`",
+        &[
+            "the_same_address_is_served_by_another_virtual_server_on_each_interface",
+            "every_address_of_an_interface_is_served_and_no_other",
+        ],
+    ),
+    (
         "`defer_accept`",
         &["a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time"],
     ),

@@ -89,7 +89,7 @@ impl Origin {
     /// Starts serving.
     pub fn start(settings: &Settings) -> io::Result<Self> {
         if settings.listen.port() != 0
-            && sockets::is_taken(Endpoint::Socket(settings.listen), false)
+            && sockets::is_taken(Endpoint::Socket(settings.listen), ListenOptions::default())
         {
             let text = format!("{}: another process listens there", settings.listen);
             return Err(io::Error::new(io::ErrorKind::AddrInUse, text));

@@ -207,6 +207,8 @@ section! {
         required listen: OneOrMany<crate::decode::Spanned<ListenOn>>;
         /// `disabled`: the virtual server is checked and keeps its addresses, but does not listen. `weir status` shows it.
         default state: VirtualServerState = VirtualServerState::Enabled;
+        /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces nothing listens. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface that the client came by. Default: all interfaces.
+        optional interfaces: Vec<crate::decode::Spanned<packet::InterfaceName>>;
         /// Whether it may listen on an address that this host does not have yet, for example an address that moves between two hosts. Clients cannot connect until the host has the address.
         default free_bind: bool = false;
         /// The kernel holds a new connection until the client has sent data, or until this time has passed (in whole seconds, rounded up; the connection is then accepted as usual). This saves CPU per connection. Do not use it for protocols in which the server speaks first. Default: connections are accepted at once.

@@ -1,8 +1,35 @@
 //! How and where a virtual server listens.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use super::Address;
+
+/// Where a listener is: the same address may be listened on once by each of several interfaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ListenPoint {
+    /// The address.
+    pub address: Address,
+    /// What comes by this network interface alone; `None`: by whichever.
+    pub interface: Option<Arc<str>>,
+}
+
+impl From<Address> for ListenPoint {
+    fn from(address: Address) -> Self {
+        Self { address, interface: None }
+    }
+}
+
+impl fmt::Display for ListenPoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(formatter)?;
+        match &self.interface {
+            Some(interface) => write!(formatter, " on {interface}"),
+            None => Ok(()),
+        }
+    }
+}
 
 /// How a virtual server listens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,28 +41,31 @@ pub struct Listening {
 }
 
 /// Addresses as the file has them: consecutive ports of one address are a range.
-pub fn ranges(addresses: &[Address]) -> Vec<String> {
-    let follows = |one: &Address, next: &Address| match (one, next) {
-        (Address::Socket(one), Address::Socket(next)) | (Address::Udp(one), Address::Udp(next)) => {
-            let mut following = *one;
-            following.set_port(one.port().wrapping_add(1));
-            following == *next && next.port() != 0
-        }
-        _ => false,
+pub fn ranges(points: &[ListenPoint]) -> Vec<String> {
+    let follows = |one: &ListenPoint, next: &ListenPoint| {
+        let follows = match (&one.address, &next.address) {
+            (Address::Socket(one), Address::Socket(next))
+            | (Address::Udp(one), Address::Udp(next)) => are_consecutive(*one, *next),
+            _ => false,
+        };
+        follows && one.interface == next.interface
     };
-    let runs = addresses.chunk_by(follows);
-    runs.map(|run| match run {
-        [Address::Socket(first), .., Address::Socket(last)] => range(*first, last.port()),
-        [Address::Udp(first), .., Address::Udp(last)] => {
-            format!("udp:{}", range(*first, last.port()))
-        }
-        run => run[0].to_string(),
-    })
-    .collect()
+    points.chunk_by(follows).map(range).collect()
 }
 
-fn range(first: SocketAddr, last: u16) -> String {
-    format!("{first}-{last}")
+fn are_consecutive(one: SocketAddr, next: SocketAddr) -> bool {
+    let mut following = one;
+    following.set_port(one.port().wrapping_add(1));
+    following == next && next.port() != 0
+}
+
+/// Consecutive ports of one address.
+fn range(run: &[ListenPoint]) -> String {
+    let [first, .., last] = run else { return run[0].to_string() };
+    let Some(last) = last.address.socket() else { return first.to_string() };
+    let interface = first.interface.as_ref();
+    let interface = interface.map_or_else(String::new, |interface| format!(" on {interface}"));
+    format!("{}-{}{interface}", first.address, last.port())
 }
 
 #[cfg(test)]
@@ -51,14 +81,24 @@ mod tests {
                 Some(path) => Address::Unix(PathBuf::from(path)),
                 None => Address::Socket(text.parse().unwrap()),
             };
-            let addresses: Vec<Address> = addresses.iter().map(address).collect();
-            assert_eq!(ranges(&addresses), expected);
+            let point = |text: &&str| match text.split_once(" on ") {
+                Some((text, interface)) => {
+                    ListenPoint { address: address(&text), interface: Some(interface.into()) }
+                }
+                None => address(text).into(),
+            };
+            let points: Vec<ListenPoint> = addresses.iter().map(point).collect();
+            assert_eq!(ranges(&points), expected);
         };
         check(&[], &[]);
         check(&["127.0.0.1:80"], &["127.0.0.1:80"]);
         check(&["[::1]:80", "[::1]:81", "[::1]:82"], &["[::1]:80-82"]);
         check(&["10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:3"], &["10.0.0.1:1-2", "10.0.0.2:3"]);
         check(&["10.0.0.1:65535", "10.0.0.1:0"], &["10.0.0.1:65535", "10.0.0.1:0"]);
+        check(
+            &["10.0.0.1:1 on a", "10.0.0.1:2 on a", "10.0.0.1:3 on b", "10.0.0.1:4"],
+            &["10.0.0.1:1-2 on a", "10.0.0.1:3 on b", "10.0.0.1:4"],
+        );
         check(&["10.0.0.1:2", "10.0.0.1:1", "unix:/a"], &["10.0.0.1:2", "10.0.0.1:1", "unix:/a"]);
     }
 }

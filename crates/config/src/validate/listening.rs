@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use super::udp;
 use crate::address::ListenRange;
@@ -10,7 +11,7 @@ use crate::destination::ListenOn;
 use crate::quote::clip;
 use crate::raw;
 use crate::scalar::SECOND;
-use crate::snapshot::{Address, Listening};
+use crate::snapshot::{Address, ListenPoint, Listening};
 use crate::tree::Span;
 
 /// Most ports of a virtual server: each worker has a listener for each of them.
@@ -19,10 +20,24 @@ pub(super) const PORTS_MAX: usize = 1024;
 /// Addresses that are taken.
 #[derive(Default)]
 pub(super) struct Listeners {
-    /// By whom, and where the file says so.
-    owners: HashMap<Address, (String, Span)>,
-    /// The first listener of each protocol, address family and port.
-    first_of_port: HashMap<(bool, bool, u16), Address>,
+    /// By whom; by several if each has an interface of its own.
+    owners: HashMap<Address, Vec<Owner>>,
+    /// The first listener of each protocol, address family, port and interface.
+    first_of_port: HashMap<(bool, bool, u16), Vec<ListenPoint>>,
+}
+
+/// A listener of some address.
+struct Owner {
+    interface: Option<Arc<str>>,
+    /// Who has it.
+    name: String,
+    /// Where the file says so.
+    place: Span,
+}
+
+/// Whether what comes by one of them may come by the other.
+fn meet(one: Option<&Arc<str>>, other: Option<&Arc<str>>) -> bool {
+    one.is_none() || other.is_none() || one == other
 }
 
 impl Listeners {
@@ -32,12 +47,14 @@ impl Listeners {
         name: &str,
         raw: &raw::VirtualServer,
         context: &mut Context,
-    ) -> Vec<(Address, Span)> {
+    ) -> Vec<(ListenPoint, Span)> {
         let Some(listen) = &raw.listen else {
             return Vec::new();
         };
         let ranges: Vec<(&ListenRange, Span)> = ranges(&listen.value.0, context);
+        let Some(interfaces) = interfaces(raw, context) else { return Vec::new() };
         let ports: usize = ranges.iter().map(|(range, _)| range.len()).sum();
+        let ports = ports * interfaces.len();
         if ports > PORTS_MAX {
             let message = format!("`listen` has {ports} ports, at most {PORTS_MAX} are possible");
             context.error_help(
@@ -49,11 +66,21 @@ impl Listeners {
         }
         let owner = format!("virtual server `{}`", clip(name));
         let mut all = Vec::with_capacity(ports);
-        for (range, span) in ranges {
-            let addresses = udp::of_type(raw, range.addresses(), span, context);
-            // One report is enough for a range.
-            let _ = addresses.iter().all(|address| self.claim(&owner, address, span, context));
-            all.extend(addresses.into_iter().map(|address| (address, span)));
+        let addresses = |(range, span): (&ListenRange, Span)| {
+            (udp::of_type(raw, range.addresses(), span, context), span)
+        };
+        let addresses: Vec<(Vec<Address>, Span)> = ranges.into_iter().map(addresses).collect();
+        for interface in interfaces {
+            for (range, span) in &addresses {
+                let point = |address: &Address| ListenPoint {
+                    address: address.clone(),
+                    interface: interface.clone(),
+                };
+                let points: Vec<ListenPoint> = range.iter().map(point).collect();
+                // One report is enough for a range.
+                let _ = points.iter().all(|point| self.claim(&owner, point, *span, context));
+                all.extend(points.into_iter().map(|point| (point, *span)));
+            }
         }
         all
     }
@@ -62,10 +89,11 @@ impl Listeners {
     pub fn claim(
         &mut self,
         owner: &str,
-        address: &Address,
+        point: &ListenPoint,
         span: Span,
         context: &mut Context,
     ) -> bool {
+        let ListenPoint { address, interface } = point;
         if address.is_without_port() {
             context.warning_help(
                 span,
@@ -74,47 +102,60 @@ impl Listeners {
             );
             return true;
         }
-        if let Some((first, place)) = self.owners.get(address) {
+        if let Some(Owner { name, place, .. }) = self.owner(address, interface.as_ref()) {
             context.error_help(
                 span,
-                format!("`{address}` is used twice: in line {} by {first}", place.line),
+                format!("`{address}` is used twice: in line {} by {name}", place.line),
                 "give each listener an address or port of its own",
             );
             return false;
         }
-        if let Some((other, (first, place))) = self.overlapping(address) {
+        if let Some((other, Owner { name, place, .. })) = self.overlapping(point) {
             context.error_help(
                 span,
                 format!(
-                    "`{address}` and `{other}` of {first} in line {} overlap: `{}` takes its port on \
+                    "`{address}` and `{other}` of {name} in line {} overlap: `{}` takes its port on \
                      every address",
                     place.line,
-                    if is_wildcard(address) { address } else { other }
+                    if is_wildcard(address) { address } else { &other }
                 ),
                 "keep one of them, or give one another port",
             );
             return false;
         }
-        self.owners.insert(address.clone(), (owner.to_owned(), span));
+        let (name, interface) = (owner.to_owned(), interface.clone());
+        let owners = self.owners.entry(address.clone()).or_default();
+        owners.push(Owner { interface: interface.clone(), name, place: span });
         if let Some(socket) = address.socket() {
-            self.first_of_port
-                .entry((is_udp(address), socket.is_ipv6(), socket.port()))
-                .or_insert_with(|| address.clone());
+            let port = (is_udp(address), socket.is_ipv6(), socket.port());
+            let first = self.first_of_port.entry(port).or_default();
+            if first.iter().all(|known| known.interface != interface) {
+                first.push(point.clone());
+            }
         }
         true
     }
 
     /// Whether something listens there.
     pub fn has(&self, address: &Address) -> bool {
-        self.owners.contains_key(address) || self.overlapping(address).is_some()
+        self.owners.contains_key(address) || self.overlapping(&address.clone().into()).is_some()
     }
 
-    /// The listener that takes the same port together with `address`, because one of them is for every
+    /// Who listens there by an interface, or by all.
+    fn owner(&self, address: &Address, interface: Option<&Arc<str>>) -> Option<&Owner> {
+        let mut owners = self.owners.get(address)?.iter();
+        owners.find(|owner| meet(owner.interface.as_ref(), interface))
+    }
+
+    /// The listener that takes the same port together with `point`, because one of them is for every
     /// address. IPv4 and IPv6 do not meet: listeners of the latter are for it alone.
-    fn overlapping(&self, address: &Address) -> Option<(&Address, &(String, Span))> {
+    fn overlapping(&self, point: &ListenPoint) -> Option<(Address, &Owner)> {
+        let (address, interface) = (&point.address, point.interface.as_ref());
         let socket = address.socket()?;
         let other = if socket.ip().is_unspecified() {
-            self.first_of_port.get(&(is_udp(address), socket.is_ipv6(), socket.port()))?.clone()
+            let port = (is_udp(address), socket.is_ipv6(), socket.port());
+            let mut first = self.first_of_port.get(&port)?.iter();
+            first.find(|known| meet(known.interface.as_ref(), interface))?.address.clone()
         } else {
             let every: IpAddr = match socket {
                 SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -123,8 +164,24 @@ impl Listeners {
             let every = SocketAddr::new(every, socket.port());
             if is_udp(address) { Address::Udp(every) } else { Address::Socket(every) }
         };
-        self.owners.get_key_value(&other)
+        let owner = self.owner(&other, interface)?;
+        Some((other, owner))
     }
+}
+
+/// The interfaces that a virtual server listens on; `None` among them: all. An unsound list is reported, and `None`.
+fn interfaces(raw: &raw::VirtualServer, context: &mut Context) -> Option<Vec<Option<Arc<str>>>> {
+    let Some(names) = &raw.interfaces else { return Some(vec![None]) };
+    let mut found: Vec<Option<Arc<str>>> = Vec::with_capacity(names.len());
+    for name in names.iter() {
+        let text = name.value.0.as_str();
+        if found.iter().flatten().any(|known| **known == *text) {
+            context.error_help(name.span, format!("`{text}` stands here twice"), "keep one");
+            return None;
+        }
+        found.push(Some(text.into()));
+    }
+    Some(found)
 }
 
 /// What sockets can listen on; anything else is reported.
@@ -158,12 +215,21 @@ fn is_udp(address: &Address) -> bool {
 /// How a virtual server listens on these addresses.
 pub(super) fn settings(
     raw: &raw::VirtualServer,
-    listen: &[(Address, Span)],
+    listen: &[(ListenPoint, Span)],
     context: &mut Context,
 ) -> Listening {
-    let of_tcp = |(address, _): &(Address, Span)| matches!(address, Address::Socket(_));
-    let is_one =
-        |(address, _): &(Address, Span)| address.socket().is_some() && !is_wildcard(address);
+    let of_tcp = |(point, _): &(ListenPoint, Span)| matches!(point.address, Address::Socket(_));
+    let is_one = |(ListenPoint { address, .. }, _): &(ListenPoint, Span)| {
+        address.socket().is_some() && !is_wildcard(address)
+    };
+    let is_unix = |(point, _): &(ListenPoint, Span)| matches!(point.address, Address::Unix(_));
+    if let (Some(interfaces), true) = (&raw.interfaces, listen.iter().any(is_unix)) {
+        context.error_help(
+            interfaces.span,
+            "`interfaces` has no effect on a unix socket",
+            "remove it, or listen on IP addresses alone",
+        );
+    }
     if raw.free_bind.value && !listen.is_empty() && !listen.iter().any(is_one) {
         context.error_help(
             raw.free_bind.span,
@@ -174,7 +240,7 @@ pub(super) fn settings(
     if let Some(defer) = raw.defer_accept.as_ref().filter(|_| !listen.is_empty())
         && !listen.iter().any(of_tcp)
     {
-        let is_of_datagrams = listen.iter().any(|(address, _)| is_udp(address));
+        let is_of_datagrams = listen.iter().any(|(point, _)| is_udp(&point.address));
         let (message, help) = match is_of_datagrams {
             true => ("`defer_accept` is about connections, and these are datagrams", "remove it"),
             false => (

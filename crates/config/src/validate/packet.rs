@@ -23,7 +23,7 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::snapshot::packet::{
     Delivery, PacketDestination, PacketProtocol, PacketServer, PacketSource, Prefix, Ttl,
 };
-use crate::snapshot::{Address, PersistenceKind};
+use crate::snapshot::{Address, ListenPoint, PersistenceKind};
 use crate::tree::Span;
 
 /// Most addresses that members of one virtual server see.
@@ -126,7 +126,7 @@ impl Servers<'_> {
             }
             let is_free = self.packets.claim(&owner, *destination, protocol, *span, context);
             if let (true, Some(address)) = (is_free, listener(destination, protocol)) {
-                self.listeners.claim(&owner, &address, *span, context);
+                self.listeners.claim(&owner, &address.into(), *span, context);
             }
         }
         Some(found)
@@ -189,9 +189,9 @@ impl Servers<'_> {
         if all_fit {
             self.every_family_has_a_member(pool, destinations, context);
         }
-        let sockets: Vec<(Address, Span)> = destinations
+        let sockets: Vec<(ListenPoint, Span)> = destinations
             .iter()
-            .filter_map(|(destination, span)| Some((socket(destination)?, *span)))
+            .filter_map(|(destination, span)| Some((socket(destination)?.into(), *span)))
             .collect();
         self.refuse_loop(("", true), &sockets, pool, context);
     }

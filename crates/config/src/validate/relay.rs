@@ -13,7 +13,7 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::tcp::{ServerNamePool, TcpProfile};
 use crate::raw::{self, BalanceOr, VirtualServerType};
-use crate::snapshot::{Address, Balance, PersistenceKind, Pool, Relay, ServerNames};
+use crate::snapshot::{Address, Balance, ListenPoint, PersistenceKind, Pool, Relay, ServerNames};
 use crate::tree::Span;
 
 /// TCP profiles.
@@ -115,7 +115,9 @@ pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool 
         }
         VirtualServerType::FastL4 => {
             let help = "remove it: packets are forwarded, connections are not opened";
-            vec![(keys_of_sockets(raw), help), of_datagrams]
+            let interfaces = vec![("interfaces", there(&raw.interfaces))];
+            let of_path = "remove it: `packet_path.interfaces` says whose packets are looked at";
+            vec![(keys_of_sockets(raw), help), of_datagrams, (interfaces, of_path)]
         }
     };
     let kind = raw.kind.value.word();
@@ -191,6 +193,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
     let raw::VirtualServer {
         listen: _,
         state: _,
+        interfaces: _,
         free_bind: _,
         defer_accept: _,
         kind: _,
@@ -308,12 +311,12 @@ fn members_without_port(item: &NamedItem<raw::Pool>) -> impl Iterator<Item = (Sp
 
 /// A client of a unix socket has neither a port that a member could keep, nor an address to come from.
 pub(super) fn refuse_clients_without_address(
-    listen: &[(Address, Span)],
+    listen: &[(ListenPoint, Span)],
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
     context: &mut Context,
 ) {
-    let is_unix = |(address, _): &&(Address, Span)| matches!(address, Address::Unix(_));
+    let is_unix = |(point, _): &&(ListenPoint, Span)| matches!(point.address, Address::Unix(_));
     let Some((address, span)) = listen.iter().find(is_unix) else { return };
     let name = clip(&item.name);
     if let Some((_, member)) = members_without_port(item).next() {

@@ -26,8 +26,8 @@ use crate::raw::{self, HttpProfile, VirtualServerState, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, Disabled, ErrorPages, Forwarding, HttpSettings, NOBODY, Pool,
-    RequestIdSettings, RequestTrailers, Service, VirtualServer, ranges,
+    Address, ClientAddress, Disabled, ErrorPages, Forwarding, HttpSettings, ListenPoint, NOBODY,
+    Pool, RequestIdSettings, RequestTrailers, Service, VirtualServer, ranges,
 };
 use crate::tree::Span;
 
@@ -126,7 +126,8 @@ impl<'a> Servers<'a> {
     pub fn admin(&mut self, admin: &raw::Admin, context: &mut Context) -> Vec<Address> {
         let listen = admin.listen.as_ref().map_or(&[][..], |listen| &listen.0);
         for address in listen {
-            self.listeners.claim("the admin listener", &address.0, address.span, context);
+            let point = address.0.clone().into();
+            self.listeners.claim("the admin listener", &point, address.span, context);
         }
         listen.iter().map(|address| address.0.clone()).collect()
     }
@@ -260,7 +261,7 @@ impl<'a> Servers<'a> {
         waf::warn_of_policies(raw, following, context);
         Some(VirtualServer {
             name: name.into(),
-            listen: listen.into_iter().map(|(address, _)| address).collect(),
+            listen: listen.into_iter().map(|(point, _)| point).collect(),
             listening,
             pool: own.filter(|_| all_named.is_some())?,
             http: http?,
@@ -302,7 +303,7 @@ impl<'a> Servers<'a> {
     fn note_pool(
         &mut self,
         raw: &raw::VirtualServer,
-        listen: &[(Address, Span)],
+        listen: &[(ListenPoint, Span)],
         pool: usize,
         context: &mut Context,
     ) {
@@ -435,19 +436,19 @@ impl<'a> Servers<'a> {
     pub(super) fn refuse_loop(
         &self,
         (name, is_relay): (&str, bool),
-        listen: &[(Address, Span)],
+        listen: &[(ListenPoint, Span)],
         pool: usize,
         context: &mut Context,
     ) {
-        let to_itself = |address: &Address| {
+        let to_itself = |point: &ListenPoint| {
             self.members[pool].iter().any(|member| {
                 // What lacks its port is reported as that.
                 let is_whole = is_relay || !member.endpoint.is_without_port();
-                matches!(&member.endpoint, Endpoint::Literal(member) if is_whole && reaches(member, address))
+                matches!(&member.endpoint, Endpoint::Literal(member) if is_whole && reaches(member, point))
             })
         };
         let mut told = None;
-        for (address, span) in listen.iter().filter(|(address, _)| to_itself(address)) {
+        for (address, span) in listen.iter().filter(|(point, _)| to_itself(point)) {
             // Of a range of ports the first.
             if told.replace(*span) == Some(*span) {
                 continue;
@@ -591,7 +592,13 @@ fn protocols(is_relay: bool, http: Option<&HttpSettings>) -> &'static [&'static 
 }
 
 /// Whether connecting to `member` ends at the listener `listen`.
-fn reaches(member: &Address, listen: &Address) -> bool {
+fn reaches(member: &Address, listen: &ListenPoint) -> bool {
+    // What this host sends to itself comes by this interface.
+    const TO_ITSELF: &str = "lo";
+    if listen.interface.as_ref().is_some_and(|interface| **interface != *TO_ITSELF) {
+        return false;
+    }
+    let listen = &listen.address;
     match (member.socket(), listen.socket()) {
         (Some(member), Some(listen)) => {
             let everywhere = listen.ip().is_unspecified() && member.ip().is_loopback();

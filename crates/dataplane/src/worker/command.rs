@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_config::snapshot::Address;
+use weir_config::snapshot::ListenPoint;
 use weir_exchange::shared::live::LiveTable;
 
 /// On the control socket: a listener, as ancillary data.
@@ -19,9 +19,9 @@ pub enum Command {
         /// The table.
         table: Arc<LiveTable>,
         /// Addresses of the listeners handed over, in their order.
-        added: Vec<Address>,
+        added: Vec<ListenPoint>,
         /// Listeners to close.
-        removed: Vec<Address>,
+        removed: Vec<ListenPoint>,
     },
     /// Accept nothing more; end when the last client has gone, at the latest after this time.
     Drain {

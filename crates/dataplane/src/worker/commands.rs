@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use weir_config::snapshot::Address;
+use weir_config::snapshot::{Address, ListenPoint};
 use weir_event_loop::{Descriptor, EventLoop, Owner, Token, accept_before_close};
 use weir_exchange::arena::{ClientKey, ListenerKey};
 use weir_exchange::local::table::LocalTable;
@@ -79,8 +79,8 @@ impl Worker {
         &mut self,
         io: &mut EventLoop,
         live: Arc<LiveTable>,
-        added: Vec<Address>,
-        removed: &[Address],
+        added: Vec<ListenPoint>,
+        removed: &[ListenPoint],
     ) {
         accept_last(self, io, removed);
         let next = LocalTable::new(&live, Some(&self.world.table), self.world.id);
@@ -103,7 +103,7 @@ impl Worker {
         self.udp.apply(io, &mut self.world, removed, leave_by_ms);
         for address in added {
             match self.handed_over.pop_front().flatten() {
-                Some(socket) if matches!(address, Address::Udp(_)) => {
+                Some(socket) if matches!(address.address, Address::Udp(_)) => {
                     self.udp.add_listener(io, &mut self.world, socket, address);
                 }
                 Some(socket) => self.desk(io).add_listener(socket, address),
@@ -156,7 +156,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    fn add_listener(&mut self, socket: Descriptor, address: Address) {
+    fn add_listener(&mut self, socket: Descriptor, address: ListenPoint) {
         let Some(server) = self.world.table.server_at(&address) else {
             return;
         };
@@ -175,7 +175,7 @@ impl Desk<'_> {
         }
     }
 
-    fn remove_listeners(&mut self, removed: &[Address]) {
+    fn remove_listeners(&mut self, removed: &[ListenPoint]) {
         let keys: Vec<ListenerKey> = self
             .world
             .listeners
@@ -215,7 +215,7 @@ impl Worker {
     }
 
     fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
-        let addresses: Vec<Address> = self
+        let addresses: Vec<ListenPoint> = self
             .world
             .listeners
             .iter()
@@ -277,7 +277,7 @@ impl Worker {
 }
 
 /// Takes on those who wait at listeners that are about to be removed, as clients like any other.
-fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[Address]) {
+fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint]) {
     let listeners = worker.world.listeners.iter().map(|(_, listener)| listener);
     let going = listeners.filter(|listener| removed.contains(listener.address.listen()));
     let tokens: Vec<Token> = going.map(|listener| listener.token).collect();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{AccessFormat, Address, GivenFormat, HttpSettings, Snapshot, Waf};
+use weir_config::snapshot::{AccessFormat, GivenFormat, HttpSettings, ListenPoint, Snapshot, Waf};
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
@@ -27,7 +27,7 @@ pub struct LocalTable {
     /// Some virtual server compresses responses.
     pub has_compression: bool,
     servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
-    listeners: HashMap<Address, Rc<LocalServer>, foldhash::fast::RandomState>,
+    listeners: HashMap<ListenPoint, Rc<LocalServer>, foldhash::fast::RandomState>,
     pools: Rc<[Rc<LocalPool>]>,
 }
 
@@ -150,8 +150,8 @@ impl LocalTable {
             .collect();
         let mut listeners = HashMap::default();
         for server in &snapshot.virtual_servers {
-            for address in &server.listen {
-                listeners.insert(address.clone(), Rc::clone(&servers[&server.name]));
+            for point in &server.listen {
+                listeners.insert(point.clone(), Rc::clone(&servers[&server.name]));
             }
         }
         let has_compression = snapshot.virtual_servers.iter().any(|it| it.compression.is_some());
@@ -159,9 +159,9 @@ impl LocalTable {
         Self { generation: table.generation, snapshot, has_compression, servers, listeners, pools }
     }
 
-    /// The virtual server that listens on this address.
-    pub fn server_at(&self, address: &Address) -> Option<&Rc<LocalServer>> {
-        self.listeners.get(address)
+    /// The virtual server that listens there.
+    pub fn server_at(&self, point: &ListenPoint) -> Option<&Rc<LocalServer>> {
+        self.listeners.get(point)
     }
 
     /// The virtual server of this name, if the snapshot has it.

@@ -10,8 +10,8 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::raw::tcp::TcpProfile;
 use crate::snapshot::packet::{Delivery, Fallback, PacketProtocol, PacketServer, PacketSource};
 use crate::snapshot::{
-    Address, ConnectionPolicies, ErrorPages, Limits, Listening, Relay, Service, Sessions,
-    VirtualServer,
+    Address, ConnectionPolicies, ErrorPages, Limits, ListenPoint, Listening, Relay, Service,
+    Sessions, VirtualServer,
 };
 use crate::validate::server::{client_address, settings};
 
@@ -53,7 +53,7 @@ impl Servers<'_> {
         };
         let proxy = VirtualServer {
             name: Arc::clone(&server.name),
-            listen,
+            listen: listen.into_iter().map(ListenPoint::from).collect(),
             // A virtual address that is routed here need not be the host's.
             listening: Listening { free_bind: true, defer_accept_s: None },
             pool,

@@ -5,7 +5,7 @@ use crate::worker::state::streams::Stream;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_config::snapshot::Address;
+use weir_config::snapshot::ListenPoint;
 use weir_event_loop::{EventLoop, Token};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
@@ -78,7 +78,7 @@ impl Client {
     }
 
     /// Where it came in: whichever virtual server listens there serves it.
-    pub fn listen(&self) -> &Address {
+    pub fn listen(&self) -> &ListenPoint {
         self.destination.listen()
     }
 

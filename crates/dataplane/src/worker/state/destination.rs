@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_config::snapshot::Address;
+use weir_config::snapshot::{Address, ListenPoint};
 use weir_event_loop::{Descriptor, EventLoop, Token};
 
 /// Where a client has connected to. One word, which a listener's clients share with it until one needs more.
@@ -11,36 +11,36 @@ use weir_event_loop::{Descriptor, EventLoop, Token};
 pub struct Destination(Rc<Place>);
 
 struct Place {
-    listen: Address,
+    listen: ListenPoint,
     /// What the kernel says, once it was asked.
     real: Option<SocketAddr>,
 }
 
 impl Destination {
     /// That of the clients of a listener.
-    pub fn new(listen: Address) -> Self {
+    pub fn new(listen: ListenPoint) -> Self {
         Self(Rc::new(Place { listen, real: None }))
     }
 
     /// The listener's address: whichever virtual server listens there serves the client.
-    pub fn listen(&self) -> &Address {
+    pub fn listen(&self) -> &ListenPoint {
         &self.0.listen
     }
 
     /// The address and port, if it has such. Of a listener for all addresses they are known after [`Self::learn`].
     pub fn address(&self) -> Option<SocketAddr> {
-        self.0.real.or(self.0.listen.socket())
+        self.0.real.or(self.0.listen.address.socket())
     }
 
     /// Asks the kernel, once, where the listener's address does not tell.
     pub fn learn(&mut self, io: &mut EventLoop, token: Token) {
-        let Address::Socket(listen) = self.0.listen else { return };
+        let Address::Socket(listen) = self.0.listen.address else { return };
         let is_known = !listen.ip().is_unspecified() && listen.port() != 0;
         if is_known || self.0.real.is_some() {
             return;
         }
         if let Some(real) = io.descriptor(token).and_then(Descriptor::local_address) {
-            self.0 = Rc::new(Place { listen: Address::Socket(listen), real: Some(real) });
+            self.0 = Rc::new(Place { listen: self.0.listen.clone(), real: Some(real) });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::Address;
+use weir_config::snapshot::ListenPoint;
 use weir_core::datagram::Flow;
 use weir_event_loop::{Datagrams, Descriptor, EventLoop, Owner, Token};
 use weir_exchange::arena::{Arena, ListenerKey, OfListener};
@@ -18,7 +18,7 @@ use crate::worker::world::World;
 /// A listener of datagrams.
 pub struct Listener {
     pub token: Token,
-    pub address: Address,
+    pub address: ListenPoint,
     pub server: Rc<LocalServer>,
     /// It begins no more sessions, and its last have to be over by then.
     pub leave_by_ms: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Listener {
 impl Listener {
     /// What a client has sent to.
     pub fn asked(&self, flow: Flow) -> Option<SocketAddr> {
-        let listen = self.address.socket()?;
+        let listen = self.address.address.socket()?;
         Some(flow.local.map_or(listen, |ip| SocketAddr::new(ip, listen.port())))
     }
 }
@@ -42,7 +42,7 @@ pub struct Listeners {
     leaving: Vec<(ListenerKey, u64)>,
     /// Addresses whose listeners were closed here, while other workers may have sessions there, and until when: what comes to
     /// such a socket is read by nobody.
-    closed: Vec<(Address, u64)>,
+    closed: Vec<(ListenPoint, u64)>,
 }
 
 /// So long after the time that its sessions have, a listener may still be there.
@@ -84,7 +84,7 @@ impl Listeners {
         io: &mut EventLoop,
         world: &World,
         socket: Descriptor,
-        address: Address,
+        address: ListenPoint,
     ) -> Result<(), Errno> {
         let Some(server) = world.table.server_at(&address) else { return Ok(()) };
         let known = self.all.iter().find(|(_, listener)| listener.address == address);
@@ -94,6 +94,8 @@ impl Listeners {
         if let Some(listener) = known.and_then(|key| self.all.get_mut(key)) {
             Datagrams::of(io).flush();
             io.close(std::mem::replace(&mut listener.token, token));
+            listener.leave_by_ms = None;
+            self.note_leaving();
             return Ok(());
         }
         let is_closed = self.closed.extract_if(.., |(closed, _)| *closed == address).count() > 0;
@@ -123,7 +125,7 @@ impl Listeners {
     }
 
     /// Those at these addresses begin nothing more.
-    fn retire(&mut self, removed: &[Address], leave_by_ms: u64) {
+    fn retire(&mut self, removed: &[ListenPoint], leave_by_ms: u64) {
         for listener in self.all.values_mut().filter(|it| removed.contains(&it.address)) {
             listener.leave_by_ms.get_or_insert(leave_by_ms);
         }
@@ -158,7 +160,7 @@ impl Udp {
         io: &mut EventLoop,
         world: &mut World,
         socket: Descriptor,
-        address: Address,
+        address: ListenPoint,
     ) {
         if let Err(error) = self.side.listeners.add(io, world, socket, address.clone()) {
             let error = format!("listener {address}: {error}");
@@ -171,7 +173,7 @@ impl Udp {
         &mut self,
         io: &mut EventLoop,
         world: &mut World,
-        removed: &[Address],
+        removed: &[ListenPoint],
         leave_by_ms: u64,
     ) {
         self.side.shelf.clear(io);
