@@ -192,7 +192,7 @@ fn mistakes_are_told_with_their_places() {
         .unwrap();
     let check = |section: &str, server: &str| {
         let text = format!(
-            "virtual_servers: {{ a: {{ listen: \"127.0.0.1:1\", pool: p, {server} }} }}\npools: {{ p: {{ members: [ \"127.0.0.1:2\" ] }} }}\nauthentication: {{ x: {section} }}\n"
+            "virtual_servers: {{ a: {{ listen: \"127.0.0.1:1\", pool: p, {server} }} }}\npools: {{ p: {{ members: [ \"127.0.0.1:2\" ] }}, itself: {{ members: [ \"127.0.0.1:1\" ] }}, transparent: {{ source: client, members: [ \"127.0.0.1:3\" ] }} }}\nauthentication: {{ x: {section} }}\n"
         );
         let file = folder.path().join("weir.yaml");
         std::fs::write(&file, text).expect("a file");
@@ -220,6 +220,44 @@ fn mistakes_are_told_with_their_places() {
             "{ type: jwt, algorithms: HS256, keys: { url: \"https://a.example/\" } }",
             "authenticate: x",
             "`RS256`, `ES256` or `EdDSA`",
+        ),
+        (
+            "{ type: external }",
+            "authenticate: x",
+            "an authentication of type external lacks `pool`",
+        ),
+        ("{ type: external, pool: q }", "authenticate: x", "pool `q` is not defined"),
+        ("{ type: external, pool: p, path: verify }", "authenticate: x", "begins with `/`"),
+        (
+            "{ type: external, pool: p, path: /a%zz }",
+            "authenticate: x",
+            "`/a%zz` cannot be asked for",
+        ),
+        (
+            "{ type: external, pool: p, realm: a }",
+            "authenticate: x",
+            "`realm` is for an authentication of type jwt or basic",
+        ),
+        (
+            "{ type: jwt, pool: p, keys: { url: \"https://a.example/\" } }",
+            "authenticate: x",
+            "`pool` is for an authentication of type external",
+        ),
+        (
+            "{ type: external, pool: p, add_headers: [ Content-Length ] }",
+            "authenticate: x",
+            "the field `Content-Length` cannot be handed on",
+        ),
+        (
+            "{ type: external, pool: p, answer_headers: X-* }",
+            "authenticate: x",
+            "the field `X-*` cannot be handed on",
+        ),
+        ("{ type: external, pool: itself }", "authenticate: x", "requests would go round for ever"),
+        (
+            "{ type: external, pool: transparent }",
+            "authenticate: x",
+            "connects from the addresses of clients",
         ),
         (jwt, "authenticate: y", "authentication `y` is not defined"),
         (jwt, "authenticate: x, type: tcp", "`authenticate`"),

@@ -47,6 +47,9 @@ pub struct Key<K> {
 }
 
 impl<K> Key<K> {
+    /// The key of nothing.
+    pub const NOTHING: Self = Self { slot: 0, generation: 0, kind: PhantomData };
+
     fn new(slot: u32, generation: u32) -> Self {
         Self { slot, generation, kind: PhantomData }
     }

@@ -18,8 +18,8 @@ const TRANSACTIONS: usize = 6;
 /// Every sequence of so many events is tried.
 const EVENTS: usize = 3;
 
-/// How transactions end that have no policies.
-const ENDS: [Termination; 14] = [
+/// How transactions end that have few policies.
+const ENDS: [Termination; 15] = [
     Complete,
     ClientAbort,
     ClientTimeout,
@@ -32,6 +32,7 @@ const ENDS: [Termination; 14] = [
     QueueTimeout,
     TunnelTimeout,
     Waf,
+    Policy,
     IdleTimeout,
     Stopped,
 ];

@@ -10,6 +10,7 @@ use weir_core::passwords::{USERS_BYTES_MAX, Users, UsersError};
 use weir_core::policy::{Action, Authenticator, How};
 
 use super::compiler::Compiler;
+use super::external::external;
 use super::files::read;
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, OneOrMany, Spanned};
@@ -29,11 +30,11 @@ pub(super) struct Authentications<'a> {
 }
 
 impl<'a> Authentications<'a> {
-    /// All of them; what reads tokens is added to `slots`.
+    /// All of them; what reads tokens is added to `slots`. Services are found in `pools`.
     pub fn new(
         items: &'a [NamedItem<raw::Authentication>],
         directory: &Path,
-        slots: &mut Slots,
+        (slots, pools): (&mut Slots, &BTreeMap<&str, usize>),
         context: &mut Context,
     ) -> Self {
         let mut fetched = Vec::new();
@@ -49,6 +50,10 @@ impl<'a> Authentications<'a> {
                     refuse_foreign_keys(raw, raw::AuthenticationType::Basic, context);
                     users(item, raw, directory, context).map(How::Password)
                 }
+                raw::AuthenticationType::External => {
+                    refuse_foreign_keys(raw, raw::AuthenticationType::External, context);
+                    external(item, raw, pools, context).map(|it| How::External(Box::new(it)))
+                }
             };
             Some(Arc::new(Authenticator {
                 name: item.name.as_str().into(),
@@ -63,6 +68,12 @@ impl<'a> Authentications<'a> {
 }
 
 impl Authentications<'_> {
+    /// The pools of the services that are asked.
+    pub fn pools(&self) -> HashSet<usize> {
+        let externals = self.all.iter().flatten().filter_map(|it| it.external());
+        externals.map(|external| external.pool as usize).collect()
+    }
+
     /// Whether one of them asks for passwords.
     pub fn checks_passwords(&self) -> bool {
         self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
@@ -109,8 +120,8 @@ fn refuse_foreign_keys(
     // A new key does not compile before somebody has decided about it here.
     let raw::Authentication {
         kind: _,
-        realm: _,
-        forward_credentials: _,
+        realm,
+        forward_credentials,
         users,
         keys,
         algorithms,
@@ -120,23 +131,59 @@ fn refuse_foreign_keys(
         header,
         cookie,
         user_claim,
+        pool,
+        path,
+        request_headers,
+        add_headers,
+        answer_headers,
+        user_header,
+        timeout,
+        on_error,
     } = raw;
     let of_tokens = [
-        ("keys", keys.as_ref().map(|key| key.span)),
-        ("algorithms", algorithms.as_ref().map(|key| key.span)),
-        ("issuer", issuer.as_ref().map(|key| key.span)),
-        ("audience", audience.as_ref().map(|key| key.span)),
-        ("leeway", leeway.given.then_some(leeway.span)),
-        ("header", header.as_ref().map(|key| key.span)),
-        ("cookie", cookie.as_ref().map(|key| key.span)),
-        ("user_claim", user_claim.given.then_some(user_claim.span)),
+        ("keys", there(keys)),
+        ("algorithms", there(algorithms)),
+        ("issuer", there(issuer)),
+        ("audience", there(audience)),
+        ("leeway", given(leeway)),
+        ("header", there(header)),
+        ("cookie", there(cookie)),
+        ("user_claim", given(user_claim)),
     ];
-    let of_passwords = [("users", users.as_ref().map(|key| key.span))];
-    let (foreign, of): (&[_], _) = match kind {
-        raw::AuthenticationType::Jwt => (&of_passwords, "basic"),
-        raw::AuthenticationType::Basic => (&of_tokens, "jwt"),
+    let of_passwords = [("users", there(users))];
+    let of_both = [("realm", there(realm)), ("forward_credentials", given(forward_credentials))];
+    let of_services = [
+        ("pool", there(pool)),
+        ("path", given(path)),
+        ("request_headers", there(request_headers)),
+        ("add_headers", there(add_headers)),
+        ("answer_headers", there(answer_headers)),
+        ("user_header", there(user_header)),
+        ("timeout", given(timeout)),
+        ("on_error", given(on_error)),
+    ];
+    let (is_token, is_password, is_service) = match kind {
+        raw::AuthenticationType::Jwt => (true, false, false),
+        raw::AuthenticationType::Basic => (false, true, false),
+        raw::AuthenticationType::External => (false, false, true),
     };
-    for (key, span) in foreign {
+    refuse_keys(&of_tokens, "jwt", is_token, context);
+    refuse_keys(&of_passwords, "basic", is_password, context);
+    refuse_keys(&of_both, "jwt or basic", is_token || is_password, context);
+    refuse_keys(&of_services, "external", is_service, context);
+}
+
+fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
+    key.as_ref().map(|key| key.span)
+}
+
+fn given<T>(key: &Spanned<T>) -> Option<Span> {
+    key.given.then_some(key.span)
+}
+
+/// Refuses those keys that are there, unless they belong there.
+fn refuse_keys(keys: &[(&str, Option<Span>)], of: &str, belong_there: bool, context: &mut Context) {
+    for (key, span) in keys.iter().filter(|_| !belong_there) {
         if let Some(span) = span {
             let message = format!("`{key}` is for an authentication of type {of}");
             context.error_help(*span, message, "remove it, or choose that type");

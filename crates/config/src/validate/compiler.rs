@@ -175,6 +175,7 @@ pub(super) fn compiler<'a>(
     (pools, persistence): (&'a BTreeMap<&'a str, usize>, &'a BTreeMap<&'a str, usize>),
     directory: &'a Path,
 ) -> Compiler<'a> {
+    let pools_used = authentications.pools();
     Compiler {
         data_sets,
         slots,
@@ -183,7 +184,7 @@ pub(super) fn compiler<'a>(
         persistence,
         members: BTreeSet::new(),
         has_named_members: false,
-        pools_used: HashSet::new(),
+        pools_used,
         persistence_used: HashSet::new(),
         limits: Vec::new(),
         directory,

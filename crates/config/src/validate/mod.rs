@@ -7,6 +7,7 @@ mod compression;
 mod data_sets;
 mod datagrams;
 mod demands;
+mod external;
 mod files;
 mod limit;
 mod listening;
@@ -73,8 +74,8 @@ pub(crate) fn validate(
     let (pool_by_name, persistence_by_name) = (by_name(pools), by_name(persistence));
     let authentication = named(file.authentication.as_ref().map(|all| &all.value));
     let mut slots = Slots::new();
-    let known = Authentications::new(authentication, directory, &mut slots, context);
     let names = (&pool_by_name, &persistence_by_name);
+    let known = Authentications::new(authentication, directory, (&mut slots, names.0), context);
     let mut compiler = compiler(&data_sets, (slots, known), names, directory);
     let profiles = Profiles::of(file);
     let mut tls = tls::TlsProfiles::new(profiles.tls, directory);

@@ -8,6 +8,7 @@ use weir_core::expression::AddressSet;
 use weir_core::policy::{Action, Body, Policy};
 
 use super::compression::CompressionProfiles;
+use super::external::{pools_beside, refuse_pool};
 use super::listening::Listeners;
 use super::names::{by_name, undefined};
 use super::packet::servers::PacketServers;
@@ -242,12 +243,12 @@ impl<'a> Servers<'a> {
         let path_form = http.as_ref().map(|http| http.target.path).unwrap_or_default();
         let followed = policies.of_server(name, raw, path_form, context);
         let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
-        for pool in self.reached(first, followed.as_deref().unwrap_or_default()) {
+        let following = followed.as_deref().unwrap_or_default();
+        for pool in self.reached(first, following) {
             self.refuse_loop((name, is_relay), &listen, pool, context);
-            self.note_pool(raw, &listen, pool, context);
+            self.note_pool(raw, &listen, (pool, following), context);
         }
         let persistence = policies.persistence(name, raw, context);
-        let following = followed.as_deref().unwrap_or_default();
         refuse_persistence(persistence.flatten(), following, raw, policies, context);
         if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
             path::warn_of_persistence(persistence, http.target.path, raw, policies, context);
@@ -304,10 +305,11 @@ impl<'a> Servers<'a> {
         &mut self,
         raw: &raw::VirtualServer,
         listen: &[(ListenPoint, Span)],
-        pool: usize,
+        (pool, policies): (usize, &[Arc<Policy>]),
         context: &mut Context,
     ) {
         let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
+        refuse_pool((pool, item, model), policies, context);
         relay::refuse_clients_without_address(listen, item, model, context);
         relay::refuse_balance_of_requests(item, model, &raw.kind, context);
         datagrams::refuse_balance(item, model, raw, context);
@@ -408,7 +410,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// The pools that requests of a virtual server can come to.
+    /// The pools that requests of a virtual server can come to, and those that are asked about them.
     pub(super) fn reached(
         &self,
         own: impl Iterator<Item = usize>,
@@ -416,7 +418,7 @@ impl<'a> Servers<'a> {
     ) -> Vec<usize> {
         let rules = policies.iter().flat_map(|policy| policy.request.all());
         let chosen = rules.flat_map(|rule| &rule.actions).flat_map(Action::pools);
-        let mut reached: Vec<usize> = own.chain(chosen).collect();
+        let mut reached: Vec<usize> = own.chain(chosen).chain(pools_beside(policies)).collect();
         let mut looked_at = 0;
         while let Some(&pool) = reached.get(looked_at) {
             looked_at += 1;

@@ -305,6 +305,13 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_requests_unauthenticated_total" Counter
         "Requests refused by authenticate: they had no valid credentials."
         |server, to| to.value(server.totals.requests_unauthenticated);
+    "weir_virtual_server_authorisations_total" Counter + ",result"
+        "Requests about which a service was asked (authenticate with type external): it has let them in (result allowed) or not (denied), or has failed (failed)."
+        |server, to| {
+            to.labelled("result", "allowed", server.totals.authorisations_allowed);
+            to.labelled("result", "denied", server.totals.authorisations_denied);
+            to.labelled("result", "failed", server.totals.authorisations_failed);
+        };
     "weir_virtual_server_password_checks_refused_total" Counter
         "Requests that got 503 because too many password checks were waiting, in total or for this client."
         |server, to| to.value(server.totals.password_checks_refused);
@@ -376,6 +383,13 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_request_duration_seconds" Histogram
         "From the complete request head to the last byte of the response handed to the socket."
         |server, to| to.histogram(&server.totals.request_duration);
+    "weir_authorisation_duration_seconds" Histogram
+        "From the question to a service about a request (authenticate with type external) until its answer, or until that is not waited for any more. Left out while nothing was asked."
+        |server, to| {
+            if server.totals.authorisation_duration.count() > 0 {
+                to.histogram(&server.totals.authorisation_duration);
+            }
+        };
 };
 
 pub(super) const RULES: &[Family<RuleView>] = families! { "policy,rule";

@@ -22,6 +22,7 @@ fn observed() -> Observed {
     server.of(1).requests.add(3);
     server.of(1).responses_2xx.add(4);
     server.of(0).request_duration.record(100);
+    server.of(0).authorisation_duration.record(100);
     server.of(1).request_duration.record(2_000);
     server.of(1).request_duration.record(60_000_000);
     table.pools[0].members[1].set_health(Health::Down, 1);

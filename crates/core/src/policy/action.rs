@@ -76,6 +76,14 @@ impl Action {
         one.into_iter().chain(split.into_iter().flat_map(|split| split.pools()))
     }
 
+    /// The pool of the service that it asks, by its index.
+    pub fn pool_beside(&self) -> Option<usize> {
+        match self {
+            Self::Authenticate(by) => by.external().map(|external| external.pool as usize),
+            _ => None,
+        }
+    }
+
     /// Whether nothing more is done after it.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Answer(_) | Self::Close | Self::Reset)

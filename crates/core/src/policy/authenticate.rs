@@ -6,6 +6,7 @@ use aws_lc_rs::hmac;
 use weir_http::fields::forwarded_values;
 
 use super::decision::{AnswerBody, Decision, End, remove_cookies};
+use super::external::External;
 use crate::expression::{Evaluation, Facts};
 use crate::jwt::{Refusal, TokenPlace};
 use crate::passwords::{Credentials, TAG_BYTES, Users};
@@ -37,9 +38,19 @@ pub enum How {
     },
     /// By a name and a password (RFC 7617).
     Password(Arc<Users>),
+    /// A service says whether it is let in.
+    External(Box<External>),
 }
 
 impl Authenticator {
+    /// The service that it asks, if it does.
+    pub fn external(&self) -> Option<&External> {
+        match &self.how {
+            How::External(external) => Some(external),
+            How::Token { .. } | How::Password(_) => None,
+        }
+    }
+
     /// What a client is told that has shown no password that is right.
     pub fn basic_challenge(&self) -> String {
         format!("Basic realm=\"{}\", charset=\"UTF-8\"", self.realm)
@@ -109,6 +120,12 @@ impl Decision {
                 }
                 Err(refusal) => self.refuse_token(by, refusal, evaluation),
             },
+            How::External(_) => {
+                let asked = &mut self.authentication.externals;
+                if !asked.iter().any(|it| Arc::ptr_eq(it, by)) {
+                    asked.push(Arc::clone(by));
+                }
+            }
         }
     }
 
@@ -154,9 +171,9 @@ impl Decision {
         challenge: impl FnOnce() -> String,
     ) {
         self.authentication.is_refused = true;
-        if !self.authentication.logins.is_empty() {
+        if self.authentication.has_to_be_asked() {
             // Whom else it says to be from is not asked for, and nothing that was decided is for that user.
-            self.authentication.logins.clear();
+            self.authentication.forget();
             evaluation.set_user(b"");
             self.response.clear();
             self.body_edits.clear();

@@ -13,7 +13,7 @@ use super::action::{
     Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
     Rewrite, WafMode,
 };
-use super::authenticate::Login;
+use super::authenticate::{Authenticator, Login};
 use super::rules::{Policy, Rules, Strategy};
 use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, Replaced, Template};
@@ -67,8 +67,23 @@ pub struct Decision {
 pub struct Authentication {
     /// Passwords that have to be checked first.
     pub logins: Vec<Login>,
+    /// Services that have to be asked then.
+    pub externals: Vec<Arc<Authenticator>>,
     /// It did not show that.
     pub is_refused: bool,
+}
+
+impl Authentication {
+    /// Whether nothing that was decided takes effect before somebody was asked.
+    pub fn has_to_be_asked(&self) -> bool {
+        !self.logins.is_empty() || !self.externals.is_empty()
+    }
+
+    /// Nobody is asked.
+    pub fn forget(&mut self) {
+        self.logins.clear();
+        self.externals.clear();
+    }
 }
 
 /// What is used while policies are followed.
@@ -197,7 +212,7 @@ impl Decision {
         }
         self.target.is_path_given = false;
         self.target.is_too_long = false;
-        self.authentication.logins.clear();
+        self.authentication.forget();
         self.authentication.is_refused = false;
     }
 

@@ -7,6 +7,7 @@
 mod action;
 mod authenticate;
 mod decision;
+pub mod external;
 mod index;
 mod rules;
 mod split;

@@ -5,6 +5,7 @@
 //! them use stands here: `world` is all that is acted upon, `desk` acts on it for a transaction, `waiting` holds who
 //! waits for a member, `commands` is what the control plane wants.
 
+mod asides;
 mod body;
 mod client;
 mod command;
@@ -133,24 +134,20 @@ impl Worker {
         if let Some(after) = transaction.ends_mut().over.take() {
             self.go_on_after(io, key, after);
         }
-        while let Some(client) = self.world.queues.agenda.pop() {
-            self.client_goes_on(io, client);
+        while let Some(errand) = self.world.tools.errands.pop() {
+            asides::run(self, io, errand);
         }
         result
     }
 
     /// A transaction has ended.
     fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey, after: After) {
-        if let After::Tunnel { has_member_ended } = after {
-            self.exchanges.replace(key, |transaction| match transaction {
-                Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
-                Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
-                tunnel @ Transaction::Tunnel(_) => tunnel,
-            });
-            return self.with_tunnel(io, key, |it, at| {
-                let has_client_ended = at.has_client_ended(&it.ends);
-                it.start(at, (has_client_ended, has_member_ended));
-            });
+        match after {
+            After::Tunnel { has_member_ended } => {
+                return become_tunnel(self, io, key, has_member_ended);
+            }
+            After::Aside => return asides::ended(self, io, key),
+            _ => {}
         }
         let Some(transaction) = self.exchanges.get(key) else { return };
         let client = transaction.ends().client;
@@ -170,7 +167,7 @@ impl Worker {
                 self.abandon_streams(io, client, termination);
                 self.desk(io).cut_client(client, must_reset);
             }
-            After::Nothing | After::Tunnel { .. } => {}
+            After::Nothing | After::Aside | After::Tunnel { .. } => {}
         }
     }
 
@@ -198,6 +195,7 @@ impl Worker {
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
         self.world.queues = Queues::default();
+        self.world.tools.errands.clear();
         self.world.waiting = Waiting::default();
         self.world.members.clear();
         // What has gone may come back, and then knows what is under way.
@@ -230,6 +228,24 @@ impl Worker {
         self.udp.forget(&self.world);
         self.world.notices.tell_of_panic(self.world.id, message);
     }
+}
+
+/// An exchange or a relay has become a tunnel.
+fn become_tunnel(
+    worker: &mut Worker,
+    io: &mut EventLoop,
+    key: ExchangeKey,
+    has_member_ended: bool,
+) {
+    worker.exchanges.replace(key, |transaction| match transaction {
+        Transaction::Http(exchange) => Transaction::Tunnel(Tunnel::of(exchange)),
+        Transaction::Relay(relay) => Transaction::Tunnel(Tunnel::of_relay(relay)),
+        tunnel @ Transaction::Tunnel(_) => tunnel,
+    });
+    worker.with_tunnel(io, key, |it, at| {
+        let has_client_ended = at.has_client_ended(&it.ends);
+        it.start(at, (has_client_ended, has_member_ended));
+    });
 }
 
 /// The sooner of two times, where there are any.

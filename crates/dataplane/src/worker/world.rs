@@ -45,8 +45,6 @@ pub struct Inbox {
 /// What waits for its turn.
 #[derive(Default)]
 pub struct Queues {
-    /// Clients that may send on, and what they have sent already.
-    pub agenda: Vec<ClientKey>,
     /// Clients of HTTP/2 whose frames go out at the end of the turn.
     pub unflushed: Vec<ClientKey>,
     /// The same of members.

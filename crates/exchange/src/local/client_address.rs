@@ -123,6 +123,18 @@ pub fn tell_member(
     }
 }
 
+/// The scheme that a request was made with: as a trusted proxy tells it, or as it came.
+pub fn scheme_of<'a>(
+    settings: &ClientAddress,
+    peer: Option<SocketAddr>,
+    facts: &Facts<'a>,
+) -> &'a [u8] {
+    let is_trusted = peer.is_some_and(|peer| settings.trust.contains(peer.ip()));
+    let (fields, input) = (&facts.request.fields, facts.request_input);
+    let told = named(fields, input, b"x-forwarded-proto").next().filter(|_| is_trusted);
+    told.unwrap_or(facts.scheme.name().as_bytes())
+}
+
 /// The values of this name that the member would get: those that came, and those of rules.
 fn existing<'a>(
     name: &'a [u8],

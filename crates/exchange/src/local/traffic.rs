@@ -472,6 +472,20 @@ impl Traffic {
         }
     }
 
+    /// Where a request goes that weir itself makes beside one of a client, to this pool: as the pool, and what serves for it, say.
+    /// Nothing keeps the client at a member there.
+    pub fn beside(
+        &self,
+        pool: usize,
+        (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
+        now: Clock,
+        scratch: &mut Vec<u8>,
+    ) -> (Rc<LocalPool>, Preference) {
+        let usable = self.usable(pool, now);
+        let preference = self.balanced(usable, facts, evaluation, scratch);
+        (Rc::clone(&self.pools[usable]), preference)
+    }
+
     /// Counts the rules that were followed.
     pub fn count(&self, worker: usize, decision: &Decision) {
         for &rule in &decision.followed {

@@ -48,6 +48,8 @@ pub enum After {
         /// Nothing more comes of the member.
         has_member_ended: bool,
     },
+    /// It was a request of weir's own.
+    Aside,
     /// All that passes both ways is whole: the connection ends, if it was its own.
     Whole,
     /// Something is missing: the connection ends, if it was its own.

@@ -1,9 +1,14 @@
 //! Who a request is from, as far as that was asked.
 
+use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_core::policy::Authenticator;
 
+use crate::arena::ExchangeKey;
+use crate::local::pool::{LocalPool, Preference};
+use crate::parts::aside::Reply;
 use crate::shared::logins::{Logins, Tag, Ticket};
 
 /// Who a request is from, remembered for its response and its log line.
@@ -15,6 +20,47 @@ pub struct Identity {
     pub unix_s: Option<u64>,
     /// Passwords that are checked; it waits for that.
     pub checks: Vec<Checking>,
+    /// Services that are asked, one after another, the last first; it waits for that, too.
+    pub asks: Vec<Asking>,
+}
+
+impl Identity {
+    /// Whether nothing that was decided takes effect yet.
+    pub fn is_unchecked(&self) -> bool {
+        !self.checks.is_empty() || !self.asks.is_empty()
+    }
+}
+
+/// A service that is asked whether the request comes in.
+pub struct Asking {
+    /// What asks for it.
+    pub by: Arc<Authenticator>,
+    /// Where the service is.
+    pub pool: Rc<LocalPool>,
+    /// At which of its members.
+    pub preference: Preference,
+    /// When it was asked.
+    pub begun_us: u64,
+    /// When the time is looked at next.
+    pub look_us: u64,
+    /// How far that is.
+    pub progress: Progress,
+}
+
+/// How far the question to a service is.
+pub enum Progress {
+    /// This is to be asked.
+    Unasked(Vec<u8>),
+    /// By this request; `None`: it has yet to begin.
+    Asked(Option<ExchangeKey>),
+    /// This was answered; `None`: nothing was.
+    Answered(Option<Box<Reply>>),
+}
+
+impl fmt::Debug for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking").field("by", &self.by.name).finish_non_exhaustive()
+    }
 }
 
 /// A password that is checked.

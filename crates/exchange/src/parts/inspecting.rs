@@ -9,6 +9,7 @@ use weir_core::policy::WafMode;
 use weir_http::message::ResponseHead;
 use weir_waf::inspection::{Inspection, Limit, Verdict};
 
+use crate::parts::aside::Aside;
 use crate::parts::end::OwnedEnd;
 use crate::parts::held::{HeldBody, HeldBytes};
 
@@ -24,6 +25,8 @@ pub enum Scrutiny {
     Answering(Box<Answering>),
     /// It gets no member.
     Blocked(Block),
+    /// Nothing is inspected: it is a request of weir's own, whose response is kept for another.
+    Aside(Box<Aside>),
 }
 
 /// A request that was judged, and whose response is to be judged too.

@@ -2,11 +2,13 @@
 
 pub mod account;
 pub mod arrival;
+pub mod aside;
 pub mod attempt;
 pub mod considered;
 pub mod encoding;
 pub mod end;
 pub mod ends;
+pub mod errand;
 pub mod failure;
 pub mod held;
 pub mod identity;

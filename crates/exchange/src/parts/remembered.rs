@@ -154,13 +154,13 @@ impl Remembered {
 
     /// Who it is from, by name; empty: nobody was let in by name.
     pub fn user(&self) -> &[u8] {
-        let checked = self.identity.as_ref().filter(|identity| identity.checks.is_empty());
+        let checked = self.identity.as_ref().filter(|identity| !identity.is_unchecked());
         checked.map_or(&[], |identity| &identity.user)
     }
 
-    /// What was decided for a user whose password is not found right so far is for nobody.
+    /// What was decided for a user whose password is not found right so far, or whom a service has not let in, is for nobody.
     pub fn forget_what_is_for_the_unchecked(&mut self) {
-        let identity = self.identity.as_deref_mut().filter(|it| !it.checks.is_empty());
+        let identity = self.identity.as_deref_mut().filter(|it| it.is_unchecked());
         let Some(identity) = identity else { return };
         identity.user = Box::default();
         self.response.clear();

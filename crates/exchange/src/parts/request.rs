@@ -3,7 +3,7 @@
 use weir_http::edits::RequestEdits;
 use weir_http::h1::write_request_head;
 use weir_http::h2::Answer;
-use weir_http::h2::message::{Lines, LinesWriter, RequestForward, write_request};
+use weir_http::h2::message::{LineSink as _, Lines, LinesWriter, RequestForward, write_request};
 use weir_http::message::{Framing, Method, RequestHead, Scheme, Version};
 
 use crate::local::pool::Forms;
@@ -129,6 +129,34 @@ impl Request {
         }
     }
 
+    /// Adds fields to its head, which has these `forms` and was not sent yet. They are free of what would end a line.
+    pub fn add_fields<'f>(
+        &mut self,
+        forms: Forms,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+    ) {
+        debug_assert!(!self.is_sent(), "a head that is out stays as it is");
+        let (mut text, mut lines) = (Vec::new(), Vec::new());
+        for (name, value) in fields {
+            text.extend_from_slice(name);
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(value);
+            text.extend_from_slice(b"\r\n");
+            LinesWriter::new(&mut lines).field_of_any_case(name, value, false);
+        }
+        if let Some(other) = &mut self.other {
+            other.lines.extend_from_slice(&lines);
+        }
+        let head_bytes = self.head_bytes as usize;
+        let (added, place) = match forms {
+            Forms::Lines => (lines, head_bytes),
+            // Behind Host, the first of all fields: what the head ends with is looked for there.
+            Forms::Text | Forms::Both => (text, behind_first_field(&self.bytes[..head_bytes])),
+        };
+        self.head_bytes += added.len() as u32;
+        self.bytes.splice(place..place, added);
+    }
+
     /// Its head as lines; see [`LocalPool::forms`](crate::local::pool::LocalPool).
     pub fn lines(&self) -> Lines<'_> {
         let first = &self.bytes[..self.head_bytes as usize];
@@ -211,6 +239,11 @@ impl Request {
     }
 }
 
+/// Where the first field of a head ends.
+fn behind_first_field(head: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', head).nth(1).map_or(head.len(), |at| at + 1)
+}
+
 /// Writes the head as members of HTTP/2 are asked. The scheme is that of the connection that it will go on.
 fn write_lines(
     head: &RequestHead,
@@ -222,4 +255,41 @@ fn write_lines(
     let protocol = websocket.map(|_| websocket::PROTOCOL);
     let forward = RequestForward { scheme: Scheme::Http, protocol };
     write_request(head, input, edits, &forward, &mut LinesWriter::new(out));
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_http::h1::{HeadLimits, parse_request};
+    use weir_http::path::TargetForm;
+
+    use super::*;
+    use crate::local::around::Sources;
+
+    #[test]
+    fn fields_are_added_to_each_form_of_a_head() {
+        let text = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x/1\r\n\r\n";
+        let limits = HeadLimits { head_size_max: 65_536, headers_max: 100 };
+        let mut head = RequestHead::new();
+        parse_request(text, &limits, TargetForm::default(), &mut head).expect("a head");
+        let tools = Tools::new(|| 0, Sources { unix_s: || 0, fill_randomly: |_| {} });
+        for forms in [Forms::Text, Forms::Lines, Forms::Both] {
+            let edits = &mut RequestEdits::default();
+            let mut request = Request::of(&tools, (&head, text), forms, edits, Vec::new());
+            let added = [(&b"X-User"[..], &b"ann"[..]), (b"X-User", b"")];
+            request.add_fields(forms, added.into_iter());
+            assert_eq!(request.head_bytes as usize, request.bytes.len());
+            if forms != Forms::Lines {
+                let sent = String::from_utf8(request.bytes.clone()).expect("text");
+                let expected = "GET / HTTP/1.1\r\nHost: a\r\nX-User: ann\r\nX-User: \r\nConnection: upgrade\r\nUpgrade: x/1\r\n\r\n";
+                assert_eq!(sent, expected);
+                assert_eq!(request.upgrade_offer(), b"x/1");
+            }
+            if forms != Forms::Text {
+                let lines: Vec<_> = request.lines().collect();
+                let last: Vec<_> = lines[lines.len() - 2..].iter().map(|it| it.1).collect();
+                assert_eq!(last, [&b"ann"[..], b""]);
+                assert_eq!(lines[0].0, b":method");
+            }
+        }
+    }
 }

@@ -9,13 +9,17 @@ use weir_http::message::ResponseHead;
 use crate::local::around::Sources;
 use crate::local::key_limits::LimitPlace;
 use crate::parts::encoding::{Encoding, Transforms};
+use crate::parts::errand::Errand;
 use crate::parts::held::HeldRoom;
+use crate::parts::identity::{Asking, Progress};
 use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::parts::request_ids::RequestIds;
 use crate::parts::scratch::Scratch;
 
 /// What transactions use one after another. What is an `Option` leaves while it is used.
 pub struct Tools {
+    /// What is to be done when the call has returned.
+    pub errands: Vec<Errand>,
     /// Buffers for what is written.
     pub scratch: Scratch,
     /// What is decided about a request.
@@ -54,6 +58,7 @@ impl Tools {
     /// None was used yet.
     pub fn new(time_us: fn() -> u64, sources: Sources) -> Self {
         Self {
+            errands: Vec::new(),
             scratch: Scratch::default(),
             decision: None,
             response_decision: None,
@@ -94,6 +99,12 @@ impl Tools {
     /// Takes back what was remembered of a request, and what it held.
     pub fn give_remembered(&mut self, remembered: Option<Box<Remembered>>) {
         let Some(mut remembered) = remembered else { return };
+        let asks = remembered.identity.iter_mut().flat_map(|identity| identity.asks.drain(..));
+        for Asking { progress, .. } in asks {
+            if let Progress::Asked(Some(aside)) = progress {
+                self.errands.push(Errand::Leave { aside, is_late: false });
+            }
+        }
         remembered.clear();
         if self.spare_remembered.len() < SPARE_MAX && remembered.kept_bytes() <= SPARE_BYTES_MAX {
             self.spare_remembered.push(remembered);

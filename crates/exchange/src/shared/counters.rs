@@ -173,6 +173,12 @@ counters! {
         requests_limited,
         /// Requests that did not show who they are from.
         requests_unauthenticated,
+        /// Requests that a service was asked about, and let in.
+        authorisations_allowed,
+        /// The same that it did not let in.
+        authorisations_denied,
+        /// Those about which it could not be asked, or gave no answer.
+        authorisations_failed,
         /// Requests refused because too many passwords waited to be checked.
         password_checks_refused,
         /// Requests held back by a limit on their rate.
@@ -256,6 +262,8 @@ counters! {
         ;histograms
         /// From the complete request head to the last byte of the response handed to the socket.
         request_duration,
+        /// From the question to a service until its answer, or until nobody waits for it any more.
+        authorisation_duration,
     }
 }
 

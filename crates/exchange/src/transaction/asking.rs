@@ -6,6 +6,9 @@ use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
 
+/// Whoever waits for no longer than that only has to be asked about.
+pub const AT_ONCE_US: u64 = 1;
+
 impl Exchange {
     /// Sends the head of a request that has no body.
     pub fn send_request_head(&mut self, at: &mut impl Edge) {
@@ -16,13 +19,16 @@ impl Exchange {
         }
     }
 
-    /// Lets a request wait for its time.
+    /// Lets a request wait for its time, or for what is asked about it.
     pub fn hold_back(&mut self, at: &mut impl Edge, until_us: u64) {
         if !matches!(self.ends.parked, Parked::Until(_)) {
             self.ends.parked = Parked::Until(None);
         }
-        at.delay(&self.ends, until_us);
         self.ends.clear_client_deadline(at);
+        if until_us <= at.turn().now_us() + AT_ONCE_US {
+            return self.go_on(at);
+        }
+        at.delay(&self.ends, until_us);
     }
 
     /// The whole request is with the member connection: the response is waited for.

@@ -13,8 +13,8 @@ use crate::parts::stream_end::StreamEnd;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase};
-use crate::transaction::inspect;
 use crate::transaction::policy::keep_cookies;
+use crate::transaction::{aside, inspect};
 
 impl Exchange {
     /// Answers in place of a member, with the virtual server's page for the status if it has one; ends
@@ -56,7 +56,9 @@ impl Exchange {
         body: Option<&[u8]>,
     ) {
         self.ends.drop_member(at);
-        inspect::leave(self, at);
+        if inspect::leave(self, at) {
+            return aside::end(self, at, termination);
+        }
         if self.phase == Phase::Judge {
             // Nothing of it has gone out, and nothing will.
             self.phase = Phase::AwaitHead;
@@ -129,6 +131,9 @@ impl Exchange {
         if self.is_over() {
             return;
         }
+        if inspect::leave(self, at) {
+            return aside::end(self, at, termination);
+        }
         self.ends.count_request(at);
         let status = self.ends.account.status;
         let is_answered = match (self.ends.stream, self.phase) {
@@ -144,7 +149,6 @@ impl Exchange {
         };
         self.ends.end(at, termination, stream_end);
         at.recycle(std::mem::take(&mut self.request.bytes));
-        inspect::leave(self, at);
         let transforms = self.transforms.take();
         at.tools().give_transforms(transforms);
         self.ends.over = Some(after);

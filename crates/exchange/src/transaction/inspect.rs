@@ -244,9 +244,12 @@ fn tell(
     }
 }
 
-/// An exchange is over, or has its answer, before all of its body has come: what was found so far is told.
-pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
-    let Some(scrutiny) = exchange.scrutiny.take() else { return };
+/// An exchange is over, or has its answer, before all of its body has come: what was found so far is told. Whether it is a request
+/// of weir's own, of which nothing is to be told.
+pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
+    let Some(scrutiny) = exchange.scrutiny.take_if(|it| !matches!(**it, Scrutiny::Aside(_))) else {
+        return exchange.scrutiny.is_some();
+    };
     let server = &exchange.ends.server;
     match *scrutiny {
         Scrutiny::Reading(reading) => {
@@ -258,8 +261,12 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) {
             tell_judged(at, server, *judged);
         }
         Scrutiny::Answering(answering) => tell_judged(at, server, answering.judged),
-        Scrutiny::Passed(_, _, None) | Scrutiny::Passing(_, None) | Scrutiny::Blocked(_) => {}
+        Scrutiny::Passed(_, _, None)
+        | Scrutiny::Passing(_, None)
+        | Scrutiny::Blocked(_)
+        | Scrutiny::Aside(_) => {}
     }
+    false
 }
 
 /// Tells of a request that has no response which could be judged.

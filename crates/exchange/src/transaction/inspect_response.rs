@@ -14,6 +14,7 @@ use crate::parts::inspecting::{Answering, Judged, Scrutiny, after_request};
 use crate::parts::messages::Message;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
+use crate::transaction::aside;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect::{answer_blocked, conclude};
 use crate::transaction::sending::{Passed, begin_judged, send_judged};
@@ -24,6 +25,9 @@ pub fn begin(
     at: &mut impl Edge,
     (head, input): (&ResponseHead, &[u8]),
 ) -> bool {
+    if aside::keep_head(exchange, (head, input)) {
+        return true;
+    }
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Passing(_, Some(judged))) = scrutiny else { return false };
     let Judged { mut inspection, terms, unjudged } = *judged;
@@ -96,6 +100,9 @@ pub fn hold(
 ) -> Passed {
     // Nothing has gone into it.
     at.tools().scratch.give(head);
+    if let Some(passed) = aside::keep_body(exchange, (input, pieces), end) {
+        return passed;
+    }
     let Some(Scrutiny::Answering(answering)) = exchange.scrutiny.as_deref_mut() else {
         return Passed::Over;
     };

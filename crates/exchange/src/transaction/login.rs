@@ -1,18 +1,21 @@
 //! Passwords on a request's way: it waits until each of them was checked.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::{Authenticator, Decision, Login};
 use weir_http::edits::FieldEdits;
 
 use crate::edge::{Edge, Turn};
 use crate::local::traffic::Traffic;
+use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
-use crate::parts::identity::Checking;
-use crate::parts::parked::Parked;
+use crate::parts::identity::{Asking, Checking};
 use crate::shared::logins::{Answer, Overloaded};
 use crate::termination::Termination;
+use crate::transaction::asking::AT_ONCE_US;
+use crate::transaction::authorisation;
 use crate::transaction::exchange::Exchange;
 
 /// How often a request that waits looks whether its password was checked.
@@ -22,36 +25,53 @@ fn now_s(turn: Turn) -> u64 {
     turn.now_ms() / 1_000
 }
 
-/// Has the passwords of a request checked that are not known to be right; it is held back until then. `None`: they are not checked,
-/// and nothing is for the user that the request names: it ends by a limit, cannot be sent, or too many wait.
+/// What has to be known of a request before anything that was decided about it takes effect.
+#[derive(Default)]
+pub struct Pending {
+    /// Passwords that are checked.
+    pub checks: Vec<Checking>,
+    /// Services that are asked then.
+    pub asks: Vec<Asking>,
+}
+
+/// Has the passwords of a request checked that are not known to be right, and services asked about it; it is held back until then.
+/// `None`: they are not checked, and nothing is for the user that the request names: it ends by a limit, cannot be sent, or too many
+/// wait.
 pub fn ask(
-    traffic: &Traffic,
-    client: Option<SocketAddr>,
+    at: &mut impl Edge,
+    of: (&Traffic, &Arrival<'_>),
+    known: (&Facts<'_>, &mut Evaluation<'_>),
     decision: &mut Decision,
     considered: &mut Considered,
-    turn: Turn,
-) -> Option<Vec<Checking>> {
-    if decision.authentication.logins.is_empty() {
-        return Some(Vec::new());
+) -> Option<Pending> {
+    if !decision.authentication.has_to_be_asked() {
+        return Some(Pending::default());
     }
     if !matches!(considered.ending, None | Some(Ending::Policy)) {
         return None;
     }
-    let mut checks = Vec::new();
-    let client = client.map(|client| client.ip());
+    let turn = at.turn();
+    let mut pending = Pending::default();
+    let client = known.0.client.map(|client| client.ip());
     for login in decision.authentication.logins.drain(..) {
-        match check(traffic, login, client, turn) {
-            Ok(waits) => checks.extend(waits),
+        match check(of.0, login, client, turn) {
+            Ok(waits) => pending.checks.extend(waits),
             Err(Overloaded) => {
                 considered.ending = Some(Ending::Overloaded);
                 return None;
             }
         }
     }
-    if !checks.is_empty() {
-        considered.not_before_us = considered.not_before_us.max(turn.now_us() + LOOK_US);
-    }
-    Some(checks)
+    let mut scratch = at.tools().scratch.take();
+    pending.asks = authorisation::prepare(of, known, decision, turn.clock, &mut scratch);
+    at.tools().scratch.give(scratch);
+    let wait_us = match (pending.checks.is_empty(), pending.asks.is_empty()) {
+        (false, _) => LOOK_US,
+        (true, false) => AT_ONCE_US,
+        (true, true) => return Some(pending),
+    };
+    considered.not_before_us = considered.not_before_us.max(turn.now_us() + wait_us);
+    Some(pending)
 }
 
 /// Has a password checked; `Ok(None)`: it is known to be right.
@@ -71,7 +91,7 @@ fn check(
     Ok(Some(Checking { by, tag, ticket, logins: Arc::clone(logins) }))
 }
 
-/// Whether a request that was held back cannot go on: a password is still checked, or was wrong.
+/// Whether a request that was held back cannot go on: a password is still checked, or was wrong, or a service has not let it in.
 pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let remembered = exchange.ends.remembered.as_deref_mut();
     let Some(identity) = remembered.and_then(|it| it.identity.as_deref_mut()) else { return false };
@@ -95,26 +115,13 @@ pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
             }
         }
     }
-    false
+    authorisation::holds(exchange, at)
 }
 
 /// Nothing that was decided for the user is for whoever this is.
 fn refuse(exchange: &mut Exchange, at: &mut impl Edge, by: &Authenticator) {
-    if let Parked::Until(Some((_, mut decision))) = std::mem::take(&mut exchange.ends.parked) {
-        decision.clear();
-        at.tools().decision = Some(decision);
-    }
-    if let Some(remembered) = exchange.ends.remembered.as_deref_mut() {
-        remembered.forget_what_is_for_the_unchecked();
-        remembered.marks.push(|out| {
-            let mark = format!("authenticate {}: the user or the password is wrong", by.name);
-            out.extend_from_slice(mark.as_bytes());
-        });
-        if let Some(identity) = remembered.identity.as_deref_mut() {
-            identity.checks.clear();
-        }
-    }
-    exchange.ends.server.counters.requests_unauthenticated.add(1);
+    let mark = format!("authenticate {}: the user or the password is wrong", by.name);
+    authorisation::forget_decided(exchange, at, &mark);
     let mut fields = FieldEdits::default();
     let challenge = by.basic_challenge();
     fields.add(b"WWW-Authenticate", |out| out.extend_from_slice(challenge.as_bytes()));

@@ -16,13 +16,13 @@ use crate::local::table::LocalServer;
 use crate::local::traffic::{Stickiness, Traffic, Verdict};
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
-use crate::parts::identity::{Checking, Identity};
+use crate::parts::identity::Identity;
 use crate::parts::notice::Notice;
 use crate::parts::remembered::{Kept, Remembered};
 use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
-use crate::transaction::login::ask;
+use crate::transaction::login::{Pending, ask};
 use crate::transaction::naming::{Named, name};
 use crate::transaction::rewrite;
 
@@ -70,9 +70,10 @@ pub fn consider(
     server.counters.requests_unauthenticated.add(u64::from(decision.authentication.is_refused));
     let is_delayed = considered.not_before_us > turn.now_us();
     server.counters.requests_delayed.add(u64::from(is_delayed));
-    let checks = ask(traffic, facts.client, decision, &mut considered, turn);
-    let user = if checks.is_some() { evaluation.user() } else { b"" };
-    if checks.is_none() {
+    let known = (&facts, &mut evaluation);
+    let pending = ask(at, (traffic, arrival), known, decision, &mut considered);
+    let user = if pending.is_some() { evaluation.user() } else { b"" };
+    if pending.is_none() {
         decision.response.clear();
         decision.body_edits.clear();
     }
@@ -84,7 +85,7 @@ pub fn consider(
         traffic,
         (&facts, decision),
         (stickiness, &mut held),
-        (named.taken, user, checks.unwrap_or_default(), around.known()),
+        (named.taken, user, pending.unwrap_or_default(), around.known()),
         &mut considered,
     );
     at.tools().limit_places = held;
@@ -152,10 +153,12 @@ fn keep(
     traffic: &Traffic,
     (facts, decision): (&Facts<'_>, &mut Decision),
     (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
-    (taken, user, checks, known): (Box<[u8]>, &[u8], Vec<Checking>, Known),
+    (taken, user, pending, known): (Box<[u8]>, &[u8], Pending, Known),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
+    let Pending { checks, asks } = pending;
+    let is_unchecked = !checks.is_empty() || !asks.is_empty();
     // No rule looks at what its connection must not be asked.
     let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
     let has_rules_to_note = tools.notes_rules && !decision.followed.is_empty();
@@ -164,7 +167,7 @@ fn keep(
         || !taken.is_empty()
         || !held.is_empty()
         || !user.is_empty()
-        || !checks.is_empty()
+        || is_unchecked
         || is_for_rules
         || server.http.rewrite_location
         || !decision.response.is_empty()
@@ -182,8 +185,8 @@ fn keep(
     }
     std::mem::swap(&mut remembered.limit_places, held);
     // Whatever is not kept here of what is still checked, nobody would wait for.
-    if !checks.is_empty() || !user.is_empty() || is_for_rules && facts.unix_s.is_some() {
-        let identity = Identity { user: user.into(), unix_s: facts.unix_s, checks };
+    if is_unchecked || !user.is_empty() || is_for_rules && facts.unix_s.is_some() {
+        let identity = Identity { user: user.into(), unix_s: facts.unix_s, checks, asks };
         remembered.identity = Some(Box::new(identity));
     }
     if is_for_rules {

@@ -10,7 +10,7 @@
 //! | edits | the head that its member gets |
 //! | size | 413 |
 //! | hops | an answer of weir's own |
-//! | time | it waits, where a limit says so, or until its password was checked |
+//! | time | it waits, where a limit says so, until its password was checked, and until services have let it in ([`login::holds`]) |
 //! | balance and member ([`Exchange::dispatch`]) | a member and a connection; a line; 502, 503, 504 |
 
 use std::rc::Rc;
@@ -38,7 +38,9 @@ use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
-use crate::transaction::{Transaction, compress, early_data, inspect, login, trailers};
+use crate::transaction::{
+    Transaction, authorisation, compress, early_data, inspect, login, trailers,
+};
 
 /// What was decided about a request before it became an exchange.
 pub struct Verdict {
@@ -173,6 +175,10 @@ impl Exchange {
             // It was answered while it waited; the client has yet to take that.
             return;
         }
+        if !matches!(self.ends.parked, Parked::Until(_) | Parked::Called(_)) {
+            // It was a time to look at what has been answered since.
+            return;
+        }
         if login::holds(self, at) {
             return;
         }
@@ -225,6 +231,10 @@ fn judge(
     let named = (&mut route.request_number, route.remembered.as_deref());
     let scrutiny = inspect::inspect_head(at, arrival, decision, named, opened);
     if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
+        // No service gets to see it.
+        if let Some(remembered) = route.remembered.as_deref_mut() {
+            authorisation::forget_services(remembered);
+        }
         route.ending = Some(Ending::Blocked);
     }
     scrutiny

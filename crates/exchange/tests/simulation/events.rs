@@ -9,7 +9,7 @@ use super::member::MemberConnection;
 use super::plan::{BYTES_MAX, Body, Framed, Plan, WINDOW_BYTES};
 use super::router::Router;
 use super::scene::BODY_BYTES_MAX;
-use super::{from_client, from_member, from_worker};
+use super::{from_client, from_member, from_service, from_worker};
 
 /// A window that opens a little.
 const LITTLE_BYTES: usize = 5;
@@ -80,6 +80,10 @@ pub enum Event {
     MemberLeaves,
     /// What it sends is none of this.
     MemberSendsGarbage,
+    /// The service that is asked lets it in, does not, fails.
+    ServiceLetsIn,
+    ServiceDenies,
+    ServiceFails,
     /// A place becomes free.
     PlaceIsFreed,
     /// Time passes until something is due.
@@ -105,6 +109,8 @@ impl Event {
                 | MemberResets
                 | MemberLeaves
                 | MemberSendsGarbage
+                | ServiceDenies
+                | ServiceFails
                 | TimePasses
                 | Drains
                 | Stops
@@ -135,6 +141,7 @@ impl Event {
                 | MemberSaysInterim
                 | MemberSends
                 | MemberSendsRest
+                | ServiceLetsIn
                 | PlaceIsFreed
         )
     }
@@ -163,6 +170,9 @@ pub fn possible(router: &Router, into: &mut Vec<Event>) {
             Transaction::Tunnel(_) => member_of_tunnel(router, connection, into),
             Transaction::Relay(_) => {}
         }
+    }
+    if router.world.asked.is_some() {
+        into.extend([ServiceLetsIn, ServiceDenies, ServiceFails]);
     }
     if router.world.queue.others() > 0 {
         into.push(PlaceIsFreed);
@@ -319,6 +329,9 @@ pub fn happen(router: &mut Router, event: Event) {
     of_member(router, event);
     match event {
         PlaceIsFreed => router.world.queue.free(),
+        ServiceLetsIn => from_service::says(router, 200),
+        ServiceDenies => from_service::says(router, 403),
+        ServiceFails => from_service::says(router, 0),
         TimePasses => from_worker::time_passes(router),
         Drains => router.world.is_draining = true,
         Stops => from_worker::stop(router),

@@ -5,7 +5,7 @@
 //! | [`choices`] | who chooses: a seed, the bytes of a fuzzer, or one of all sequences |
 //! | [`scene`], [`plan`] | a small configuration; what a request and its response are |
 //! | [`world`] | [`Edge`](weir_exchange::edge::Edge) in memory: [`client`], [`asking`] and [`member`], [`line`] |
-//! | [`router`], [`from_client`], [`from_member`], [`from_worker`] | how a worker tells a transaction what happened |
+//! | [`router`], [`from_client`], [`from_member`], [`from_service`], [`from_worker`] | how a worker tells a transaction what happened |
 //! | [`events`] | what can happen in a state, and no more |
 //! | [`model`] | what must hold, whatever happened |
 //!
@@ -19,6 +19,7 @@ pub mod client;
 pub mod events;
 pub mod from_client;
 pub mod from_member;
+pub mod from_service;
 pub mod from_worker;
 pub mod line;
 pub mod member;

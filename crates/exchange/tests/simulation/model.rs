@@ -59,6 +59,8 @@ pub struct Book {
     /// Bytes of its response that the member has sent, and the end of it.
     pub response_sent: usize,
     pub has_response_end: bool,
+    /// A service has let it in.
+    pub is_let_in: bool,
     /// Something happened that nobody would wish for.
     pub is_spoiled: bool,
 }
@@ -95,6 +97,8 @@ impl Book {
         for attempt in &self.attempts {
             attempt.check(plan, client);
             assert!(!plan.is_blocked(), "no member is asked for what is blocked");
+            let is_asked = plan.server == Server::Asked;
+            assert!(!is_asked || self.is_let_in, "no member is asked before the service");
         }
         let got = &client.got;
         assert!(!got.is_head_written, "a head was written and has not gone out");
@@ -134,6 +138,7 @@ impl Book {
                 assert_ne!(why, Termination::Complete)
             }
             After::Tunnel { .. } => unreachable!("that is no end"),
+            After::Aside => unreachable!("it is of a client"),
         }
         if client.stream.is_none() && got.status == 0 && matches!(after, After::Response(_)) {
             panic!("an answer without a head");
@@ -183,6 +188,11 @@ impl Attempt {
                 }
             }
         };
+        if plan.server == Server::Asked {
+            let head = String::from_utf8_lossy(&self.bytes[..head_bytes]);
+            let by = if self.stream_head.is_some() { "" } else { ": " };
+            assert!(head.contains(&format!("X-User{by}{}", plan.number)), "the user: {head}");
+        }
         let framing = framing.filter(|_| !plan.is_tunnel());
         let Some(framing) = framing.filter(|framing| *framing != Framing::None) else {
             self.check_bytes(plan, head_bytes);

@@ -142,6 +142,8 @@ impl Plan {
                 (Server::Guarded, Ask::Put),
                 (Server::Watched, Ask::Expect),
                 (Server::Rewritten, Ask::Get),
+                (Server::Asked, Ask::Put),
+                (Server::Asked, Ask::WebSocket),
             ] {
                 let mut plan = Self {
                     number: 1,

@@ -11,6 +11,7 @@ use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::arrival::{Arrival, Registration};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::{After, Ends};
+use weir_exchange::parts::errand::Errand;
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::tools::Tools;
@@ -26,7 +27,7 @@ use super::model::{self, Book};
 use super::plan::{Ask, Plan};
 use super::scene::{BEGINNING_US, Scene, Server};
 use super::world::World;
-use super::{asking, from_client, from_worker};
+use super::{asking, from_client, from_service, from_worker};
 
 /// A transaction, if one is under way, and all that is around it.
 pub struct Router {
@@ -62,6 +63,7 @@ impl Router {
             bad_connects: VecDeque::new(),
             queue: Queue::default(),
             delayed_until_us: None,
+            asked: None,
             refuses_tunnel: None,
             book: Book::default(),
         };
@@ -159,6 +161,9 @@ impl Router {
         if let Some(after) = it.ends_mut().over.take() {
             self.go_on_after(&after);
         }
+        while let Some(errand) = self.world.tools.errands.pop() {
+            from_service::run(self, &errand);
+        }
         if std::mem::take(&mut self.world.client.goes_on) {
             from_client::goes_on(self);
         }
@@ -206,6 +211,9 @@ impl Router {
         self.world.book.check_over(&self.world.plan, &self.world.client, after);
         drop(it);
         assert!(self.world.tools.limit_places.is_empty(), "places under limits");
+        let is_left = |errand: &Errand| matches!(errand, Errand::Leave { .. });
+        let is_asked = self.world.asked.is_some();
+        assert_eq!(is_asked, self.world.tools.errands.iter().any(is_left), "the service is left");
         assert!(self.world.queue.is_empty(), "nobody waits in line");
         let is_busy = self.world.members.iter().any(|(_, it)| it.exchange.is_some());
         assert!(!is_busy, "no connection carries it");

@@ -142,7 +142,8 @@ fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
 /// What fair peers do next.
 fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     use Event::*;
-    const ORDER: [Event; 18] = [
+    const ORDER: [Event; 19] = [
+        ServiceLetsIn,
         MemberConnects,
         MemberTakesTunnels,
         MemberTakes,

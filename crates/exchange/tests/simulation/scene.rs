@@ -37,11 +37,13 @@ pub enum Server {
     Watched,
     /// Text is looked for in the bodies of their responses, which holds some of each back; those without a body are replaced.
     Rewritten,
+    /// A service is asked about each of its requests.
+    Asked,
 }
 
 impl Server {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Plain,
         Self::Queue,
         Self::Delayed,
@@ -49,6 +51,7 @@ impl Server {
         Self::Guarded,
         Self::Watched,
         Self::Rewritten,
+        Self::Asked,
     ];
 }
 
@@ -72,6 +75,10 @@ const REWRITING: &str = r#"
       - when: response.status == 304
         then: [ { respond: { status: 410, body: "gone" } } ]
 "#;
+
+/// It is waited for longer than a request looks at the time.
+const PORTAL: &str =
+    "  portal: { type: external, pool: service, add_headers: X-User, timeout: 3s }\n";
 
 thread_local! {
     static SNAPSHOT: Arc<Snapshot> = Arc::new(snapshot());
@@ -99,6 +106,7 @@ fn snapshot() -> Snapshot {
             ("guarded", format!("pool: queue{version}, {http}, {delay}")),
             ("watched", format!("pool: queue{version}, {http}")),
             ("rewritten", format!("pool: plain{version}, {http}, policies: [ rewriting ]")),
+            ("asked", format!("pool: plain{version}, {http}, authenticate: portal")),
         ] {
             let port = servers.len() + 1;
             let listen = format!("listen: \"127.0.0.1:{port}\"");
@@ -110,7 +118,10 @@ fn snapshot() -> Snapshot {
             "  queue{version}: {{ http2: {http2}, {retries}, {LINE}, {queue} }}\n"
         ));
     }
-    let text = format!("virtual_servers:\n{servers}pools:\n{pools}policies:\n{REWRITING}");
+    pools.push_str("  service: { members: [ 10.0.0.99:80 ] }\n");
+    let text = format!(
+        "virtual_servers:\n{servers}pools:\n{pools}policies:\n{REWRITING}\nauthentication:\n{PORTAL}"
+    );
     let parsed = weir_config::parse("simulation.yaml", &text);
     let config = parsed.config.unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
     let mut snapshot = config.snapshot(&weir_config::Resolutions::default());
@@ -193,6 +204,8 @@ impl Scene {
             (Server::Watched, true) => "watched2",
             (Server::Rewritten, false) => "rewritten1",
             (Server::Rewritten, true) => "rewritten2",
+            (Server::Asked, false) => "asked1",
+            (Server::Asked, true) => "asked2",
         };
         self.table.server(name).expect("the configuration has it")
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use weir_core::clock::Clock;
-use weir_exchange::arena::{Arena, ConnectionKey, OfConnection};
+use weir_exchange::arena::{Arena, ConnectionKey, ExchangeKey, OfConnection};
 use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
@@ -45,6 +45,8 @@ pub struct World {
     pub queue: Queue,
     /// When the time of the transaction comes.
     pub delayed_until_us: Option<u64>,
+    /// The request that a service has, about the transaction.
+    pub asked: Option<ExchangeKey>,
     /// The member on this connection takes no tunnel: the transaction is told so at the end of the turn.
     pub refuses_tunnel: Option<ConnectionKey>,
     /// What was asked for.

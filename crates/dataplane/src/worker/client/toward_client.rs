@@ -7,6 +7,7 @@ use weir_event_loop::wall_clock::HTTP_DATE_BYTES;
 use weir_exchange::edge::{Flow, Lag};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::errand::Errand;
 use weir_exchange::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
 use weir_exchange::parts::pieces::Pieces;
 use weir_http::h1::{ResponseForward, write_response_head};
@@ -191,7 +192,7 @@ impl Desk<'_> {
             let client = self.world.clients.get(ends.client)?;
             self.io.resume(client.token);
             if client.has_input() {
-                self.world.queues.agenda.push(ends.client);
+                self.world.tools.errands.push(Errand::Client(ends.client));
             }
             return None;
         }

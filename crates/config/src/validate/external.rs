@@ -1,0 +1,114 @@
+//! Services that say which requests come in: `type: external` of `authentication`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_core::policy::external::External;
+use weir_core::policy::{Action, Policy};
+use weir_http::path::{PathForm, canonicalise};
+
+use super::names::find;
+use crate::decode::{Context, NamedItem, OneOrMany, Spanned};
+use crate::quote::clip;
+use crate::raw;
+use crate::raw::authentication::{Authentication, OnError};
+use crate::shapes::{FieldName, ProbePath};
+use crate::snapshot::Pool;
+
+/// What a client gets of an answer that does not let it in: enough for a login page, a redirection to one, and a challenge.
+const ANSWER_HEADERS: [&str; 6] =
+    ["Location", "Set-Cookie", "WWW-Authenticate", "Content-Type", "Cache-Control", "Retry-After"];
+
+/// The service of an authentication, if it is sound, by the pools of the file.
+pub(super) fn external(
+    item: &NamedItem<Authentication>,
+    raw: &Authentication,
+    pools: &BTreeMap<&str, usize>,
+    context: &mut Context,
+) -> Option<External> {
+    let added = names(raw.add_headers.as_ref(), context);
+    let answered = names(raw.answer_headers.as_ref(), context);
+    let sent = names(raw.request_headers.as_ref(), context);
+    let Some(pool) = &raw.pool else {
+        let message = "an authentication of type external lacks `pool`";
+        let help = "add `pool: NAME`, the pool of the service that is asked";
+        context.error_help(item.name_span, message, help);
+        return None;
+    };
+    let pool = find("pool", pools, pool, context)?;
+    let path = path(&raw.path, context)?;
+    let answered = match &raw.answer_headers {
+        Some(_) => answered?,
+        None => ANSWER_HEADERS.map(Into::into).into(),
+    };
+    Some(External {
+        pool: pool as u32,
+        path,
+        sent: Some(sent?).filter(|_| raw.request_headers.is_some()),
+        added: added?,
+        answered,
+        user: raw.user_header.as_ref().map(|name| name.value.0.as_str().into()),
+        timeout_ms: raw.timeout.0,
+        lets_in_on_error: raw.on_error.value == OnError::Allow,
+    })
+}
+
+/// A path that is sent as it stands.
+fn path(given: &Spanned<ProbePath>, context: &mut Context) -> Option<Box<str>> {
+    let text = given.value.0.as_str();
+    let path = text.split('?').next().unwrap_or(text);
+    if canonicalise(path.as_bytes(), PathForm::Keep, &mut Vec::new()).is_ok() {
+        return Some(text.into());
+    }
+    let message = format!("`{}` cannot be asked for", clip(text));
+    context.error_help(given.span, message, "write it without dot-segments and broken escapes");
+    None
+}
+
+/// Fields that can be handed on.
+fn names(
+    given: Option<&Spanned<OneOrMany<Spanned<FieldName>>>>,
+    context: &mut Context,
+) -> Option<Box<[Box<str>]>> {
+    let mut is_sound = true;
+    let all = given.into_iter().flat_map(|given| &given.value.0);
+    let names = all.map(|name| {
+        let instead = if name.value.0.contains('*') {
+            Some("each name is given whole")
+        } else {
+            name.value.is_framing().map(
+                |_| "weir writes it itself, by what it knows of the message and the connection",
+            )
+        };
+        if let Some(instead) = instead {
+            let message = format!("the field `{}` cannot be handed on", clip(&name.value.0));
+            context.error_help(name.span, message, instead);
+            is_sound = false;
+        }
+        name.value.0.as_str().into()
+    });
+    let names = names.collect();
+    is_sound.then_some(names)
+}
+
+/// The pools of services that are asked about requests of a virtual server.
+pub(super) fn pools_beside(policies: &[Arc<Policy>]) -> impl Iterator<Item = usize> {
+    let rules = policies.iter().flat_map(|policy| policy.request.all());
+    rules.flat_map(|rule| &rule.actions).filter_map(Action::pool_beside)
+}
+
+/// What is asked beside a client's request has no client of its own whose address it could come from.
+pub(super) fn refuse_pool(
+    (index, item, model): (usize, &NamedItem<raw::Pool>, Option<&Pool>),
+    policies: &[Arc<Policy>],
+    context: &mut Context,
+) {
+    let comes_from_clients = model.is_some_and(|model| model.source.is_client());
+    if comes_from_clients && pools_beside(policies).any(|pool| pool == index) {
+        let message = format!(
+            "weir itself asks the pool `{}`, which connects from the addresses of clients (`source: client`)",
+            clip(&item.name)
+        );
+        context.error_help(item.name_span, message, "remove `source`, or name another pool");
+    }
+}

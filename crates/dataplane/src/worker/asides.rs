@@ -1,0 +1,46 @@
+//! What transactions ask for that is done when their call has returned: requests of weir's own begin and end.
+
+use weir_event_loop::EventLoop;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::parts::errand::{Errand, Order};
+use weir_exchange::parts::inspecting::Scrutiny;
+use weir_exchange::transaction::{Transaction, aside, authorisation};
+
+use super::Worker;
+use super::desk::Desk;
+
+/// Does what a transaction has asked for.
+pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
+    match errand {
+        Errand::Client(client) => worker.client_goes_on(io, client),
+        Errand::Begin(order) => begin(worker, io, &order),
+        Errand::Leave { aside, is_late } => {
+            worker.with(io, aside, |it, at| aside::leave(it, at, is_late));
+        }
+    }
+}
+
+fn begin(worker: &mut Worker, io: &mut EventLoop, order: &Order) {
+    let parent = order.parent;
+    // Whoever asks for it may be gone by now.
+    if !worker.with(io, parent, |it, _| authorisation::awaits_beginning(it)) {
+        return;
+    }
+    let buffer = io.take_buffer();
+    let mut desk = Desk { io: &mut *io, world: &mut worker.world };
+    let Some(aside) = aside::begin(&mut desk, &mut worker.exchanges, order, buffer) else {
+        return worker.with(io, parent, |it, at| authorisation::ended(it, at, None, None));
+    };
+    worker.with(io, parent, |it, _| authorisation::began(it, aside));
+    worker.with(io, aside, |it, at| aside::enter(it, at));
+}
+
+/// A request of weir's own has ended: it is forgotten, and the one that waits for it goes on.
+pub fn ended(worker: &mut Worker, io: &mut EventLoop, aside: ExchangeKey) {
+    let transaction = worker.exchanges.get_mut(aside).and_then(Transaction::http_mut);
+    let scrutiny = transaction.and_then(|it| it.scrutiny.take()).map(|scrutiny| *scrutiny);
+    worker.exchanges.discard(aside);
+    let Some(Scrutiny::Aside(it)) = scrutiny else { return };
+    let (parent, reply) = (it.parent, it.reply);
+    worker.with(io, parent, |it, at| authorisation::ended(it, at, Some(aside), Some(reply)));
+}

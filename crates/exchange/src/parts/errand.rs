@@ -1,0 +1,36 @@
+//! What is to be done when the call has returned that asks for it.
+
+use std::rc::Rc;
+
+use crate::arena::{ClientKey, ExchangeKey};
+use crate::local::pool::{LocalPool, Preference};
+use crate::local::table::LocalServer;
+
+/// What is to be done when the call has returned that asks for it.
+pub enum Errand {
+    /// A client may send on, and has sent something already.
+    Client(ClientKey),
+    /// A request of weir's own begins.
+    Begin(Box<Order>),
+    /// A request of weir's own ends: nobody waits for its answer any more.
+    Leave {
+        /// Which.
+        aside: ExchangeKey,
+        /// Its member has taken too long.
+        is_late: bool,
+    },
+}
+
+/// A request of weir's own that is to begin.
+pub struct Order {
+    /// The request that waits for its answer.
+    pub parent: ExchangeKey,
+    /// Where that came in.
+    pub server: Rc<LocalServer>,
+    /// Where it goes.
+    pub pool: Rc<LocalPool>,
+    /// To which of the members.
+    pub preference: Preference,
+    /// Its head, as a client would send it.
+    pub text: Vec<u8>,
+}

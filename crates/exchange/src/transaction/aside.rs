@@ -1,0 +1,146 @@
+//! Requests of weir's own: exchanges that no client has sent. They go to members as any other does, with retries, lines and
+//! timeouts; what is answered is kept for the request that waits for it. They are in no access log, and count for no virtual server.
+
+use std::rc::Rc;
+
+use weir_config::snapshot::AccessFormat;
+use weir_http::edits::RequestEdits;
+use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
+use weir_http::path::{PathForm, RawBytes, TargetForm};
+
+use crate::arena::{Arena, ClientKey, ExchangeKey, OfExchange};
+use crate::edge::{Edge, Release};
+use crate::parts::account::Account;
+use crate::parts::aside::{Aside, Reply};
+use crate::parts::attempt::Attempt;
+use crate::parts::end::End;
+use crate::parts::ends::{After, Ends};
+use crate::parts::errand::Order;
+use crate::parts::failure::MemberFailure;
+use crate::parts::inspecting::Scrutiny;
+use crate::parts::pace::Pace;
+use crate::parts::parked::Parked;
+use crate::parts::pieces::Pieces;
+use crate::parts::request::Request;
+use crate::parts::stream_end::StreamEnd;
+use crate::parts::tries::Tries;
+use crate::termination::Termination;
+use crate::transaction::Transaction;
+use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::sending::Passed;
+
+/// A longer body of an answer is not kept.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Whoever has written such a head has bounded it.
+const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
+
+/// Puts a request among the `transactions`; `buffer` is an empty one for its head. `None`: it cannot be sent.
+pub fn begin(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    order: &Order,
+    buffer: Vec<u8>,
+) -> Option<ExchangeKey> {
+    let mut head = RequestHead::new();
+    let form = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
+    let parsed = parse_request(&order.text, &LIMITS, form, &mut head);
+    let is_whole = matches!(parsed, Ok(Parsed::Complete { length }) if length == order.text.len());
+    if !is_whole || !head.framing.is_empty() {
+        return None;
+    }
+    let (message, forms) = ((&head, &*order.text), order.pool.forms);
+    let mut request = Request::of(at.tools(), message, forms, &mut RequestEdits::default(), buffer);
+    // It takes no interim responses.
+    request.version = Version::Http10;
+    let turn = at.turn();
+    order.pool.note_request(turn.now_ms());
+    let key = transactions.next_key();
+    let aside = Aside { parent: order.parent, reply: Reply::default() };
+    transactions.insert(Transaction::Http(Exchange {
+        ends: Ends {
+            key,
+            over: None,
+            client: ClientKey::NOTHING,
+            stream: None,
+            is_member_stopped: false,
+            tries: Tries::new(Rc::clone(&order.pool), order.preference),
+            parked: Parked::No,
+            attempt: Attempt::default(),
+            server: Rc::clone(&order.server),
+            remembered: None,
+            account: Account::begin(turn.now_us(), AccessFormat::Off, Vec::new()),
+        },
+        codings: None,
+        transforms: None,
+        keep_alive: false,
+        client_closes: true,
+        phase: Phase::AwaitHead,
+        pace: Pace::Steady,
+        request,
+        response_framing: Framing::None,
+        client_ended: true,
+        scrutiny: Some(Box::new(Scrutiny::Aside(Box::new(aside)))),
+    }));
+    Some(key)
+}
+
+/// Sends it to a member.
+pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
+    if exchange.dispatch(at) {
+        exchange.send_request_head(at);
+    }
+}
+
+/// Whether it is one.
+pub fn is_one(exchange: &Exchange) -> bool {
+    matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Aside(_)))
+}
+
+fn reply(exchange: &mut Exchange) -> Option<&mut Reply> {
+    match exchange.scrutiny.as_deref_mut() {
+        Some(Scrutiny::Aside(aside)) => Some(&mut aside.reply),
+        _ => None,
+    }
+}
+
+/// Keeps the head of the answer, if it is one.
+pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8])) -> bool {
+    let Some(reply) = reply(exchange) else { return false };
+    *reply =
+        Reply { head: head.clone(), text: input.to_vec(), body: Some(Vec::new()), is_whole: false };
+    exchange.phase = Phase::Judge;
+    true
+}
+
+/// Keeps pieces of the answer's body, and notes its end; `None`: it is no such request.
+pub fn keep_body(
+    exchange: &mut Exchange,
+    (input, pieces): (&[u8], &Pieces),
+    end: End<'_>,
+) -> Option<Passed> {
+    let reply = reply(exchange)?;
+    let body = reply.body.get_or_insert_default();
+    pieces.of(input).for_each(|piece| body.extend_from_slice(piece));
+    reply.is_whole = !matches!(end, End::No);
+    if body.len() <= BODY_BYTES_MAX {
+        return Some(Passed::On);
+    }
+    (reply.body, reply.is_whole) = (None, true);
+    Some(Passed::Enough)
+}
+
+/// Ends it before its answer is there. `is_late`: its member is to blame.
+pub fn leave(exchange: &mut Exchange, at: &mut impl Edge, is_late: bool) {
+    at.release(&mut exchange.ends, Release::Drop);
+    exchange.ends.leave_member(at, is_late.then_some(MemberFailure::Timeout));
+    end(exchange, at, Termination::Stopped);
+}
+
+/// Takes it off the books.
+pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
+    exchange.ends.end(at, why, StreamEnd::of_broken(why));
+    at.recycle(std::mem::take(&mut exchange.request.bytes));
+    exchange.ends.over = Some(After::Aside);
+}

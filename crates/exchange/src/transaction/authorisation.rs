@@ -1,0 +1,249 @@
+//! Services that say whether a request comes in (`type: external`). The request waits; nothing that was decided about it takes effect
+//! before it is let in.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use weir_core::clock::Clock;
+use weir_core::expression::{Evaluation, Facts};
+use weir_core::policy::Decision;
+use weir_core::policy::external::{External, Judgement, named};
+use weir_http::edits::FieldEdits;
+
+use crate::arena::ExchangeKey;
+use crate::edge::Edge;
+use crate::local::client_address::scheme_of;
+use crate::local::traffic::Traffic;
+use crate::parts::arrival::Arrival;
+use crate::parts::aside::Reply;
+use crate::parts::errand::{Errand, Order};
+use crate::parts::identity::{Asking, Progress};
+use crate::parts::parked::Parked;
+use crate::parts::remembered::Remembered;
+use crate::termination::Termination;
+use crate::transaction::exchange::Exchange;
+
+/// How often a request that waits for a service looks at the time. What is left of those that have their answer is bounded by that.
+const LOOK_US: u64 = 1_000_000;
+
+/// What services are asked about a request, the last first. What its client says in their place is taken out of it.
+pub fn prepare(
+    (traffic, arrival): (&Traffic, &Arrival<'_>),
+    (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
+    decision: &mut Decision,
+    now: Clock,
+    scratch: &mut Vec<u8>,
+) -> Vec<Asking> {
+    let scheme = scheme_of(&arrival.server.settings().client_address, arrival.peer(), facts);
+    let Decision { authentication, request, .. } = decision;
+    let asked = authentication.externals.drain(..).rev();
+    let asked = asked.filter_map(|by| {
+        let external = by.external()?;
+        external.added.iter().for_each(|name| request.fields.remove(name.as_bytes()));
+        let (pool, preference) =
+            traffic.beside(external.pool as usize, (facts, evaluation), now, scratch);
+        let mut text = Vec::new();
+        external.write(facts, scheme, &mut text);
+        Some(Asking {
+            by,
+            pool,
+            preference,
+            begun_us: 0,
+            look_us: 0,
+            progress: Progress::Unasked(text),
+        })
+    });
+    asked.collect()
+}
+
+/// Whether a request that was held back cannot go on: a service is still asked, or has not let it in.
+pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
+    let now_us = at.turn().now_us();
+    let key = exchange.ends.key;
+    let server = Rc::clone(&exchange.ends.server);
+    while let Some(asking) = last(exchange) {
+        let Some(external) = asking.by.external() else { return false };
+        let by_us = asking.begun_us + external.timeout_ms * 1_000;
+        let reply = match &mut asking.progress {
+            Progress::Unasked(text) => {
+                let (text, pool) = (std::mem::take(text), Rc::clone(&asking.pool));
+                let preference = asking.preference;
+                let server = Rc::clone(&server);
+                let order = Order { parent: key, server, pool, preference, text };
+                asking.progress = Progress::Asked(None);
+                asking.begun_us = now_us;
+                let by_us = now_us + external.timeout_ms * 1_000;
+                asking.look_us = by_us.min(now_us + LOOK_US);
+                let look_us = asking.look_us;
+                at.tools().errands.push(Errand::Begin(Box::new(order)));
+                at.delay(&exchange.ends, look_us);
+                return true;
+            }
+            Progress::Asked(_) if now_us < by_us => {
+                if now_us >= asking.look_us {
+                    asking.look_us = by_us.min(now_us + LOOK_US);
+                    let look_us = asking.look_us;
+                    at.delay(&exchange.ends, look_us);
+                }
+                return true;
+            }
+            Progress::Asked(aside) => {
+                let aside = aside.take();
+                at.tools()
+                    .errands
+                    .extend(aside.map(|aside| Errand::Leave { aside, is_late: true }));
+                None
+            }
+            Progress::Answered(reply) => reply.take(),
+        };
+        if !settle(exchange, at, reply.as_deref()) {
+            return true;
+        }
+    }
+    false
+}
+
+fn last(exchange: &mut Exchange) -> Option<&mut Asking> {
+    exchange.ends.remembered.as_deref_mut()?.identity.as_deref_mut()?.asks.last_mut()
+}
+
+/// Whether a request has something asked that was not begun yet.
+pub fn awaits_beginning(exchange: &mut Exchange) -> bool {
+    matches!(last(exchange), Some(Asking { progress: Progress::Asked(None), .. }))
+}
+
+/// What a request waits for has begun.
+pub fn began(exchange: &mut Exchange, aside: ExchangeKey) {
+    if let Some(asking) = last(exchange) {
+        asking.progress = Progress::Asked(Some(aside));
+    }
+}
+
+/// What a request has asked has ended: with an answer, or without one. `aside`: what that was; `None`: it could not begin.
+pub fn ended(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    aside: Option<ExchangeKey>,
+    reply: Option<Reply>,
+) {
+    let Some(asking) = last(exchange) else { return };
+    if !matches!(asking.progress, Progress::Asked(of) if of == aside) {
+        return;
+    }
+    asking.progress = Progress::Answered(reply.filter(|reply| reply.is_whole).map(Box::new));
+    exchange.go_on(at);
+}
+
+/// What an answer means for a request. Whether that may go on.
+fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) -> bool {
+    let Some(asking) = last(exchange) else { return true };
+    let (by, begun_us) = (Arc::clone(&asking.by), asking.begun_us);
+    let Some(external) = by.external() else { return true };
+    let counters = &exchange.ends.server.counters;
+    counters.authorisation_duration.record(at.turn().now_us() - begun_us);
+    let judgement = reply.map(|reply| external.judge(&reply.head, &reply.text));
+    match (judgement, reply) {
+        (Some(Judgement::LetIn), Some(reply)) => {
+            counters.authorisations_allowed.add(1);
+            let fields = external.added.iter().flat_map(|name| {
+                let values = named(&reply.head, &reply.text, name);
+                values.map(|value| (name.as_bytes(), value))
+            });
+            exchange.request.add_fields(exchange.ends.tries.pool.forms, fields);
+            let user = external.user(&reply.head, &reply.text);
+            let_in(exchange, user, None);
+            true
+        }
+        (Some(Judgement::Denied), Some(reply)) => {
+            counters.authorisations_denied.add(1);
+            let status = reply.head.status;
+            forget_decided(
+                exchange,
+                at,
+                &format!("authenticate {}: denied with {status}", by.name),
+            );
+            deny(exchange, at, external, reply);
+            false
+        }
+        (_, reply) => {
+            counters.authorisations_failed.add(1);
+            let why = match reply {
+                Some(reply) => format!("the service answers {}", reply.head.status),
+                None => "the service has not answered".to_owned(),
+            };
+            if external.lets_in_on_error {
+                let_in(exchange, b"", Some(&format!("authenticate {}: let in, {why}", by.name)));
+                return true;
+            }
+            forget_decided(exchange, at, &format!("authenticate {}: {why}", by.name));
+            exchange.respond(at, 503, Termination::Policy);
+            false
+        }
+    }
+}
+
+/// Nothing more is asked of this service.
+fn let_in(exchange: &mut Exchange, user: &[u8], mark: Option<&str>) {
+    let Some(remembered) = exchange.ends.remembered.as_deref_mut() else { return };
+    if let Some(mark) = mark {
+        remembered.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
+    }
+    if let Some(identity) = remembered.identity.as_deref_mut() {
+        identity.asks.pop();
+        if !user.is_empty() {
+            identity.user = user.into();
+        }
+    }
+}
+
+/// Hands the answer of a service on to the client.
+fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply: &Reply) {
+    let mut fields = FieldEdits::default();
+    for name in &external.answered {
+        for value in named(&reply.head, &reply.text, name) {
+            fields.add(name.as_bytes(), |out| out.extend_from_slice(value));
+        }
+    }
+    let (status, why) = (reply.head.status, Termination::Policy);
+    match reply.body.as_deref().filter(|body| !body.is_empty()) {
+        Some(body) => exchange.respond_with(at, status, why, &fields, Some(body)),
+        None => {
+            // Its type is not that of the page which takes its place.
+            fields.remove(b"Content-Type");
+            exchange.respond_adding(at, status, why, fields);
+        }
+    }
+}
+
+/// Forgets all that was decided about a request which is not let in, for this reason.
+pub fn forget_decided(exchange: &mut Exchange, at: &mut impl Edge, mark: &str) {
+    if let Parked::Until(Some((_, mut decision))) = std::mem::take(&mut exchange.ends.parked) {
+        decision.clear();
+        at.tools().decision = Some(decision);
+    }
+    if let Some(remembered) = exchange.ends.remembered.as_deref_mut() {
+        forget_questions(remembered);
+        remembered.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
+    }
+    exchange.ends.server.counters.requests_unauthenticated.add(1);
+}
+
+/// No service is asked about a request that gets no member.
+pub fn forget_services(remembered: &mut Remembered) {
+    let has_some = remembered.identity.as_deref().is_some_and(|it| !it.asks.is_empty());
+    if has_some {
+        remembered.forget_what_is_for_the_unchecked();
+    }
+    if let Some(identity) = remembered.identity.as_deref_mut() {
+        identity.asks.clear();
+    }
+}
+
+/// Whatever was to be asked about a request, nobody is asked any more; nor is anything for its user that was decided.
+pub fn forget_questions(remembered: &mut Remembered) {
+    remembered.forget_what_is_for_the_unchecked();
+    if let Some(identity) = remembered.identity.as_deref_mut() {
+        identity.checks.clear();
+        identity.asks.clear();
+    }
+}

@@ -1,0 +1,52 @@
+//! What a service says that is asked about a request, and what becomes of the question.
+
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::parts::aside::Reply;
+use weir_exchange::parts::errand::Errand;
+use weir_exchange::transaction::authorisation;
+use weir_http::h1::{HeadLimits, parse_response};
+use weir_http::message::{Method, ResponseHead};
+
+use super::router::Router;
+
+const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
+
+/// Does what the transaction has asked for.
+pub fn run(router: &mut Router, errand: &Errand) {
+    match errand {
+        Errand::Client(_) => unreachable!("the client goes on by itself here"),
+        Errand::Begin(order) => {
+            let number = router.world.plan.number;
+            let text = String::from_utf8_lossy(&order.text);
+            assert!(text.contains(&format!("X-Forwarded-Uri: /{number}\r\n")), "{text}");
+            if !router.with_http(|it, _| authorisation::awaits_beginning(it)) {
+                return;
+            }
+            assert!(router.world.asked.is_none(), "it is asked once");
+            let aside = ExchangeKey::from_bits(9 << 32 | number as u64);
+            router.world.asked = aside;
+            router.with_http(|it, _| {
+                aside.into_iter().for_each(|aside| authorisation::began(it, aside))
+            });
+        }
+        Errand::Leave { aside, .. } => {
+            assert_eq!(router.world.asked.take(), Some(*aside), "what was asked is left");
+        }
+    }
+}
+
+/// It answers with this status; 0: it fails.
+pub fn says(router: &mut Router, status: u16) {
+    let Some(aside) = router.world.asked.take() else { return };
+    router.world.book.is_let_in |= status == 200;
+    let reply = (status != 0).then(|| {
+        let number = router.world.plan.number;
+        let text =
+            format!("HTTP/1.1 {status} Said\r\nX-User: {number}\r\nContent-Length: 2\r\n\r\n");
+        let text = text.into_bytes();
+        let mut head = ResponseHead::new();
+        parse_response(&text, &LIMITS, Method::Get, &mut head).expect("a head");
+        Reply { head, text, body: Some(b"no".to_vec()), is_whole: true }
+    });
+    router.with_http(|it, at| authorisation::ended(it, at, Some(aside), reply));
+}
