@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use weir_tests::client::{Client, Response};
-use weir_tests::member::Member;
+use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
 /// Where the examples listen; the first is the proxy's own.
-const LISTEN: [u16; 5] = [8080, 8081, 8082, 8083, 8636];
+const LISTEN: [u16; 7] = [8080, 8081, 8082, 8083, 8636, 8084, 8085];
 
 /// An example at work.
 struct Migrated {
@@ -121,7 +121,16 @@ fn ltm_policies_and_irules() {
 
 #[test]
 fn persistence_of_each_kind() {
-    let members = ["one", "two"].map(Member::named);
+    // One of them names a session when it is asked to.
+    let two = Member::new(|exchange| {
+        let session = match exchange.request.target() {
+            "/log-in" => "X-Session: 77\r\n",
+            _ => "",
+        };
+        exchange.send(format!("HTTP/1.1 200 OK\r\n{session}Content-Length: 3\r\n\r\ntwo"))?;
+        Ok(Then::KeepAlive)
+    });
+    let members = [Member::named("one"), two];
     let shop = Migrated::start("persistence", &members);
     let stays = |place: usize, fields: &str| {
         let answers: Vec<String> =
@@ -136,6 +145,12 @@ fn persistence_of_each_kind() {
     stays(1, "Cookie: JSESSIONID=abc\r\n");
     stays(2, "");
     stays(3, "X-User: joe\r\n");
+    let mut tries = 0..20;
+    assert!(tries.any(|_| ask(shop.listen[5], "a", "/log-in", "").text() == "two"));
+    for _ in 0..6 {
+        assert_eq!(ask(shop.listen[5], "a", "/?session=77", "").text(), "two");
+    }
+    stays(6, "");
 }
 
 #[test]

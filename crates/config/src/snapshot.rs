@@ -9,6 +9,7 @@ mod listening;
 mod log_format;
 mod log_target;
 pub mod packet;
+mod persistence;
 mod probe;
 mod probe_answer;
 mod probe_login;
@@ -26,13 +27,11 @@ use weir_compression::Rules;
 use weir_core::admin_state::AdminState;
 use weir_core::balance::Method;
 use weir_core::expression::{AddressSet, Slots, Template};
-use weir_core::keyed_hash::PrefixLengths;
 use weir_core::limit::Rate;
 use weir_core::monitor::PassiveSettings;
 use weir_core::persistence::keys::Keys;
-use weir_core::policy::{Policy, Secure};
+use weir_core::policy::Policy;
 use weir_core::retry::BudgetSettings;
-use weir_http::cookies::SetCookie;
 use weir_http::flaws::Flaws;
 use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
@@ -46,6 +45,10 @@ pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{ListenPoint, Listening, ranges};
 pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
 pub use log_target::{LogTarget, Syslog, SyslogServer, SyslogTls};
+pub use persistence::{
+    AddressOf, InsertedCookie, Learned, Persistence, PersistenceKind, RememberedAddress,
+    TableSettings,
+};
 pub use probe::{GrpcProbe, HttpProbe, Monitor, MonitorKind, ProbeMethod, ScriptProbe, TcpProbe};
 pub use probe_answer::{BodyMatch, DrainAnswer};
 pub use probe_login::{Credentials, ProbeTls};
@@ -355,78 +358,6 @@ impl ErrorPages {
             .map(|index| &self.codes[index].1)
             .or_else(|| find(&self.classes, status / 100).map(|index| &self.classes[index].1))
     }
-}
-
-/// How requests of one client keep going to one member.
-#[derive(Debug, Clone)]
-pub struct Persistence {
-    /// Its name; of an inline one `virtual_servers.` and the virtual server's.
-    pub name: Arc<str>,
-    /// What tells one client from another.
-    pub kind: PersistenceKind,
-    /// What is tried next: an index into [`Snapshot::persistence`].
-    pub fallback: Option<usize>,
-}
-
-/// What tells one client from another.
-#[derive(Debug, Clone)]
-pub enum PersistenceKind {
-    /// A cookie of weir's own.
-    Insert(InsertedCookie),
-    /// A cookie of the application.
-    Passive {
-        /// Its name.
-        name: Arc<str>,
-    },
-    /// The client's address, remembered.
-    SourceAddress(SourceAddress),
-    /// The connection ID of QUIC that its member has given it, remembered.
-    ConnectionIds(ConnectionIdSettings),
-    /// The value of a template, hashed.
-    Hash(Template),
-    /// A parameter in the path, or the cookie of the same name in upper case.
-    PathParameter {
-        /// Of the parameter.
-        name: Arc<str>,
-        /// Of the cookie.
-        cookie: Arc<str>,
-    },
-}
-
-impl PersistenceKind {
-    /// Whether members are picked by a key of the request.
-    pub fn is_keyed(&self) -> bool {
-        match self {
-            Self::Passive { .. } | Self::Hash(_) | Self::PathParameter { .. } => true,
-            Self::Insert(_) | Self::SourceAddress(_) | Self::ConnectionIds(_) => false,
-        }
-    }
-}
-
-/// A cookie of weir's own.
-#[derive(Debug, Clone)]
-pub struct InsertedCookie {
-    /// The cookie but for its value and Secure.
-    pub cookie: SetCookie,
-    /// Whether it is for TLS only.
-    pub secure: Secure,
-    /// Whether members get it.
-    pub to_member: bool,
-    /// From a file that the configuration names; `None`: weir's own.
-    pub keys: Option<Arc<Keys>>,
-}
-
-/// Clients remembered by their addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceAddress {
-    /// How much of an address counts.
-    pub prefix: PrefixLengths,
-    /// After the last request.
-    pub timeout_ms: u64,
-    /// At a time.
-    pub entries_max: u32,
-    /// Virtual servers with the same pool share what is remembered.
-    pub across_virtual_servers: bool,
 }
 
 /// The HTTP profile of a virtual server.

@@ -113,7 +113,7 @@ fn rules_of_connections_have_no_requests() {
 
 #[test]
 fn clients_of_connections_are_kept_by_what_there_is() {
-    let help = "use `type: source_address`, or `hash` of `client` or `tls`";
+    let help = "use `type: source_address` or `destination_address`, or `hash` or `learned` of `client` or `tls`";
     check(
         &file(RELAY, "{ then: [ { persistence: cookies } ] }"),
         &[&format!(

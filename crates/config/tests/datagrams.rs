@@ -103,7 +103,7 @@ fn virtual_servers_of_datagrams_have_them() {
 #[test]
 fn rules_and_limits() {
     let only = "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a \
-                persistence of type hash";
+                persistence of type hash or learned";
     let policy =
         "policies:\n  x:\n    rules: [ { when: \"'a' in sip.headers\", then: [ close ] } ]\n";
     check(

@@ -164,7 +164,7 @@ fn what_is_about_connections_is_refused_for_requests() {
 
 #[test]
 fn clients_are_told_apart_by_their_connections() {
-    let help = "use `type: source_address`, or `hash` of `client` or `tls`";
+    let help = "use `type: source_address` or `destination_address`, or `hash` or `learned` of `client` or `tls`";
     for (persistence, kind) in [
         ("{ type: cookie }", "a cookie"),
         ("{ type: cookie, mode: passive, name: A }", "a cookie"),

@@ -13,7 +13,7 @@ use weir_core::clock::Clock;
 use weir_core::expression::TlsFacts;
 use weir_core::policy::Lines;
 use weir_event_loop::wall_clock::{Date, WallClock};
-use weir_exchange::parts::remembered::Kept;
+use weir_exchange::local::stickiness::Kept;
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 use weir_http::message::{RequestHead, Version};

@@ -41,6 +41,22 @@ pub fn request_cookies<'a>(
         .flat_map(move |field| crumbs(field.value, input))
 }
 
+/// The cookies that a response sets, in their order: what stands before the first semicolon of each Set-Cookie field.
+pub fn set_cookies<'a>(fields: &'a [Field], input: &'a [u8]) -> impl Iterator<Item = Cookie> + 'a {
+    const NAME: &[u8] = b"set-cookie";
+    fields
+        .iter()
+        .filter(move |field| {
+            field.name.len() == NAME.len() && field.name.of(input).eq_ignore_ascii_case(NAME)
+        })
+        .filter_map(move |field| {
+            let Span { start, end } = field.value;
+            let pair = pieces(field.value.of(input)).next()?;
+            let end = (start as usize + pair.len()).min(end as usize);
+            crumbs(Span::new(start as usize, end), input).next()
+        })
+}
+
 /// The cookies of a Cookie field's value, in their order.
 pub fn cookies(field_value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     crumbs(Span::new(0, field_value.len()), field_value)

@@ -33,20 +33,22 @@ section! {
         default to_member: bool = false;
         /// For an inserted cookie: a file with keys, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
-        /// For `source_address`: clients whose IPv4 addresses share this many leading bits count as one.
+        /// For `source_address` and `destination_address`: IPv4 addresses that share this many leading bits count as one.
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);
         /// The same for IPv6.
         default prefix_v6: Whole<u8, 0, 128> = Whole(128);
-        /// For `source_address` and `quic`: how long a client is remembered after its last request or datagram.
+        /// For types with a table (`source_address`, `destination_address`, `learned`, `quic`): how long an entry is remembered after its last request or datagram.
         default timeout: Timeout = Duration(3 * MINUTE);
-        /// For `source_address` and `quic`: most remembered clients. If there are more, the client that has been idle longest is forgotten.
+        /// For types with a table: most remembered entries. If there are more, the entry that would end first is forgotten.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
-        /// For `source_address`: whether virtual servers with the same pool share the table.
+        /// For `source_address`, `destination_address` and `learned`: whether virtual servers with the same pool share the table.
         default across_virtual_servers: bool = false;
         /// For `quic`: where members put a server ID into each of their connection IDs. weir then recognises a client by later connection IDs, too. Default: the first connection ID of the member, as a whole.
         optional server_id: ServerId;
-        /// For `hash`: a template (TEXT) whose value identifies the client. An empty value means no persistence.
+        /// For `hash` and `learned`: a template (TEXT) over the request whose value identifies the client. An empty value means no persistence.
         optional of: Text;
+        /// Of `learned`: TEXT of the response, such as `${response.cookies['SESSION']}`: a request whose `of` has this value goes to the member that has sent it. An empty one is not remembered. Default: the value of `of` is remembered with the member that its first request got.
+        optional learn: Text;
         /// The name of another persistence, used when this one knows no member for a request.
         optional fallback: Name;
     }
@@ -71,6 +73,10 @@ choice! {
         Cookie = "cookie",
         /// By its address, remembered in a table.
         SourceAddress = "source_address",
+        /// The address that it has connected to, remembered in a table.
+        DestinationAddress = "destination_address",
+        /// A value that its member has sent in a response, or that it has sent itself, remembered in a table.
+        Learned = "learned",
         /// By the QUIC connection ID that its member has created (`type: udp`). The client stays even if its address changes.
         Quic = "quic",
         /// By a value of the request, hashed to a member.

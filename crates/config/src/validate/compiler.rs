@@ -88,9 +88,7 @@ impl Compiler<'_> {
         span: Span,
         context: &mut Context,
     ) -> Option<Template> {
-        let mut scope = self.scope(true);
-        let compiled = Template::compile(text, Purpose::Plain, &mut scope);
-        compiled.map_err(|error| explain(&error, span, text, context)).ok()
+        request_text(self, (text, span), true, context)
     }
 
     /// A text that tells requests apart, if it is sound: `key` is what the file calls it.
@@ -100,7 +98,7 @@ impl Compiler<'_> {
         text: &Spanned<Text>,
         context: &mut Context,
     ) -> Option<Template> {
-        let template = self.template(&text.value.0, text.span, Purpose::Plain, context)?;
+        let template = request_text(self, (&text.value.0, text.span), false, context)?;
         varying(template, key, text, context)
     }
 
@@ -166,6 +164,18 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// A text that is made before there is a response, if it is sound.
+fn request_text(
+    compiler: &mut Compiler<'_>,
+    (text, span): (&str, Span),
+    has_datagrams: bool,
+    context: &mut Context,
+) -> Option<Template> {
+    let mut scope = Scope { phase: Phase::Request, ..compiler.scope(has_datagrams) };
+    let compiled = Template::compile(text, Purpose::Plain, &mut scope);
+    compiled.map_err(|error| explain(&error, span, text, context)).ok()
 }
 
 /// Nothing is compiled yet.

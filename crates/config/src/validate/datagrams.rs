@@ -8,7 +8,7 @@ use super::policies::Policies;
 use crate::decode::{Context, NamedItem};
 use crate::quote::clip;
 use crate::raw::{self, BalanceOr, VirtualServerType};
-use crate::snapshot::{Balance, PersistenceKind, Pool};
+use crate::snapshot::{Balance, Learned, PersistenceKind, Pool};
 use crate::tree::Span;
 
 const HELP: &str = "values of datagrams are for virtual servers of `type: udp` only";
@@ -86,7 +86,9 @@ fn of_datagram<'p>(persistence: usize, policies: &'p Policies<'_, '_>) -> Option
         let found = policies.persistence[next?].as_ref()?;
         let is_of_datagram = match &found.kind {
             PersistenceKind::ConnectionIds(_) => true,
-            PersistenceKind::Hash(of) => of.reads_datagram(),
+            PersistenceKind::Hash(of) | PersistenceKind::Learned(Learned { of, .. }) => {
+                of.reads_datagram()
+            }
             _ => false,
         };
         if is_of_datagram {

@@ -23,7 +23,7 @@ use crate::raw::packet::{FastL4Profile, TtlOr, TtlWord};
 use crate::snapshot::packet::{
     Delivery, PacketDestination, PacketProtocol, PacketServer, PacketSource, Prefix, Ttl,
 };
-use crate::snapshot::{Address, ListenPoint, PersistenceKind};
+use crate::snapshot::{Address, AddressOf, ListenPoint, PersistenceKind};
 use crate::tree::Span;
 
 /// Most addresses that members of one virtual server see.
@@ -433,17 +433,20 @@ fn persistence_ms(
 ) -> Option<u64> {
     let span = raw.persistence.as_ref().map(|persistence| persistence.span)?;
     let kind = &policies.persistence[index].as_ref()?.kind;
-    let PersistenceKind::SourceAddress(source) = kind else {
-        let message = "packets can be kept at a member by their source address alone";
-        context.error_help(span, message, "use `type: source_address`");
-        return None;
+    let source = match kind {
+        PersistenceKind::Address(remembered) if remembered.of == AddressOf::Client => remembered,
+        _ => {
+            let message = "packets can be kept at a member by their source address alone";
+            context.error_help(span, message, "use `type: source_address`");
+            return None;
+        }
     };
     if (source.prefix.v4, source.prefix.v6) != (32, 128) {
         let message = "packets are kept at a member by whole addresses";
         context.error_help(span, message, "set `prefix_v4: 32` and `prefix_v6: 128`");
         return None;
     }
-    Some(source.timeout_ms)
+    Some(source.table.timeout_ms)
 }
 
 /// What stands there once.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use weir_core::datagram::quic::CONNECTION_ID_BYTES_MAX;
+use weir_core::expression::{Purpose, Template};
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
 use weir_http::cookies::SetCookie;
@@ -14,8 +15,8 @@ use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::persistence as raw;
 use crate::shapes::{AutoOr, FilePath};
 use crate::snapshot::{
-    ConnectionIdSettings, InsertedCookie, Persistence, PersistenceKind, ServerIdPlace,
-    SourceAddress,
+    AddressOf, ConnectionIdSettings, InsertedCookie, Learned, Persistence, PersistenceKind,
+    RememberedAddress, ServerIdPlace, TableSettings,
 };
 use crate::tree::Span;
 
@@ -48,24 +49,21 @@ impl Compiler<'_> {
         refuse_foreign_keys(raw, kind.value, context);
         let kind = match kind.value {
             raw::PersistenceType::Cookie => self.cookie_kind(raw, context)?,
-            raw::PersistenceType::SourceAddress => PersistenceKind::SourceAddress(SourceAddress {
-                prefix: PrefixLengths { v4: raw.prefix_v4.0, v6: raw.prefix_v6.0 },
-                timeout_ms: raw.timeout.0,
-                entries_max: raw.entries_max.0,
-                across_virtual_servers: raw.across_virtual_servers.value,
-            }),
+            raw::PersistenceType::SourceAddress => address(raw, AddressOf::Client),
+            raw::PersistenceType::DestinationAddress => {
+                // Listeners of all addresses have to ask which one it is.
+                self.slots.note_server();
+                address(raw, AddressOf::Server)
+            }
+            raw::PersistenceType::Learned => {
+                PersistenceKind::Learned(learned(self, raw, kind.span, context)?)
+            }
             raw::PersistenceType::Quic => {
                 PersistenceKind::ConnectionIds(connection_ids(raw, context)?)
             }
             raw::PersistenceType::Hash => {
-                let Some(of) = &raw.of else {
-                    let message = "a persistence of type hash lacks `of`";
-                    let help = "add `of: \"${request.headers['x-user']}\"` or the like";
-                    context.error_help(kind.span, message, help);
-                    return None;
-                };
-                let template = self.member_key(&of.value.0, of.span, context)?;
-                PersistenceKind::Hash(varying(template, "of", of, context)?)
+                let example = "${request.headers['x-user']}";
+                PersistenceKind::Hash(of(self, raw, (kind.span, "hash", example), context)?)
             }
             raw::PersistenceType::PathParameter => {
                 let name = raw.name.as_ref().map_or(PARAMETER_DEFAULT, |name| &name.value.0);
@@ -124,6 +122,57 @@ impl Compiler<'_> {
     }
 }
 
+/// What tells clients apart: of a type of persistence, which is there by an example.
+fn of(
+    compiler: &mut Compiler<'_>,
+    raw: &raw::Persistence,
+    (span, kind, example): (Span, &str, &str),
+    context: &mut Context,
+) -> Option<Template> {
+    let Some(of) = &raw.of else {
+        let message = format!("a persistence of type {kind} lacks `of`");
+        context.error_help(span, message, format!("add `of: \"{example}\"` or the like"));
+        return None;
+    };
+    let template = compiler.member_key(&of.value.0, of.span, context)?;
+    varying(template, "of", of, context)
+}
+
+fn learned(
+    compiler: &mut Compiler<'_>,
+    raw: &raw::Persistence,
+    span: Span,
+    context: &mut Context,
+) -> Option<Learned> {
+    let example = "${request.cookies['SESSION']}";
+    let of = of(compiler, raw, (span, "learned", example), context);
+    let learn = if_given(raw.learn.as_ref(), |learn| {
+        let text = &learn.value.0;
+        let template = compiler.template(text, learn.span, Purpose::Plain, context)?;
+        if template.reads_response() {
+            return Some(template);
+        }
+        let message = "`learn` reads nothing of the response";
+        let help = "write `${response.cookies['SESSION']}` or the like, or remove it: then the value of `of` is remembered";
+        context.error_help(learn.span, message, help);
+        None
+    });
+    Some(Learned { of: of?, learn: learn?, table: table(raw) })
+}
+
+fn address(raw: &raw::Persistence, of: AddressOf) -> PersistenceKind {
+    let prefix = PrefixLengths { v4: raw.prefix_v4.0, v6: raw.prefix_v6.0 };
+    PersistenceKind::Address(RememberedAddress { of, prefix, table: table(raw) })
+}
+
+fn table(raw: &raw::Persistence) -> TableSettings {
+    TableSettings {
+        timeout_ms: raw.timeout.0,
+        entries_max: raw.entries_max.0,
+        across_virtual_servers: raw.across_virtual_servers.value,
+    }
+}
+
 /// Where a member's name stands must be within an ID.
 fn connection_ids(raw: &raw::Persistence, context: &mut Context) -> Option<ConnectionIdSettings> {
     let server_id = match &raw.server_id {
@@ -168,7 +217,9 @@ pub(super) fn keys(
 
 /// A key that the type would ignore is a mistake.
 fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, context: &mut Context) {
-    use raw::PersistenceType::{Cookie, Hash, PathParameter, Quic, SourceAddress};
+    use raw::PersistenceType::{
+        Cookie, DestinationAddress, Hash, Learned, PathParameter, Quic, SourceAddress,
+    };
     fn given<T>(key: &Spanned<T>) -> Option<Span> {
         key.given.then_some(key.span)
     }
@@ -177,10 +228,13 @@ fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, conte
     }
     let is_insert = kind == Cookie && raw.mode.value == raw::CookieMode::Insert;
     let of_insert = "an inserted cookie";
-    let of_address = "type source_address";
-    let of_table = "type source_address or quic";
-    let is_table = matches!(kind, SourceAddress | Quic);
-    let keys: [(&str, Option<Span>, bool, &str); 17] = [
+    let of_address = "type source_address or destination_address";
+    let of_shared = "type source_address, destination_address or learned";
+    let of_table = "type source_address, destination_address, learned or quic";
+    let is_address = matches!(kind, SourceAddress | DestinationAddress);
+    let is_shared = is_address || kind == Learned;
+    let is_table = is_shared || kind == Quic;
+    let keys: [(&str, Option<Span>, bool, &str); 18] = [
         (
             "name",
             there(&raw.name),
@@ -196,18 +250,14 @@ fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, conte
         ("same_site", there(&raw.same_site), is_insert, of_insert),
         ("to_member", given(&raw.to_member), is_insert, of_insert),
         ("key_file", there(&raw.key_file), is_insert, of_insert),
-        ("prefix_v4", given(&raw.prefix_v4), kind == SourceAddress, of_address),
-        ("prefix_v6", given(&raw.prefix_v6), kind == SourceAddress, of_address),
+        ("prefix_v4", given(&raw.prefix_v4), is_address, of_address),
+        ("prefix_v6", given(&raw.prefix_v6), is_address, of_address),
         ("timeout", given(&raw.timeout), is_table, of_table),
         ("entries_max", given(&raw.entries_max), is_table, of_table),
         ("server_id", there(&raw.server_id), kind == Quic, "type quic"),
-        (
-            "across_virtual_servers",
-            given(&raw.across_virtual_servers),
-            kind == SourceAddress,
-            of_address,
-        ),
-        ("of", there(&raw.of), kind == Hash, "type hash"),
+        ("across_virtual_servers", given(&raw.across_virtual_servers), is_shared, of_shared),
+        ("of", there(&raw.of), matches!(kind, Hash | Learned), "type hash or learned"),
+        ("learn", there(&raw.learn), kind == Learned, "type learned"),
     ];
     for (key, span, fits, owner) in keys {
         if let (Some(span), false) = (span, fits) {

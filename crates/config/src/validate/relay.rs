@@ -13,7 +13,7 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::tcp::{ServerNamePool, TcpProfile};
 use crate::raw::{self, BalanceOr, VirtualServerType};
-use crate::snapshot::{Address, Balance, ListenPoint, PersistenceKind, Pool, Relay, ServerNames};
+use crate::snapshot::{Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ServerNames};
 use crate::tree::Span;
 
 /// TCP profiles.
@@ -398,8 +398,13 @@ pub(super) fn refuse_persistence_of_requests(
         };
         let kind = match &found.kind {
             // Where there are no datagrams, [`super::datagrams`] refuses connection IDs.
-            PersistenceKind::SourceAddress(_) | PersistenceKind::ConnectionIds(_) => None,
-            PersistenceKind::Hash(of) => of.reads_request().then_some("a value of the request"),
+            PersistenceKind::Address(_) | PersistenceKind::ConnectionIds(_) => None,
+            PersistenceKind::Learned(Learned { learn: Some(_), .. }) => {
+                Some("a value of the response")
+            }
+            PersistenceKind::Hash(of) | PersistenceKind::Learned(Learned { of, .. }) => {
+                of.reads_request().then_some("a value of the request")
+            }
             PersistenceKind::Insert(_) | PersistenceKind::Passive { .. } => Some("a cookie"),
             PersistenceKind::PathParameter { .. } => Some("a parameter of the path"),
         };
@@ -407,9 +412,12 @@ pub(super) fn refuse_persistence_of_requests(
             let (of, help) = match raw.kind.value {
                 VirtualServerType::Udp => (
                     "sessions",
-                    "use `type: source_address`, `quic`, or `hash` of `client` or a value of the datagram",
+                    "use `type: source_address`, `destination_address`, `quic`, or `hash` or `learned` of `client` or a value of the datagram",
                 ),
-                _ => ("connections", "use `type: source_address`, or `hash` of `client` or `tls`"),
+                _ => (
+                    "connections",
+                    "use `type: source_address` or `destination_address`, or `hash` or `learned` of `client` or `tls`",
+                ),
             };
             let server = raw.kind.value.word();
             let message =

@@ -4,6 +4,7 @@ mod keys_and_values;
 mod monitors;
 mod names;
 mod no_effect;
+mod persistence;
 mod pools;
 mod rendering;
 mod rules;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use weir_http::cookies::request_cookies;
+use weir_http::cookies::{request_cookies, set_cookies};
 use weir_http::message::{Field, Span};
 use weir_http::query;
 
@@ -287,6 +287,14 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
             }
             None => Place::Absent,
         },
+        Source::ResponseCookie(name) => facts
+            .response
+            .and_then(|response| {
+                set_cookies(&response.head.fields, response.input)
+                    .filter(|cookie| cookie.name.of(response.input) == name.as_bytes())
+                    .last()
+            })
+            .map_or(Place::Absent, |cookie| Place::Response(cookie.value)),
         // Of a token: see [`Fields::load`].
         Source::Claim(..) => Place::Absent,
         Source::DatagramBytes(..)

@@ -48,6 +48,7 @@ pub(super) enum Keyed {
     Header,
     Cookie,
     ResponseHeader,
+    ResponseCookie,
     SipHeader,
     RadiusAttribute,
 }
@@ -60,6 +61,7 @@ impl Keyed {
             Self::Header => "request.headers",
             Self::Cookie => "request.cookies",
             Self::ResponseHeader => "response.headers",
+            Self::ResponseCookie => "response.cookies",
             Self::SipHeader => "sip.headers",
             Self::RadiusAttribute => "radius.attributes",
         }
@@ -186,6 +188,7 @@ impl Group {
             Self::Response => &[
                 ("status", Member::Number(NumberFact::Status)),
                 ("headers", Member::Keyed(Keyed::ResponseHeader)),
+                ("cookies", Member::Keyed(Keyed::ResponseCookie)),
             ],
             Self::Datagram => &[],
             Self::Sip => &[("headers", Member::Keyed(Keyed::SipHeader))],

@@ -47,6 +47,8 @@ pub(super) enum Source {
     Cookie(Arc<str>),
     /// The response's fields of this name, joined.
     ResponseHeader(Arc<str>),
+    /// The last cookie of this name that the response sets.
+    ResponseCookie(Arc<str>),
     /// Bytes of the datagram, from an offset and so many, in hexadecimal digits.
     DatagramBytes(u16, u16),
     /// The first header field of this name in a message of SIP.
@@ -146,7 +148,8 @@ impl Slots {
         !self.token_readers.is_empty()
     }
 
-    pub(super) fn note_server(&mut self) {
+    /// Where the client has connected to is to be known.
+    pub fn note_server(&mut self) {
         self.reads_server = true;
     }
 

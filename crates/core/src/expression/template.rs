@@ -15,6 +15,8 @@ pub struct Template {
     parts: Box<[Text]>,
     purpose: Purpose,
     reads: Reads,
+    /// Names of the request's cookies that it reads.
+    cookies: Box<[Box<str>]>,
 }
 
 /// What the text of a template becomes, which says what may stand in it.
@@ -73,13 +75,18 @@ impl Template {
         }
         values?;
         parts.literal(text, at..text.len())?;
-        let reads = checker.reads;
-        Ok(Self { parts: parts.finish(), purpose, reads })
+        let (reads, cookies) = (checker.reads, checker.cookies.into());
+        Ok(Self { parts: parts.finish(), purpose, reads, cookies })
     }
 
     /// What it reads.
     pub fn reads(&self) -> Reads {
         self.reads
+    }
+
+    /// The names of the request's cookies that it reads.
+    pub fn cookies(&self) -> impl Iterator<Item = &str> {
+        self.cookies.iter().map(|name| &**name)
     }
 
     /// Whether it reads `request.*`: a connection that is relayed has none.

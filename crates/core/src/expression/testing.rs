@@ -68,8 +68,9 @@ const LIMITS: HeadLimits = HeadLimits { head_size_max: 65_536, headers_max: 100 
 impl Sample {
     /// A request head from 192.0.2.1:40000 to 192.0.2.80:443, answered with 404.
     pub fn new(request: &str) -> Self {
-        let response =
-            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nServer: a\r\nserver: b\r\n\r\n";
+        let response = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nServer: a\r\nserver: b\r\n\
+             Set-Cookie: sid=a=b; Path=/; sid=no\r\nset-cookie: theme =\"x\" ;\r\nSet-Cookie: SID=2\r\n\
+             Set-Cookie: twice=1\r\nSet-Cookie: ; twice=3\r\nSet-Cookie: twice=2\r\n\r\n";
         Self::with_response(request, response)
     }
 

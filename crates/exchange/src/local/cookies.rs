@@ -115,7 +115,10 @@ fn of_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<Box<[u8]>>
             PersistenceKind::PathParameter { name, .. } => {
                 names.push(name.to_ascii_uppercase().as_bytes().into());
             }
-            PersistenceKind::SourceAddress(_)
+            PersistenceKind::Learned(learned) => {
+                names.extend(learned.of.cookies().map(|name| name.as_bytes().into()));
+            }
+            PersistenceKind::Address(_)
             | PersistenceKind::ConnectionIds(_)
             | PersistenceKind::Hash(_) => {}
         }

@@ -8,6 +8,7 @@ pub mod gate;
 pub mod key_limits;
 pub mod location;
 pub mod pool;
+pub mod stickiness;
 pub mod table;
 pub mod traffic;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_config::snapshot::{Balance, Forwarding, Snapshot, VirtualServer};
+use weir_config::snapshot::{AddressOf, Balance, Forwarding, Snapshot, VirtualServer};
 use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts, Fields};
 use weir_core::keyed_hash::{KeyedHash, PrefixLengths};
@@ -25,8 +25,10 @@ use crate::local::key_limits::{
     ConnectionPlaces, KeyLimits, LimitPlace, Limited, RETRY_AT_A_TIME_S,
 };
 use crate::local::pool::{LocalPool, Preference};
+use crate::local::stickiness::Stickiness;
 use crate::shared::live::{LiveTable, LiveVirtualServer, RuleCount};
 use crate::shared::logins::Logins;
+use crate::shared::places::Places;
 use crate::shared::sticky::Sticky;
 
 /// What a virtual server of a worker does with requests.
@@ -91,32 +93,6 @@ pub struct Route {
     pub not_before_us: u64,
     /// What keeps its client at its member.
     pub stickiness: Option<Stickiness>,
-}
-
-/// How the client of a request is kept at its member.
-#[derive(Debug)]
-pub struct Stickiness {
-    /// By what.
-    pub sticky: Arc<Sticky>,
-    /// The client's address.
-    pub client: Option<IpAddr>,
-    /// The member that it is known to be at.
-    pub known: Option<u32>,
-    /// What the client brought is to be renewed even if it stays.
-    pub is_stale: bool,
-}
-
-impl Stickiness {
-    /// A member was picked: a table that remembers clients learns of it at once, so that what the client sends next, to
-    /// whichever worker, goes there too.
-    #[inline]
-    pub fn note_member(&self, member: u32, now_ms: u64) {
-        if let (Sticky::Source(source), Some(client)) = (&*self.sticky, self.client)
-            && self.known != Some(member)
-        {
-            source.table.remember(client, member, now_ms);
-        }
-    }
 }
 
 impl Traffic {
@@ -503,10 +479,13 @@ fn ask(
     now: Clock,
     (scratch, others): (&mut Vec<u8>, &mut OtherTokens),
 ) -> (Option<Preference>, Option<Stickiness>) {
-    let client = facts.client.map(|client| client.ip());
-    let stickiness = |is_stale| {
+    let stickiness = |is_stale, key| {
         let sticky = Arc::clone(sticky);
-        Some(Stickiness { sticky, client, known: None, is_stale })
+        Some(Stickiness { sticky, key, known: None, is_stale })
+    };
+    let in_table = |places: &Places, key: Option<u64>| {
+        let found = key.and_then(|key| places.table.find(key, now.now_ms()));
+        (found.map(Preference::Member), stickiness(found.is_none(), key))
     };
     let key = |hash: &KeyedHash, value: Option<&[u8]>| {
         let value = value.filter(|value| !value.is_empty());
@@ -518,15 +497,29 @@ fn ask(
             let fields = named(&head.fields, input, b"cookie");
             let found = insert.tokens.read(fields, &insert.name, others);
             let is_stale = found.is_none_or(|found| found.standing != Standing::Current);
-            (found.map(|found| Preference::Member(found.member)), stickiness(is_stale))
+            (found.map(|found| Preference::Member(found.member)), stickiness(is_stale, None))
         }
-        Sticky::Source(source) => {
-            let found = client.and_then(|client| source.table.find(client, now.now_ms()));
-            (found.map(Preference::Member), stickiness(found.is_none()))
+        Sticky::Address { of, places } => {
+            let address = match of {
+                AddressOf::Client => facts.client,
+                AddressOf::Server => facts.server,
+            };
+            let key = address.map(|address| places.table.key_of_address(address.ip()));
+            in_table(places, key)
+        }
+        Sticky::Learned { of, learn, places } => {
+            scratch.clear();
+            evaluation.render(of, scratch);
+            match (&**scratch, learn) {
+                // There will be nothing to remember.
+                ([], None) => (None, None),
+                ([], Some(_)) => in_table(places, None),
+                (value, _) => in_table(places, Some(places.table.key_of_bytes(value))),
+            }
         }
         Sticky::ConnectionIds(ids) => {
             let found = facts.datagram.and_then(|it| ids.find(it.bytes, now.now_ms()));
-            (found.map(Preference::Member), stickiness(found.is_none()))
+            (found.map(Preference::Member), stickiness(found.is_none(), None))
         }
         Sticky::Passive { name, hash } => key(hash, cookie(facts, name.as_bytes())),
         Sticky::Hash { of, hash } => {

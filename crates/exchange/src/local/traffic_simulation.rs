@@ -250,10 +250,7 @@ impl World {
                     let cookie = field.split(';').next().filter(|it| it.starts_with("WEIR="));
                     self.clients[number].cookie = Some(cookie.expect("its name").to_owned());
                 }
-                Sticky::Source(source) => {
-                    let client = stickiness.client.expect("it has an address");
-                    source.table.remember(client, member, self.now_ms);
-                }
+                Sticky::Address { .. } => stickiness.note_member(member, self.now_ms),
                 other => panic!("{other:?}"),
             }
         }

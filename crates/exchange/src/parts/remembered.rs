@@ -15,7 +15,7 @@ use crate::local::around::{Around, Known};
 use crate::local::client_tls::ClientTls;
 use crate::local::key_limits::LimitPlace;
 use crate::local::location::Names;
-use crate::local::traffic::Stickiness;
+use crate::local::stickiness::{Kept, Stickiness};
 use crate::parts::identity::Identity;
 
 /// Spare ones that are kept for further requests.
@@ -57,28 +57,6 @@ pub struct Remembered {
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,
-}
-
-/// What came of keeping a client at its member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// It is where it was.
-    Kept,
-    /// It was at another one.
-    Moved,
-    /// Nothing was known of it.
-    New,
-}
-
-impl Kept {
-    /// Its name in the log.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Moved => "moved",
-            Self::New => "new",
-        }
-    }
 }
 
 /// A request as it was received.

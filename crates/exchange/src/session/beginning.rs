@@ -14,8 +14,9 @@ use crate::arena::SessionKey;
 use crate::local::around::{Known, Sources};
 use crate::local::key_limits::{ConnectionPlaces, LimitPlace};
 use crate::local::pool::{LocalPool, Preference};
+use crate::local::stickiness::Stickiness;
 use crate::local::table::LocalServer;
-use crate::local::traffic::{Stickiness, Traffic, Verdict};
+use crate::local::traffic::{Traffic, Verdict};
 use crate::parts::failure::MemberFailure;
 use crate::parts::tries::{Lease, Tries};
 use crate::session::edge::SessionEdge;
@@ -223,13 +224,8 @@ impl<S: Copy> Session<S> {
 
     /// It has this member now.
     fn take(&mut self, member: u32, lease: Lease, now: Clock) {
-        let counters = &self.server.counters;
         if let Some(stickiness) = &self.stickiness {
-            match stickiness.known {
-                Some(known) if known == member => counters.persistence_kept.add(1),
-                Some(_) => counters.persistence_moved.add(1),
-                None => {}
-            }
+            self.account.kept = Some(stickiness.count(member, &self.server.counters));
             stickiness.note_member(member, now.now_ms());
         }
         self.tries.note(member);

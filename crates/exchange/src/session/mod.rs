@@ -26,8 +26,8 @@ use weir_core::datagram::{Flow, Train};
 use crate::arena::{ListenerKey, SessionKey};
 use crate::local::key_limits::ConnectionPlaces;
 use crate::local::pool::{LocalMember, LocalPool};
+use crate::local::stickiness::{Kept as Stayed, Stickiness};
 use crate::local::table::LocalServer;
-use crate::local::traffic::Stickiness;
 use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
 use crate::parts::tries::{Lease, Tries};
@@ -74,6 +74,8 @@ pub struct Account {
     pub retries: u32,
     /// The last of them.
     pub member: Option<Rc<LocalMember>>,
+    /// Whether its client was kept there, if something keeps it.
+    pub kept: Option<Stayed>,
 }
 
 /// A session.

@@ -4,6 +4,7 @@ pub mod connection_ids;
 pub mod counters;
 pub mod live;
 pub mod logins;
+pub mod places;
 pub mod server_tls;
 pub mod shared_table;
 pub mod sticky;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
-    InsertedCookie, Persistence, PersistenceKind, Pool, Snapshot, SourceAddress, VirtualServer,
+    AddressOf, InsertedCookie, Persistence, PersistenceKind, Pool, Snapshot, VirtualServer,
 };
 use weir_core::expression::Template;
 use weir_core::keyed_hash::KeyedHash;
@@ -17,12 +17,11 @@ use weir_core::persistence::cookie::{
     CookieTokens, HiddenCookies, OtherTokens, PoolId, SetCookieFields,
 };
 use weir_core::persistence::keys::{KEY_BYTES, Key, Keys};
-use weir_core::persistence::source::Timeout;
 use weir_core::policy::{Action, Secure};
 
 use crate::outside::Outside;
 use crate::shared::connection_ids::ConnectionIds;
-use crate::shared::shared_table::SourceTable;
+use crate::shared::places::{MadeFor, Places, ToldBy};
 
 /// What keeps clients at members.
 #[derive(Debug)]
@@ -36,8 +35,22 @@ pub enum Sticky {
         /// Of its value.
         hash: KeyedHash,
     },
-    /// The client's address.
-    Source(Source),
+    /// An address that is in a table.
+    Address {
+        /// Whose.
+        of: AddressOf,
+        /// Who is where.
+        places: Arc<Places>,
+    },
+    /// A value of the request that is in a table.
+    Learned {
+        /// The value.
+        of: Template,
+        /// What is learned of a response; `None`: the value itself, when a member is picked.
+        learn: Option<Template>,
+        /// Who is where.
+        places: Arc<Places>,
+    },
     /// The connection ID of QUIC that its member has given it.
     ConnectionIds(ConnectionIds),
     /// A value of the request, by which the member is picked.
@@ -80,16 +93,6 @@ impl Insert {
         let fields = if self.when_secure.holds(is_tls) { &self.secure } else { &self.plain };
         fields.write(member, others, out);
     }
-}
-
-/// Remembered addresses, and what they were made for.
-#[derive(Debug)]
-pub struct Source {
-    /// Which client is at which member, by its index in the pool.
-    pub table: SourceTable,
-    settings: SourceAddress,
-    /// The members when the table was made.
-    labels: Vec<Arc<str>>,
 }
 
 /// Which virtual server, persistence and pool come together, by name.
@@ -149,15 +152,12 @@ impl Stickies {
                         stickies.by_place.insert(place, Arc::clone(old));
                         continue;
                     }
-                    let sticky = Sticky::new(persistence, pool, &own_keys);
-                    match (&sticky, old.map(|old| &**old)) {
-                        (Sticky::Source(new), Some(Sticky::Source(old))) => {
-                            new.take_over(old, now_ms);
-                        }
-                        (Sticky::ConnectionIds(new), Some(Sticky::ConnectionIds(old))) => {
-                            new.take_over(old, now_ms);
-                        }
-                        _ => {}
+                    let old = old.map(|old| &**old);
+                    let sticky = Sticky::new(persistence, pool, &own_keys, (old, now_ms));
+                    if let (Sticky::ConnectionIds(new), Some(Sticky::ConnectionIds(old))) =
+                        (&sticky, old)
+                    {
+                        new.take_over(old, now_ms);
                     }
                     stickies.by_place.insert(place, Arc::new(sticky));
                 }
@@ -184,10 +184,12 @@ impl Stickies {
         is_any.then(|| HiddenCookies::new(names, shown, Arc::clone(&self.hidden_pools)))
     }
 
-    /// Clients that the tables of addresses had no room for.
+    /// Clients that the tables had no room for.
     pub fn losses(&self) -> u64 {
         let of = |sticky: &Arc<Sticky>| match &**sticky {
-            Sticky::Source(source) => source.table.losses().total(),
+            Sticky::Address { places, .. } | Sticky::Learned { places, .. } => {
+                places.table.losses().total()
+            }
             Sticky::ConnectionIds(ids) => ids.losses().total(),
             _ => 0,
         };
@@ -206,12 +208,8 @@ impl Stickies {
 }
 
 fn place_of(server: &VirtualServer, persistence: &Persistence, pool: &Pool) -> Place {
-    let is_shared = matches!(
-        &persistence.kind,
-        PersistenceKind::SourceAddress(source) if source.across_virtual_servers
-    );
     Place {
-        server: if is_shared { "".into() } else { Arc::clone(&server.name) },
+        server: if persistence.kind.is_shared() { "".into() } else { Arc::clone(&server.name) },
         persistence: Arc::clone(&persistence.name),
         pool: Arc::clone(&pool.name),
     }
@@ -269,13 +267,9 @@ fn follow<N: Iterator<Item = usize>>(known: &mut Vec<usize>, next: impl Fn(usize
 }
 
 impl Sticky {
-    /// Whether it is a table that would be made no different for these.
+    /// Whether it is a table that would be made no different for these, and nothing else.
     fn is_the_same_table(&self, persistence: &Persistence, pool: &Pool) -> bool {
         match (self, &persistence.kind) {
-            (Self::Source(source), PersistenceKind::SourceAddress(settings)) => {
-                source.settings == *settings
-                    && source.labels.iter().eq(pool.members.iter().map(|member| &member.label))
-            }
             (Self::ConnectionIds(ids), PersistenceKind::ConnectionIds(settings)) => {
                 ids.is_for(*settings, pool)
             }
@@ -283,7 +277,17 @@ impl Sticky {
         }
     }
 
-    fn new(persistence: &Persistence, pool: &Pool, own_keys: &Arc<Keys>) -> Self {
+    /// `old` is what there was in its place.
+    fn new(
+        persistence: &Persistence,
+        pool: &Pool,
+        own_keys: &Arc<Keys>,
+        (old, now_ms): (Option<&Self>, u64),
+    ) -> Self {
+        let places = |told_by, table| {
+            let old = old.and_then(Self::places);
+            Places::of(MadeFor { told_by, table }, pool, own_keys, (old, now_ms))
+        };
         // Every instance with the same configuration sends a client to the same member.
         let hash = || Keys::single(Key::new([0; KEY_BYTES])).hash(&pool.name);
         match &persistence.kind {
@@ -294,9 +298,15 @@ impl Sticky {
             PersistenceKind::Passive { name } => {
                 Self::Passive { name: Arc::clone(name), hash: hash() }
             }
-            PersistenceKind::SourceAddress(settings) => {
-                Self::Source(Source::new(*settings, pool, own_keys))
+            PersistenceKind::Address(it) => {
+                let places = places(ToldBy::Address(it.of, it.prefix), it.table);
+                Self::Address { of: it.of, places }
             }
+            PersistenceKind::Learned(learned) => Self::Learned {
+                of: learned.of.clone(),
+                learn: learned.learn.clone(),
+                places: places(ToldBy::Value, learned.table),
+            },
             PersistenceKind::ConnectionIds(settings) => {
                 let hash = own_keys.hash("connection IDs");
                 Self::ConnectionIds(ConnectionIds::new(*settings, pool, hash))
@@ -307,6 +317,24 @@ impl Sticky {
                 cookie: Arc::clone(cookie),
                 hash: hash(),
             },
+        }
+    }
+}
+
+impl Sticky {
+    /// The table, of a kind that has one.
+    pub fn places(&self) -> Option<&Arc<Places>> {
+        match self {
+            Self::Address { places, .. } | Self::Learned { places, .. } => Some(places),
+            _ => None,
+        }
+    }
+
+    /// What is learned of responses.
+    pub fn learn(&self) -> Option<(&Template, &Places)> {
+        match self {
+            Self::Learned { learn: Some(learn), places, .. } => Some((learn, places)),
+            _ => None,
         }
     }
 }
@@ -332,31 +360,6 @@ impl Insert {
             secure,
             when_secure: settings.secure,
         }
-    }
-}
-
-impl Source {
-    fn new(settings: SourceAddress, pool: &Pool, own_keys: &Keys) -> Self {
-        let SourceAddress { prefix, timeout_ms, entries_max, .. } = settings;
-        let hash = own_keys.hash("source addresses");
-        Self {
-            table: SourceTable::new(entries_max, hash, prefix, Timeout::new(timeout_ms)),
-            settings,
-            labels: pool.members.iter().map(|member| Arc::clone(&member.label)).collect(),
-        }
-    }
-
-    /// Goes on with the clients that `old` remembers, as far as their members are still there.
-    fn take_over(&self, old: &Self, now_ms: u64) {
-        if old.settings.prefix != self.settings.prefix {
-            return;
-        }
-        let places: HashMap<&str, u32> =
-            self.labels.iter().map(|label| &**label).zip(0..).collect();
-        self.table.take_over(&old.table, now_ms, |member| {
-            let label = old.labels.get(member as usize)?;
-            places.get(&**label).copied()
-        });
     }
 }
 

@@ -12,16 +12,18 @@ use crate::local::around::Known;
 use crate::local::client_address::tell_member;
 use crate::local::key_limits::LimitPlace;
 use crate::local::pool::{LocalPool, Preference};
+use crate::local::stickiness::{Kept, Stickiness};
 use crate::local::table::LocalServer;
-use crate::local::traffic::{Stickiness, Traffic, Verdict};
+use crate::local::traffic::{Traffic, Verdict};
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::identity::Identity;
 use crate::parts::notice::Notice;
-use crate::parts::remembered::{Kept, Remembered};
+use crate::parts::remembered::Remembered;
 use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::learning::learn;
 use crate::transaction::login::{Pending, ask};
 use crate::transaction::naming::{Named, name};
 use crate::transaction::rewrite;
@@ -162,6 +164,8 @@ fn keep(
     // No rule looks at what its connection must not be asked.
     let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
     let has_rules_to_note = tools.notes_rules && !decision.followed.is_empty();
+    let learns = stickiness.as_ref().is_some_and(|it| it.sticky.learn().is_some());
+    let is_asked_again = is_for_rules || learns;
     let is_remembered = stickiness.is_some()
         || has_rules_to_note
         || !taken.is_empty()
@@ -185,11 +189,11 @@ fn keep(
     }
     std::mem::swap(&mut remembered.limit_places, held);
     // Whatever is not kept here of what is still checked, nobody would wait for.
-    if is_unchecked || !user.is_empty() || is_for_rules && facts.unix_s.is_some() {
+    if is_unchecked || !user.is_empty() || is_asked_again && facts.unix_s.is_some() {
         let identity = Identity { user: user.into(), unix_s: facts.unix_s, checks, asks };
         remembered.identity = Some(Box::new(identity));
     }
-    if is_for_rules {
+    if is_asked_again {
         remembered.keep_request(facts, arrival.tls().cloned(), known);
     }
     if server.http.rewrite_location && considered.ending.is_none() {
@@ -287,6 +291,11 @@ impl Exchange {
             && let Some(member) = member
         {
             remember(&server, &mut remembered, member, edits);
+            if let (Some(traffic), false) = (&server.traffic, input.is_empty()) {
+                let from = member_facts(&self.ends.tries.pool, member);
+                let response = ResponseFacts { head, input, member: from };
+                learn(at, traffic, &remembered, member, response);
+            }
         }
         remembered.note_response_edits(head, edits);
         self.ends.remembered = Some(remembered);
@@ -294,7 +303,7 @@ impl Exchange {
     }
 }
 
-/// The client is at this member now: it, or the table, is told where that is news.
+/// The client is at this member now: it is told where that is news.
 fn remember(
     server: &LocalServer,
     remembered: &mut Remembered,
@@ -302,31 +311,15 @@ fn remember(
     edits: &mut FieldEdits,
 ) {
     let Some(stickiness) = &remembered.stickiness else { return };
-    let counters = &server.counters;
-    let is_same = stickiness.known == Some(member);
-    remembered.kept = Some(match stickiness.known {
-        Some(_) if is_same => {
-            counters.persistence_kept.add(1);
-            Kept::Kept
-        }
-        Some(_) => {
-            counters.persistence_moved.add(1);
-            Kept::Moved
-        }
-        None => Kept::New,
-    });
-    match &*stickiness.sticky {
-        Sticky::Insert(insert) if !is_same || stickiness.is_stale => {
-            edits.add(b"Set-Cookie", |out| {
-                insert.write_field(member, remembered.is_secure, &remembered.other_tokens, out);
-            });
-        }
-        Sticky::Source(_)
-        | Sticky::ConnectionIds(_)
-        | Sticky::Insert(_)
-        | Sticky::Passive { .. }
-        | Sticky::Hash { .. }
-        | Sticky::PathParameter { .. } => {}
+    let kept = stickiness.count(member, &server.counters);
+    remembered.kept = Some(kept);
+    // Tables have learnt of it when it was picked.
+    if let Sticky::Insert(insert) = &*stickiness.sticky
+        && (kept != Kept::Kept || stickiness.is_stale)
+    {
+        edits.add(b"Set-Cookie", |out| {
+            insert.write_field(member, remembered.is_secure, &remembered.other_tokens, out);
+        });
     }
 }
 

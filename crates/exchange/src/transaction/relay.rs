@@ -144,13 +144,9 @@ impl Relay {
                 live.note_response_time(clock.now_ms(), elapsed_us, false);
             }
             live.mark_success(clock.now_ms());
-            let stickiness =
-                ends.remembered.as_ref().and_then(|remembered| remembered.stickiness.as_ref());
-            let counters = &ends.server.counters;
-            match stickiness.and_then(|stickiness| stickiness.known) {
-                Some(known) if known == member => counters.persistence_kept.add(1),
-                Some(_) => counters.persistence_moved.add(1),
-                None => {}
+            if let Some(remembered) = &mut ends.remembered {
+                let stickiness = remembered.stickiness.as_ref();
+                remembered.kept = stickiness.map(|it| it.count(member, &ends.server.counters));
             }
         }
         ends.over = Some(After::Tunnel { has_member_ended: false });

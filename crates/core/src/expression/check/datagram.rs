@@ -20,7 +20,7 @@ pub(super) fn no_datagram(group: Group, range: &Range<usize>) -> ExpressionError
     let message = format!("`{}` is read of datagrams, and there is none here", group.path());
     ExpressionError::new(range.clone(), message).help(
         "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence \
-         of type hash",
+         of type hash or learned",
     )
 }
 

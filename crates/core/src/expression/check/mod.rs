@@ -88,11 +88,13 @@ pub(super) struct Checker<'c, 's> {
     scope: &'c mut Scope<'s>,
     /// What the parts read that were checked.
     pub reads: Reads,
+    /// The names of the request's cookies that they read.
+    pub cookies: Vec<Box<str>>,
 }
 
 impl<'c, 's> Checker<'c, 's> {
     pub fn new(scope: &'c mut Scope<'s>) -> Self {
-        Self { scope, reads: Reads::default() }
+        Self { scope, reads: Reads::default(), cookies: Vec::new() }
     }
 
     /// A condition.
@@ -352,7 +354,11 @@ impl<'c, 's> Checker<'c, 's> {
         }
         let source = match keyed {
             Keyed::Query => Source::Query(name.into()),
-            Keyed::Cookie => Source::Cookie(name.into()),
+            Keyed::Cookie => {
+                self.cookies.push(name.into());
+                Source::Cookie(name.into())
+            }
+            Keyed::ResponseCookie => Source::ResponseCookie(name.into()),
             // Header names match without regard to case, so that one spelling is enough.
             Keyed::Header => Source::Header(name.to_ascii_lowercase().into()),
             Keyed::ResponseHeader => Source::ResponseHeader(name.to_ascii_lowercase().into()),

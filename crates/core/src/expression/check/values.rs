@@ -18,7 +18,11 @@ pub(super) fn all(
     let make = match keyed {
         Keyed::Header => Values::Header,
         Keyed::ResponseHeader => Values::ResponseHeader,
-        Keyed::Query | Keyed::Cookie | Keyed::SipHeader | Keyed::RadiusAttribute => {
+        Keyed::Query
+        | Keyed::Cookie
+        | Keyed::ResponseCookie
+        | Keyed::SipHeader
+        | Keyed::RadiusAttribute => {
             let path = keyed.path();
             let message = format!("{path} has no method `{}`", name.text);
             return Err(ExpressionError::new(name.range.clone(), message).help(format!(

@@ -35,6 +35,13 @@ const HEADERS: [(&str, &str); 7] = [
 ];
 const COOKIES: [(&str, &str); 5] =
     [("s", "1"), ("s", "2"), ("t", "\"b\""), ("T", ""), ("u", "/a/b")];
+const SET_COOKIES: [(&str, &str); 5] = [
+    ("Set-Cookie", "s=1; Path=/"),
+    ("set-cookie", "s = 2 ;T=3"),
+    ("Set-Cookie", "T=;s=4"),
+    ("Set-Cookie", "t"),
+    ("Set-Cookie", "u=a=b; Secure"),
+];
 const QUERY: [(&str, &str); 8] = [
     ("q", "1"),
     ("q", "a+b"),
@@ -90,7 +97,11 @@ fn model(random: &mut Random) -> Model {
         )
         .map(|address| address.parse().unwrap()),
         status: one_of(random, &[200, 301, 404, 503]),
-        response_headers: some_of(random, 3, &HEADERS),
+        response_headers: {
+            let mut headers = some_of(random, 3, &HEADERS);
+            headers.extend(some_of(random, 2, &SET_COOKIES));
+            headers
+        },
         has_token: random.percent(60),
     }
 }
@@ -176,6 +187,9 @@ fn named(random: &mut Random) -> String {
         _ => one_of(random, &NAMES),
     };
     let group = if map == "headers" && random.percent(30) { "response" } else { "request" };
+    if map == "cookies" && random.percent(30) {
+        return format!("response.cookies[{}]", quote(random, name));
+    }
     if map == "headers" && random.percent(30) {
         return format!("{group}.headers.all({})[{}]", quote(random, name), random.below(3));
     }

@@ -126,6 +126,18 @@ impl Model {
                 _ => joined(&self.headers),
             },
             "response.headers" => joined(&self.response_headers),
+            "response.cookies" => {
+                let set = self
+                    .response_headers
+                    .iter()
+                    .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+                let pairs = set.filter_map(|(_, value)| {
+                    let (name, value) = value.split(';').next()?.split_once('=')?;
+                    Some((name.trim(), value.trim()))
+                });
+                let mut of_name = pairs.filter(|(known, _)| *known == name);
+                of_name.next_back().map(|(_, value)| value.as_bytes().to_vec())
+            }
             "jwt api.claims" => {
                 let texts = self.claim(name)?;
                 Some(texts.join(", ").into_bytes())

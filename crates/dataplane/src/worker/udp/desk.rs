@@ -180,7 +180,7 @@ impl SessionEdge for SessionDesk<'_> {
             connect_us: 0,
             first_byte_us: if answered_us == 0 { 0 } else { span(tried_us, answered_us) },
             total_us,
-            decided: Decided::default(),
+            decided: Decided { persistence: account.kept, ..Decided::default() },
             termination: why,
         };
         self.world.log.write(&entry, clock, &self.world.counted);

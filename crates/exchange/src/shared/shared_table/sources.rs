@@ -1,4 +1,4 @@
-//! Persistence by source address: which member a client was sent to, for all workers.
+//! Persistence with a table: which member a client was sent to, for all workers.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use weir_core::persistence::source::{SourceEntry, Timeout};
 
 use super::{Losses, SharedTable};
 
-/// Which addresses go to which members.
+/// Which addresses, or other values, go to which members.
 #[derive(Debug)]
 pub struct SourceTable {
     table: SharedTable,
@@ -27,15 +27,20 @@ impl SourceTable {
         Self { table: SharedTable::new(clients, ends_ms), hash, prefix, timeout }
     }
 
-    /// The number of the member that the client was sent to, if that has not ended. It is a request of
-    /// the client: it counts toward the timeout.
-    pub fn find(&self, client: IpAddr, now_ms: u64) -> Option<u32> {
-        self.find_hash(self.hash.address(client, self.prefix), now_ms)
+    /// What clients of an address are called in this table.
+    pub fn key_of_address(&self, address: IpAddr) -> u64 {
+        self.hash.address(address, self.prefix)
     }
 
-    /// The same of a client that is told apart by these bytes.
+    /// What clients with this value are called in this table.
+    pub fn key_of_bytes(&self, value: &[u8]) -> u64 {
+        self.hash.bytes(value)
+    }
+
+    /// The number of the member that the client was sent to, if that has not ended. It is a request of
+    /// the client: it counts toward the timeout.
     pub fn find_bytes(&self, client: &[u8], now_ms: u64) -> Option<u32> {
-        self.find_hash(self.hash.bytes(client), now_ms)
+        self.find(self.key_of_bytes(client), now_ms)
     }
 
     /// The same, and it does not count toward the timeout.
@@ -44,7 +49,8 @@ impl SourceTable {
         Some(SourceEntry::from_bits(found).member)
     }
 
-    fn find_hash(&self, hash: u64, now_ms: u64) -> Option<u32> {
+    /// As [`Self::find_bytes`], by key.
+    pub fn find(&self, hash: u64, now_ms: u64) -> Option<u32> {
         let entry = SourceEntry::from_bits(self.table.find(hash, now_ms)?);
         if let Some(touched) = entry.touched(now_ms, self.timeout) {
             // Another worker may have sent the client elsewhere by now: then that stays.
@@ -57,13 +63,8 @@ impl SourceTable {
     }
 
     /// From now on the client is sent to this member.
-    pub fn remember(&self, client: IpAddr, member: u32, now_ms: u64) {
-        self.remember_hash(self.hash.address(client, self.prefix), member, now_ms);
-    }
-
-    /// The same of a client that is told apart by these bytes.
     pub fn remember_bytes(&self, client: &[u8], member: u32, now_ms: u64) {
-        self.remember_hash(self.hash.bytes(client), member, now_ms);
+        self.remember(self.key_of_bytes(client), member, now_ms);
     }
 
     /// From now on the client is sent to this member, for so long; unless something else is known of it, or for longer.
@@ -78,9 +79,15 @@ impl SourceTable {
         });
     }
 
-    fn remember_hash(&self, hash: u64, member: u32, now_ms: u64) {
+    /// As [`Self::remember_bytes`], by key. What says the same again is written as seldom as a request that goes there.
+    pub fn remember(&self, hash: u64, member: u32, now_ms: u64) {
         let entry = SourceEntry::new(member, now_ms, self.timeout);
-        self.table.insert(hash, entry.to_bits(), now_ms);
+        self.table.update_with(hash, now_ms, |found| {
+            match found.map(SourceEntry::from_bits).filter(|found| found.member == member) {
+                Some(same) => same.touched(now_ms, self.timeout).map(SourceEntry::to_bits),
+                None => Some(entry.to_bits()),
+            }
+        });
     }
 
     /// Takes over the entries of the table before a reload. `member` gives a member's number its new

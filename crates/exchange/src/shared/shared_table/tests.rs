@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
@@ -268,7 +267,7 @@ fn sources_keep_their_member() {
     let hash = KeyedHash::new([1; 16]);
     let prefix = PrefixLengths { v4: 24, v6: 64 };
     let sources = SourceTable::new(1_000, hash, prefix, Timeout::new(180_000));
-    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    let ip = |text: &str| sources.key_of_address(text.parse().unwrap());
     assert_eq!(sources.find(ip("192.0.2.1"), 1_000), None);
     sources.remember(ip("192.0.2.1"), 3, 1_000);
     sources.remember(ip("2001:db8::1"), 4, 1_000);

@@ -1,0 +1,123 @@
+//! How requests of one client keep going to one member.
+
+use std::sync::Arc;
+
+use weir_core::expression::Template;
+use weir_core::keyed_hash::PrefixLengths;
+use weir_core::persistence::keys::Keys;
+use weir_core::policy::Secure;
+use weir_http::cookies::SetCookie;
+
+use super::ConnectionIdSettings;
+
+/// How requests of one client keep going to one member.
+#[derive(Debug, Clone)]
+pub struct Persistence {
+    /// Its name; of an inline one `virtual_servers.` and the virtual server's.
+    pub name: Arc<str>,
+    /// What tells one client from another.
+    pub kind: PersistenceKind,
+    /// What is tried next: an index into [`Snapshot::persistence`].
+    pub fallback: Option<usize>,
+}
+
+/// What tells one client from another.
+#[derive(Debug, Clone)]
+pub enum PersistenceKind {
+    /// A cookie of weir's own.
+    Insert(InsertedCookie),
+    /// A cookie of the application.
+    Passive {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// The client's address, or the one that it has connected to, remembered.
+    Address(RememberedAddress),
+    /// A value of the response or the request, remembered.
+    Learned(Learned),
+    /// The connection ID of QUIC that its member has given it, remembered.
+    ConnectionIds(ConnectionIdSettings),
+    /// The value of a template, hashed.
+    Hash(Template),
+    /// A parameter in the path, or the cookie of the same name in upper case.
+    PathParameter {
+        /// Of the parameter.
+        name: Arc<str>,
+        /// Of the cookie.
+        cookie: Arc<str>,
+    },
+}
+
+impl PersistenceKind {
+    /// Whether members are picked by a key of the request.
+    pub fn is_keyed(&self) -> bool {
+        match self {
+            Self::Passive { .. } | Self::Hash(_) | Self::PathParameter { .. } => true,
+            Self::Insert(_) | Self::Address(_) | Self::Learned(_) | Self::ConnectionIds(_) => false,
+        }
+    }
+
+    /// Whether virtual servers with the same pool share what is remembered.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Address(remembered) => remembered.table.across_virtual_servers,
+            Self::Learned(learned) => learned.table.across_virtual_servers,
+            _ => false,
+        }
+    }
+}
+
+/// A cookie of weir's own.
+#[derive(Debug, Clone)]
+pub struct InsertedCookie {
+    /// The cookie but for its value and Secure.
+    pub cookie: SetCookie,
+    /// Whether it is for TLS only.
+    pub secure: Secure,
+    /// Whether members get it.
+    pub to_member: bool,
+    /// From a file that the configuration names; `None`: weir's own.
+    pub keys: Option<Arc<Keys>>,
+}
+
+/// An address that is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RememberedAddress {
+    /// Whose.
+    pub of: AddressOf,
+    /// How much of it counts.
+    pub prefix: PrefixLengths,
+    /// The table.
+    pub table: TableSettings,
+}
+
+/// The two ends of a client's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressOf {
+    /// The client's.
+    Client,
+    /// The one that it has connected to.
+    Server,
+}
+
+/// A value that is remembered.
+#[derive(Debug, Clone)]
+pub struct Learned {
+    /// What a client is found again by.
+    pub of: Template,
+    /// What is learned of a response; `None`: what `of` says of the request.
+    pub learn: Option<Template>,
+    /// The table.
+    pub table: TableSettings,
+}
+
+/// What is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableSettings {
+    /// After the last request.
+    pub timeout_ms: u64,
+    /// At a time.
+    pub entries_max: u32,
+    /// Virtual servers with the same pool share it.
+    pub across_virtual_servers: bool,
+}

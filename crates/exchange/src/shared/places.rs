@@ -1,0 +1,87 @@
+//! Which clients are at which members: the tables of persistence, for all workers and over reloads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_config::snapshot::{AddressOf, Pool, TableSettings};
+use weir_core::keyed_hash::PrefixLengths;
+use weir_core::persistence::keys::Keys;
+use weir_core::persistence::source::Timeout;
+
+use crate::shared::shared_table::SourceTable;
+
+/// Remembered clients, and what the table was made for.
+#[derive(Debug)]
+pub struct Places {
+    /// Which client is at which member, by its index in the pool.
+    pub table: SourceTable,
+    made_for: MadeFor,
+    /// The members when the table was made.
+    labels: Vec<Arc<str>>,
+}
+
+/// What a table is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeFor {
+    /// What tells clients apart.
+    pub told_by: ToldBy,
+    /// Its size, and how long it remembers.
+    pub table: TableSettings,
+}
+
+/// What tells clients apart in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToldBy {
+    /// An address, as far as it counts.
+    Address(AddressOf, PrefixLengths),
+    /// A value of requests, responses or connections.
+    Value,
+}
+
+impl Places {
+    /// The table for the members of a pool: `old` itself where that is made for the same, since workers still write to
+    /// it, else a new one that goes on with what `old` remembers.
+    pub fn of(
+        made_for: MadeFor,
+        pool: &Pool,
+        own_keys: &Keys,
+        (old, now_ms): (Option<&Arc<Self>>, u64),
+    ) -> Arc<Self> {
+        let labels = || pool.members.iter().map(|member| &member.label);
+        if let Some(old) = old
+            && old.made_for == made_for
+            && old.labels.iter().eq(labels())
+        {
+            return Arc::clone(old);
+        }
+        let TableSettings { timeout_ms, entries_max, .. } = made_for.table;
+        let (hash, prefix) = match made_for.told_by {
+            ToldBy::Address(AddressOf::Client, prefix) => ("source addresses", prefix),
+            ToldBy::Address(AddressOf::Server, prefix) => ("destination addresses", prefix),
+            ToldBy::Value => ("learned values", PrefixLengths::WHOLE),
+        };
+        let hash = own_keys.hash(hash);
+        let new = Self {
+            table: SourceTable::new(entries_max, hash, prefix, Timeout::new(timeout_ms)),
+            made_for,
+            labels: labels().cloned().collect(),
+        };
+        if let Some(old) = old {
+            new.take_over(old, now_ms);
+        }
+        Arc::new(new)
+    }
+
+    /// Goes on with the clients that `old` remembers, as far as their members are still there.
+    fn take_over(&self, old: &Self, now_ms: u64) {
+        if old.made_for.told_by != self.made_for.told_by {
+            return;
+        }
+        let places: HashMap<&str, u32> =
+            self.labels.iter().map(|label| &**label).zip(0..).collect();
+        self.table.take_over(&old.table, now_ms, |member| {
+            let label = old.labels.get(member as usize)?;
+            places.get(&**label).copied()
+        });
+    }
+}

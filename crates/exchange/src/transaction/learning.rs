@@ -1,0 +1,31 @@
+//! Persistence by a value that members send: what a response says is remembered.
+
+use weir_core::expression::ResponseFacts;
+
+use crate::edge::Edge;
+use crate::local::traffic::Traffic;
+use crate::parts::remembered::Remembered;
+
+/// Remembers what the response of a member says of itself, where clients are found again by that.
+pub fn learn(
+    at: &mut impl Edge,
+    traffic: &Traffic,
+    remembered: &Remembered,
+    member: u32,
+    response: ResponseFacts<'_>,
+) {
+    let sticky = remembered.stickiness.as_ref().map(|stickiness| &*stickiness.sticky);
+    let Some((text, places)) = sticky.and_then(|sticky| sticky.learn()) else { return };
+    let clock = at.turn().clock;
+    let around = traffic.around((at.tools().sources, clock), remembered.known());
+    let Some(facts) = remembered.facts(response, &around) else { return };
+    let mut value = at.tools().scratch.take();
+    let mut fields = traffic.fields();
+    let mut evaluation = fields.begin(facts);
+    evaluation.set_user(remembered.user());
+    evaluation.render(text, &mut value);
+    if !value.is_empty() {
+        places.table.remember(places.table.key_of_bytes(&value), member, clock.now_ms());
+    }
+    at.tools().scratch.give(value);
+}
