@@ -1,5 +1,6 @@
 //! Policies of virtual servers of `type: tcp`: who gets in, to which pool, and how many at a time.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
@@ -166,6 +167,31 @@ fn names_of_the_table_come_before_policies() {
     let mut told = Vec::new();
     client.stream().read_to_end(&mut told).expect("an end");
     assert_eq!(told, [21, 3, 3, 0, 2, 2, 112], "the alert unrecognized_name");
+}
+
+/// Without policies and `by_server_name` the name is waited for, too, where it picks the member.
+#[test]
+fn names_pick_members() {
+    let members = [passive("a"), passive("b"), passive("c"), passive("d")];
+    let addresses = members.each_ref().map(StreamMember::address);
+    let relay = || Setup::new(&addresses).virtual_server("type: tcp");
+    for (setup, is_balanced) in [
+        (relay().pool("balance: { hash: tls.sni }"), false),
+        (relay().virtual_server("persistence: { type: hash, of: \"${tls.sni}\" }"), false),
+        (relay().virtual_server("persistence: { type: learned, of: \"${tls.sni}\" }"), false),
+        (relay(), true),
+    ] {
+        let proxy = Proxy::start(&setup);
+        let reached = |name: &str| -> BTreeSet<String> {
+            (0..4).map(|_| asked(&proxy, Some(name), 1)).collect()
+        };
+        let of_names: Vec<BTreeSet<String>> =
+            (0..8).map(|number| reached(&format!("shop-{number}.example"))).collect();
+        let is_kept = of_names.iter().all(|reached| reached.len() == 1);
+        assert_eq!(is_kept, !is_balanced, "{of_names:?}: {setup:?}");
+        let all: BTreeSet<&String> = of_names.iter().flatten().collect();
+        assert!(all.len() > 1, "{of_names:?}: {setup:?}");
+    }
 }
 
 #[test]

@@ -165,8 +165,67 @@ fn the_name_is_awaited_where_rules_read_it() {
     ] {
         let found = snapshot(&file(server, rule));
         let relay = found.virtual_servers[0].service.relay().expect("a relay");
-        assert_eq!(relay.policies_read_name, expected, "{rule}");
+        assert_eq!(relay.reads_name, expected, "{rule}");
     }
+}
+
+#[test]
+fn the_name_is_awaited_where_members_are_picked_by_it() {
+    let plain = "virtual_servers:\n  a: { listen: 127.0.0.1:80, type: tcp, pool: p }\npools:\n  p: { members: [ 127.0.0.1:9001 ], fallback: q }\n  q: { members: [ 127.0.0.1:9002 ] }\n";
+    let persistence = |settings: &str| {
+        plain.replace("pool: p }", &format!("pool: p, persistence: {settings} }}"))
+    };
+    let behind = |of: &str| {
+        persistence("a")
+            + &format!(
+                "persistence: {{ a: {{ type: source_address, fallback: b }}, b: {{ type: hash, of: \"{of}\" }} }}\n"
+            )
+    };
+    for (text, expected) in [
+        (plain.to_owned(), false),
+        (plain.replace("fallback: q", "balance: { hash: tls.sni }"), true),
+        (plain.replace("fallback: q", "balance: { hash: client.ip }"), false),
+        (plain.replace("9002 ] }", "9002 ], balance: { hash: tls.sni } }"), true),
+        (persistence("{ type: hash, of: \"${tls.sni}${client.ip}\" }"), true),
+        (persistence("{ type: learned, of: \"${tls.sni}\" }"), true),
+        (persistence("{ type: learned, of: \"${client.ip}\" }"), false),
+        (persistence("{ type: destination_address }"), false),
+        (behind("${tls.sni}"), true),
+        (behind("${client.port}"), false),
+    ] {
+        let found = snapshot(&text);
+        let relay = found.virtual_servers[0].service.relay().expect("a relay");
+        assert_eq!(relay.reads_name, expected, "{text}");
+    }
+}
+
+#[test]
+fn members_are_not_picked_by_a_handshake_that_there_is_none_of() {
+    let with = |kind: &str, of: &str| {
+        format!(
+            "virtual_servers:\n  a: {{ listen: 127.0.0.1:80, type: {kind}, pool: p }}\npools:\n  p:\n    balance: {{ hash: {of} }}\n    members: [ 127.0.0.1:9001 ]\n"
+        )
+    };
+    let expected = |kind: &str, help: &str| {
+        format!(
+            "5 the pool `p` is balanced by a value of TLS, and the virtual server of type {kind} in line 2 has none -> {help}"
+        )
+    };
+    let tcp = expected("tcp", "use `client.ip` or `tls.sni`, or another pool");
+    let udp = expected("udp", "use `client.ip` or a value of the datagram, or another pool");
+    for (kind, of, expected) in [
+        ("tcp", "tls.version", Some(&tcp)),
+        ("tcp", "tls.client_certificate.subject", Some(&tcp)),
+        ("tcp", "tls.sni", None),
+        ("udp", "tls.sni", Some(&udp)),
+        ("udp", "tls.version", Some(&udp)),
+        ("http", "tls.version", None),
+    ] {
+        let expected: Vec<&str> = expected.into_iter().map(String::as_str).collect();
+        check(&with(kind, of), &expected);
+    }
+    let secured = "tls: { certificates: [ { cert: ../../examples/tls/shop-ec.crt, key: ../../examples/tls/shop-ec.key } ] }, pool";
+    check(&with("tcp", "tls.version").replace("pool: p }", &format!("{secured}: p }}")), &[]);
 }
 
 #[test]

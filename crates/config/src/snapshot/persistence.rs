@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_core::expression::Template;
+use weir_core::expression::{Reads, Template};
 use weir_core::keyed_hash::PrefixLengths;
 use weir_core::persistence::keys::Keys;
 use weir_core::policy::Secure;
@@ -54,6 +54,14 @@ impl PersistenceKind {
         match self {
             Self::Passive { .. } | Self::Hash(_) | Self::PathParameter { .. } => true,
             Self::Insert(_) | Self::Address(_) | Self::Learned(_) | Self::ConnectionIds(_) => false,
+        }
+    }
+
+    /// What the text that tells clients apart reads, if it is one.
+    pub fn reads(&self) -> Option<Reads> {
+        match self {
+            Self::Hash(of) | Self::Learned(Learned { of, .. }) => Some(of.reads()),
+            _ => None,
         }
     }
 

@@ -61,8 +61,8 @@ pub struct Relay {
     pub hello_timeout_ms: u64,
     /// Where connections go by the name that they ask for; `None`: all go to the virtual server's pool.
     pub names: Option<ServerNames>,
-    /// Its policies read that name.
-    pub policies_read_name: bool,
+    /// Its policies, its persistence or the balancing of its pools read that name.
+    pub reads_name: bool,
 }
 
 /// How a virtual server of `type: udp` relays datagrams.

@@ -145,7 +145,7 @@ impl Servers<'_> {
         for pool in self.reached(std::iter::once(pool), &[]) {
             self.pools_of_connections.insert(pool);
             let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
-            relay::refuse_balance_of_requests(item, model, &server.kind, context);
+            relay::refuse_balance_of_requests(item, model, server, context);
             datagrams::refuse_balance(item, model, server, context);
             let Some(raw) = &item.value else { continue };
             let name = clip(&item.name);

@@ -23,7 +23,7 @@ pub(super) fn form(path: Option<&Spanned<PathOr>>, is_strict: bool) -> TargetFor
 
 /// A parameter that is taken out of paths keeps nobody at a member.
 pub(super) fn warn_of_persistence(
-    persistence: usize,
+    persistence: Option<usize>,
     form: PathForm,
     server: &VirtualServer,
     policies: &Policies<'_, '_>,
@@ -33,7 +33,8 @@ pub(super) fn warn_of_persistence(
         form,
         PathForm::Canonical(Spellings { parameters: Parameters::Remove | Parameters::Refuse, .. })
     );
-    let kind = policies.persistence[persistence].as_ref().map(|found| &found.kind);
+    let found = persistence.and_then(|index| policies.persistence[index].as_ref());
+    let kind = found.map(|found| &found.kind);
     if let (true, Some(PersistenceKind::PathParameter { .. }), Some(given)) =
         (is_without_parameters, kind, &server.persistence)
     {

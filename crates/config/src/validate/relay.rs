@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 
+use weir_core::expression::Reads;
 use weir_tls::names::Names;
 
 use super::names::{by_name, find};
@@ -58,7 +59,7 @@ impl<'a> TcpProfiles<'a> {
             idle_timeout_ms: profile.idle_timeout.0,
             hello_timeout_ms: profile.hello_timeout.0,
             names,
-            policies_read_name: false,
+            reads_name: false,
         })
     }
 }
@@ -351,21 +352,36 @@ pub(super) fn refuse_tls_in_tls(
     }
 }
 
+/// What cannot be read of that which comes to a virtual server.
+fn unreadable(reads: Reads, server: &raw::VirtualServer) -> Option<&'static str> {
+    let is_tcp = match server.kind.value {
+        VirtualServerType::Http => return None,
+        VirtualServerType::Tcp => true,
+        VirtualServerType::Udp | VirtualServerType::FastL4 => false,
+    };
+    if reads.request {
+        return Some("a value of the request");
+    }
+    // The name that a client asks for can be read before it is passed on, encrypted as it is.
+    if reads.handshake && !(is_tcp && server.tls.is_some()) || reads.server_name && !is_tcp {
+        return Some("a value of TLS");
+    }
+    None
+}
+
 /// A member cannot be picked by a value of a request where there is none.
 pub(super) fn refuse_balance_of_requests(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
-    server: &Spanned<VirtualServerType>,
+    server: &raw::VirtualServer,
     context: &mut Context,
 ) {
     let Some(BalanceOr::Hash(balance)) = item.value.as_ref().map(|pool| &pool.balance.value) else {
         return;
     };
     let Some(Balance::Hash(template)) = model.map(|model| &model.balance) else { return };
-    if !template.reads_request() {
-        return;
-    }
-    let help = match server.value {
+    let Some(what) = unreadable(template.reads(), server) else { return };
+    let help = match server.kind.value {
         VirtualServerType::Http => return,
         VirtualServerType::Tcp => "use `client.ip` or `tls.sni`, or another pool",
         VirtualServerType::FastL4 => "use another `balance` or pool",
@@ -373,11 +389,10 @@ pub(super) fn refuse_balance_of_requests(
     };
     if let Some(hash) = &balance.hash {
         let message = format!(
-            "the pool `{}` is balanced by a value of the request, and the virtual server of type {} in \
-             line {} has none",
+            "the pool `{}` is balanced by {what}, and the virtual server of type {} in line {} has none",
             clip(&item.name),
-            server.value.word(),
-            server.span.line
+            server.kind.value.word(),
+            server.kind.span.line
         );
         context.error_help(hash.span, message, help);
     }
@@ -403,7 +418,7 @@ pub(super) fn refuse_persistence_of_requests(
                 Some("a value of the response")
             }
             PersistenceKind::Hash(of) | PersistenceKind::Learned(Learned { of, .. }) => {
-                of.reads_request().then_some("a value of the request")
+                unreadable(of.reads(), raw)
             }
             PersistenceKind::Insert(_) | PersistenceKind::Passive { .. } => Some("a cookie"),
             PersistenceKind::PathParameter { .. } => Some("a parameter of the path"),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_core::expression::AddressSet;
+use weir_core::expression::{AddressSet, Reads};
 use weir_core::policy::{Action, Body, Policy};
 
 use super::compression::CompressionProfiles;
@@ -27,8 +27,8 @@ use crate::raw::{self, HttpProfile, VirtualServerState, VirtualServerType};
 use crate::scalar::{Name, Size};
 use crate::shapes::StatusMatch;
 use crate::snapshot::{
-    Address, ClientAddress, Disabled, ErrorPages, Forwarding, HttpSettings, ListenPoint, NOBODY,
-    Pool, RequestIdSettings, RequestTrailers, Service, VirtualServer, ranges,
+    Address, Balance, ClientAddress, Disabled, ErrorPages, Forwarding, HttpSettings, ListenPoint,
+    NOBODY, Persistence, Pool, RequestIdSettings, RequestTrailers, Service, VirtualServer, ranges,
 };
 use crate::tree::Span;
 
@@ -244,17 +244,17 @@ impl<'a> Servers<'a> {
         let followed = policies.of_server(name, raw, path_form, context);
         let first = own.into_iter().chain(named.iter().map(|(_, pool)| *pool));
         let following = followed.as_deref().unwrap_or_default();
-        for pool in self.reached(first, following) {
+        let reached = self.reached(first, following);
+        for &pool in &reached {
             self.refuse_loop((name, is_relay), &listen, pool, context);
             self.note_pool(raw, &listen, (pool, following), context);
         }
         let persistence = policies.persistence(name, raw, context);
         refuse_persistence(persistence.flatten(), following, raw, policies, context);
-        if let (Some(Some(persistence)), Some(http)) = (persistence, &http) {
-            path::warn_of_persistence(persistence, http.target.path, raw, policies, context);
-        }
+        path::warn_of_persistence(persistence.flatten(), path_form, raw, policies, context);
         let connection_policies = policies.of_connections(raw, context);
-        let service = self.service(raw, named, policies, context);
+        let reads = self.reads(raw, &reached, (persistence.flatten(), following), policies);
+        let service = self.service(raw, named, reads, context);
         let client_address = client_address(raw, context);
         let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
         let error_pages = error_pages(raw, policies.compiler.directory, context);
@@ -311,7 +311,7 @@ impl<'a> Servers<'a> {
         let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
         refuse_pool((pool, item, model), policies, context);
         relay::refuse_clients_without_address(listen, item, model, context);
-        relay::refuse_balance_of_requests(item, model, &raw.kind, context);
+        relay::refuse_balance_of_requests(item, model, raw, context);
         datagrams::refuse_balance(item, model, raw, context);
         let of = match raw.kind.value {
             VirtualServerType::Http => &mut self.pools_of_requests,
@@ -328,20 +328,38 @@ impl<'a> Servers<'a> {
         of.insert(pool);
     }
 
+    /// What decides about what comes to a virtual server reads: its policies, what keeps its clients at members, and
+    /// the balancing of the pools that it reaches.
+    fn reads(
+        &self,
+        raw: &raw::VirtualServer,
+        reached: &[usize],
+        (own, followed): (Option<usize>, &[Arc<Policy>]),
+        policies: &Policies<'_, '_>,
+    ) -> Reads {
+        let names = raw.policies.as_ref().map_or(&[][..], |names| &names.value);
+        let balancing =
+            reached.iter().filter_map(|pool| match &self.models[*pool].as_ref()?.balance {
+                Balance::Hash(by) => Some(by.reads()),
+                _ => None,
+            });
+        let kept = persistence_of(own, followed, policies).filter_map(|kept| kept.kind.reads());
+        [policies.reads(names)].into_iter().chain(balancing).chain(kept).collect()
+    }
+
     /// What a virtual server does with what comes.
     fn service(
         &mut self,
         raw: &raw::VirtualServer,
         named: &[(&Spanned<raw::tcp::ServerNamePool>, usize)],
-        policies: &Policies<'_, '_>,
+        reads: Reads,
         context: &mut Context,
     ) -> Option<Service> {
         Some(match raw.kind.value {
             VirtualServerType::Http => Service::Http,
             VirtualServerType::Tcp | VirtualServerType::FastL4 => {
-                let names = raw.policies.as_ref().map_or(&[][..], |names| &names.value);
                 let mut relay = self.tcp.relay(raw, named, context)?;
-                relay.policies_read_name = policies.reads(names).server_name;
+                relay.reads_name = reads.server_name;
                 Service::Tcp(Arc::new(relay))
             }
             VirtualServerType::Udp => Service::Udp(Arc::new(self.udp.sessions(raw, context)?)),
@@ -467,6 +485,26 @@ impl<'a> Servers<'a> {
             );
         }
     }
+}
+
+/// What keeps the clients of a virtual server: its own persistence, those that its policies choose, and what they
+/// fall back to, some of them more than once.
+fn persistence_of<'p>(
+    own: Option<usize>,
+    followed: &'p [Arc<Policy>],
+    policies: &'p Policies<'_, '_>,
+) -> impl Iterator<Item = &'p Persistence> {
+    let rules = followed.iter().flat_map(|policy| policy.request.all());
+    let chosen = rules.flat_map(|rule| &rule.actions).filter_map(|action| match action {
+        Action::Persistence(chosen) => chosen.map(|chosen| chosen as usize),
+        _ => None,
+    });
+    let found = |index: usize| policies.persistence[index].as_ref();
+    own.into_iter().chain(chosen).flat_map(move |first| {
+        let next = move |kept: &&'p Persistence| kept.fallback.and_then(found);
+        // As many steps as there are persistences: a circle, which is reported elsewhere, ends.
+        std::iter::successors(found(first), next).take(policies.persistence.len())
+    })
 }
 
 /// A client cannot be told by what its virtual server has none of: `followed` are the policies, which may choose too.

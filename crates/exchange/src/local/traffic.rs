@@ -49,6 +49,8 @@ pub struct Traffic {
     pub has_response_rules: bool,
     /// One of its rules shares requests out among pools.
     pub draws: bool,
+    /// For [`Self::draw`], empty in between.
+    asked: RefCell<Vec<OfPool>>,
     /// Checks passwords; `None`: nothing asks for one.
     pub logins: Option<Arc<Logins>>,
     /// Its rules may read tokens, and so have to know the time.
@@ -57,6 +59,17 @@ pub struct Traffic {
     pub edits_responses: bool,
     /// A rule that looks at responses may replace text in their bodies.
     pub rewrites_bodies: bool,
+}
+
+/// Which member of a pool a request is to get, and how its client is kept there.
+type Asked = (Preference, Option<Stickiness>);
+
+/// What is known of a request in one of the pools that share it.
+struct OfPool {
+    pool: usize,
+    asked: Asked,
+    /// What its cookie says of other pools.
+    others: OtherTokens,
 }
 
 /// What becomes of a request.
@@ -149,6 +162,7 @@ impl Traffic {
             rules: table.rules.clone(),
             has_response_rules: server.policies.iter().any(answers_responses),
             draws: server.policies.iter().any(|policy| policy.request.all().iter().any(is_drawn)),
+            asked: RefCell::default(),
             logins: table.logins.clone(),
             reads_tokens: snapshot.slots.read_tokens(),
             edits_responses: server.policies.iter().any(|policy| policy.request.edits_response()),
@@ -225,32 +239,40 @@ impl Traffic {
             return Verdict::End { not_before_us };
         }
         let chosen = match &decision.pool {
-            None => server.pool,
-            Some(PoolChoice::One(pool)) => *pool as usize,
+            None => (server.pool, None),
+            Some(PoolChoice::One(pool)) => (*pool as usize, None),
             Some(PoolChoice::Split(split)) => {
                 let split = Arc::clone(split);
                 self.draw(&split, facts, evaluation, now, decision, (scratch, draw))
             }
         };
         self.hide_cookies(facts, decision, scratch);
+        let (pool, (preference, stickiness)) =
+            self.settle(chosen, facts, evaluation, now, decision, scratch);
+        Verdict::Forward(Route { pool, preference, not_before_us, stickiness })
+    }
+
+    /// The pool that a request gets for the one chosen, and who in it; `asked` is what is known of it in that one already.
+    fn settle(
+        &self,
+        (chosen, asked): (usize, Option<Asked>),
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        now: Clock,
+        decision: &mut Decision,
+        scratch: &mut Vec<u8>,
+    ) -> (usize, Asked) {
+        let asked = match asked {
+            Some(asked) => asked,
+            None => self.preference(chosen, facts, evaluation, now, decision, scratch),
+        };
         let usable = self.usable(chosen, now);
-        if usable != chosen {
-            // New clients go elsewhere; one that drains, or has no room, keeps its own.
-            let (preference, stickiness) =
-                self.preference(chosen, facts, evaluation, now, decision, scratch);
-            if matches!(preference, Preference::Member(member) if self.pools[chosen].has_place(member, now))
-            {
-                return Verdict::Forward(Route {
-                    pool: chosen,
-                    preference,
-                    not_before_us,
-                    stickiness,
-                });
-            }
+        // New clients go elsewhere; one that drains, or has no room, keeps its own.
+        let stays = || matches!(asked.0, Preference::Member(member) if self.pools[chosen].has_place(member, now));
+        if usable == chosen || stays() {
+            return (chosen, asked);
         }
-        let (preference, stickiness) =
-            self.preference(usable, facts, evaluation, now, decision, scratch);
-        Verdict::Forward(Route { pool: usable, preference, not_before_us, stickiness })
+        (usable, self.preference(usable, facts, evaluation, now, decision, scratch))
     }
 
     /// Counts a request against the limits of the virtual server. `Some`: it is above one of them.
@@ -290,7 +312,7 @@ impl Traffic {
         None
     }
 
-    /// The pool among several that a request goes to: where its client is kept, else by the key that keeps it, else by `draw`.
+    /// The pool among several that a request goes to, and what is known of it there: where its client is kept, else by the key that keeps it, else by `draw`.
     fn draw(
         &self,
         split: &Split,
@@ -299,22 +321,32 @@ impl Traffic {
         now: Clock,
         decision: &mut Decision,
         (scratch, draw): (&mut Vec<u8>, u64),
-    ) -> usize {
+    ) -> (usize, Option<Asked>) {
         let mut place = None;
+        let mut all = self.asked.borrow_mut();
+        all.clear();
         for pool in split.pools() {
-            let (preference, _) = self.preference(pool, facts, evaluation, now, decision, scratch);
-            match preference {
+            let asked = self.preference(pool, facts, evaluation, now, decision, scratch);
+            match asked.0 {
                 Preference::Member(member) => {
                     let own = &self.pools[pool];
                     if own.has_place(member, now) || !own.is_down(now) {
-                        return pool;
+                        all.clear();
+                        return (pool, Some(asked));
                     }
                 }
                 Preference::Key(key) => place = place.or(Some(place_of(key))),
                 Preference::Any => {}
             }
+            all.push(OfPool { pool, asked, others: std::mem::take(&mut decision.other_tokens) });
         }
-        split.at(place.unwrap_or(draw), |pool| !self.pools[pool].is_down(now))
+        let drawn = split.at(place.unwrap_or(draw), |pool| !self.pools[pool].is_down(now));
+        let found = all.drain(..).find(|it| it.pool == drawn);
+        let asked = found.map(|found| {
+            decision.other_tokens = found.others;
+            found.asked
+        });
+        (drawn, asked)
     }
 
     /// The pool, or what serves for it while nobody in it is up, or it has no room.
@@ -382,7 +414,7 @@ impl Traffic {
         now: Clock,
         decision: &mut Decision,
         scratch: &mut Vec<u8>,
-    ) -> (Preference, Option<Stickiness>) {
+    ) -> Asked {
         let chosen = decision.member.as_deref().and_then(|label| self.pools[pool].member(label));
         if let Some(member) = chosen {
             return (Preference::Member(member), None);

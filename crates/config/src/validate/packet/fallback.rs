@@ -83,7 +83,7 @@ fn service(server: &PacketServer) -> Option<Service> {
             idle_timeout_ms,
             hello_timeout_ms: TcpProfile::absent().hello_timeout.0,
             names: None,
-            policies_read_name: false,
+            reads_name: false,
         }))),
         PacketProtocol::Udp => Some(Service::Udp(Arc::new(Sessions {
             idle_timeout_ms,

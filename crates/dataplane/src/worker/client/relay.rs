@@ -42,7 +42,7 @@ impl Worker {
             return false;
         };
         let default = server.settings().pool;
-        if relay.names.is_none() && !relay.policies_read_name {
+        if relay.names.is_none() && !relay.reads_name {
             self.begin_relay(io, key, default, "");
             return true;
         }
