@@ -499,7 +499,7 @@ fn sigterm_drops_a_reload_that_waits() {
     let output = proxy.process().output();
     assert!(
         output.contains(
-            "warning configuration that waits for its first probes is dropped: weir ends"
+            "warning configuration that waits for its first probes is dropped: weir exits"
         ),
         "{output}"
     );

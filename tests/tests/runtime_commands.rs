@@ -417,7 +417,7 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     let proxy = Proxy::start(&Setup::new(&[one.address()]).admin_socket());
     let output = weir(&proxy, &["reload"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(text(&output.stdout), "in force: the file says the same as before\n");
+    assert_eq!(text(&output.stdout), "in effect: the file has no changes\n");
 
     proxy.write(&Setup::new(&[two.address()]).admin_socket().also_pool("spare: { members: [] }"));
     let output = weir(&proxy, &["reload"]);
@@ -432,7 +432,7 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
     let told = text(&output.stderr);
     assert!(told.contains("did you mean `least_connections`?"), "{told}");
     assert!(
-        told.contains("weir reload: refused, the configuration before stays in force: "),
+        told.contains("weir reload: refused, the previous configuration stays in effect: "),
         "{told}"
     );
     assert_eq!(proxy.client().get("/").text(), "two");

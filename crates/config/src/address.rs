@@ -51,7 +51,7 @@ fn listen_address(text: &str) -> Result<Address, Invalid> {
     }
     match Endpoint::parse(text, 0)? {
         Endpoint::Literal(address) if is_for_many(&address) => {
-            Err(Invalid::because("nobody can listen on a multicast or broadcast address"))
+            Err(Invalid::because("weir cannot listen on a multicast or broadcast address"))
         }
         Endpoint::Literal(address) => Ok(address),
         Endpoint::Name { host, port } if host == "localhost" => {
@@ -184,7 +184,7 @@ impl Decode for Endpoint {
             };
             match &endpoint {
                 Self::Literal(address) if is_for_many(address) => {
-                    Err(Invalid::because("no member has a multicast or broadcast address"))
+                    Err(Invalid::because("a member cannot have a multicast or broadcast address"))
                 }
                 Self::Literal(Address::Socket(socket)) if socket.ip().is_unspecified() => {
                     let own = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), socket.port());

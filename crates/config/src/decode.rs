@@ -400,7 +400,7 @@ pub(crate) struct OneOrMany<T>(pub Vec<T>);
 
 impl<T: Decode> Decode for OneOrMany<T> {
     fn expected() -> String {
-        format!("{}, or a list of such", T::expected())
+        format!("{}, or a list of them", T::expected())
     }
 
     fn schema(registry: &mut Registry) -> Value {

@@ -52,7 +52,7 @@ impl fmt::Display for ReadError {
             }
             Self::NotAFile(what) => write!(formatter, "it is {what}, not a file"),
             Self::TooLarge => formatter.write_str("it is too large"),
-            Self::Endless => formatter.write_str("it has no end: reading it waits for more"),
+            Self::Endless => formatter.write_str("it never ends: reading it would wait for more"),
             Self::Late => write!(formatter, "it was not read within {READ_TIME_MAX:?}"),
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     fn a_file_that_keeps_its_reader_waiting_is_refused() {
         let error = regular(Path::new("/proc/kmsg"), u64::MAX);
         assert!(
-            error == "it has no end: reading it waits for more" || error.contains("cannot be"),
+            error == "it never ends: reading it would wait for more" || error.contains("cannot be"),
             "{error}"
         );
     }

@@ -225,7 +225,7 @@ fn sources_that_cannot_be_are_refused() {
         let pool = format!("{PLAIN}    source: {keys}\n");
         refused(&tcp("10.0.0.9:80", &pool), expected);
     };
-    check("[ 10.0.0.2, 10.0.0.2 ]", &["`10.0.0.2` stands here twice: in line 9 -> keep one"]);
+    check("[ 10.0.0.2, 10.0.0.2 ]", &["`10.0.0.2` is listed twice: first in line 9 -> keep one"]);
     check(
         "[ \"::1\", \"::2\" ]",
         &["`10.0.0.1:80` cannot be reached from the pool's source addresses, such as ::1"],

@@ -67,9 +67,9 @@ fn rules_of_connections_have_no_requests() {
     };
     let actions =
         "use `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` or `reset`";
-    let tls = "read `client`, `server` or `tls` alone";
+    let tls = "read only `client`, `server` or `tls`";
     let limits = "limit `connections_per_second` or `connections`";
-    let handshake = "of `tls` read `tls.sni` alone, or add `tls` to the virtual server";
+    let handshake = "of `tls` read only `tls.sni`, or add `tls` to the virtual server";
     for (rule, what, help) in [
         ("{ when: 'request.path == \"/\"', then: [ reset ] }", "reads the request", tls),
         ("{ when: 'response.status == 200', then: [ { log: a } ] }", "reads the response", tls),
@@ -94,12 +94,12 @@ fn rules_of_connections_have_no_requests() {
         ("{ then: [ { compression: off } ] }", "has the action `compression`", actions),
         (
             "{ when: 'tls.version == \"1.3\"', then: [ reset ] }",
-            "reads what the handshake of TLS settles",
+            "reads results of the TLS handshake",
             handshake,
         ),
         (
             "{ when: 'tls.client_certificate.subject == \"\"', then: [ reset ] }",
-            "reads what the handshake of TLS settles",
+            "reads results of the TLS handshake",
             handshake,
         ),
     ] {
@@ -138,8 +138,7 @@ fn rules_of_requests_limit_requests() {
     for (limit, expected) in [
         (
             "requests: 1, connections: 1",
-            "13 `connections` beside a limit on requests: a rule sees one or the other -> give it to a policy \
-             that connections follow, or to `limits.per_key` of the virtual server",
+            "13 `connections` beside a limit on requests: a rule sees one or the other -> put it into a policy for connections, or into `limits.per_key` of the virtual server",
         ),
         (
             "connections: 1, exceed: delay",
@@ -285,15 +284,15 @@ fn who_may_connect_is_said_by_what_is_known_then() {
             &*secured,
             (5, 14),
             "{ when: 'tls.version == \"1.3\"', then: [ reset ] }",
-            "reads what the handshake of TLS settles",
-            "of `tls` read `tls.sni` alone, or name it in `policies`",
+            "reads results of the TLS handshake",
+            "of `tls` read only `tls.sni`, or name it in `policies`",
         ),
         (
             http,
             (5, 13),
             "{ when: 'request.path == \"/\"', then: [ reset ] }",
             "reads the request",
-            "read `client`, `server` or `tls.sni` alone, or name it in `policies`",
+            "read only `client`, `server` or `tls.sni`, or name it in `policies`",
         ),
         (http, (5, 13), "{ then: [ { pool: q } ] }", "has the action `pool`", routes),
         (http, (5, 13), "{ then: [ { trace: a } ] }", "has the action `trace`", routes),

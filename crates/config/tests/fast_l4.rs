@@ -80,7 +80,11 @@ fn destinations_that_cannot_be() {
     let no_port = "write `*` in place of the port";
     refused("listen: 10.0.0.1:80, protocol: any, forward: route", "", no_port);
     refused("listen: 10.0.0.1:80, protocol: 47, forward: route", "", no_port);
-    refused("listen: unix:/run/a, forward: route", "", "no packet is addressed to a unix socket");
+    refused(
+        "listen: unix:/run/a, forward: route",
+        "",
+        "packets cannot be addressed to a unix socket",
+    );
     refused("listen: 0.0.0.0:80, forward: route", "", "write \"0.0.0.0/0:80\"");
     refused("listen: 10.0.0.1:0, forward: route", "", "for any port write `*`");
     refused("listen: 10.0.0.1:1-2000, forward: route", "", "at most 1024 are possible");
@@ -120,7 +124,7 @@ fn what_becomes_of_packets() {
         "pool: p, fast_l4: { source: \"2001:db8::1\" }",
         "no address of the family of `10.0.0.1:80`",
     );
-    refused("pool: p, fast_l4: { source: [ 10.0.0.9, 10.0.0.9 ] }", "stands here twice");
+    refused("pool: p, fast_l4: { source: [ 10.0.0.9, 10.0.0.9 ] }", "is listed twice");
     refused("pool: p, fast_l4: { source: false }", "write off");
     refused(
         "pool: p, fast_l4: { ttl: 0 }",
@@ -317,7 +321,7 @@ fn how_packets_are_had() {
     let refused = |path: &str, expected: &str| check(&with(path), Severity::Error, &[expected]);
     refused("rungs: [ tcx, xdp ]", "tried in the order");
     refused("rungs: [ xdp, xdp ]", "tried in the order");
-    refused("interfaces: [ eth0, eth0 ]", "`eth0` stands here twice");
+    refused("interfaces: [ eth0, eth0 ]", "`eth0` is listed twice");
     refused("interfaces: [ a-name-that-is-long ]", "the name of a network interface");
     refused("name: a.b", "letters, digits, `-` and `_`");
     refused("flows_max: 1", "a whole number from 1024");

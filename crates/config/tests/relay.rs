@@ -82,14 +82,14 @@ fn names_lead_to_pools() {
 
 #[test]
 fn names_that_cannot_be_meant() {
-    let help = "let each name lead to one pool";
+    let help = "give each name one pool";
     check(
         &file(
             "type: tcp\nby_server_name:\n  - { names: [ a.example ], pool: p }\n  \
              - { names: [ b.example, A.example ], pool: q }",
             "",
         ),
-        &[&format!("7 `a.example` stands here twice: in line 6 -> {help}")],
+        &[&format!("7 `a.example` is listed twice: first in line 6 -> {help}")],
     );
     check(
         &file("type: tcp\nby_server_name: [ { names: [ \"a b\" ], pool: p } ]", ""),

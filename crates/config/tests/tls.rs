@@ -146,7 +146,7 @@ fn what_does_not_go_together() {
     check(
         &with("min_version: 1.3, ciphers: [ ECDHE-RSA-AES256-GCM-SHA384 ]"),
         &[
-            "7:106 `ciphers` has none for the versions that are spoken -> add one, or change the versions",
+            "7:106 `ciphers` has no suite for the enabled TLS versions -> add one, or change the versions",
         ],
     );
     check(
@@ -167,7 +167,7 @@ fn what_does_not_go_together() {
         check(
             &with(more),
             &[&format!(
-                "7:{column} `early_data` without `resumption: stateful`: what a client sends early could be \
+                "7:{column} `early_data` without `resumption: stateful`: early data of a client could be \
                  recorded, and sent again by anybody -> set `resumption: stateful`, where each session serves \
                  once, or remove it"
             )],
@@ -184,7 +184,7 @@ fn what_does_not_go_together() {
     check(
         "hsts: {}",
         &[
-            "7:11 `hsts` without `tls`: browsers take it over TLS alone -> set it for the virtual server with `tls`",
+            "7:11 `hsts` without `tls`: browsers accept it only over TLS -> set it for the virtual server with `tls`",
         ],
     );
 }
@@ -237,7 +237,7 @@ fn names_of_members() {
     for bad in ["-", "a..b", "-a.example", "a-.example", "a b"] {
         check(bad, &[&not_a_name(bad, form)]);
     }
-    let one = "write one name, such as a.x: certificates alone have `*`";
+    let one = "write one name, such as a.x: only certificates can have `*`";
     check("*.x", &[&not_a_name("*.x", one)]);
 }
 
@@ -247,7 +247,7 @@ fn a_redirect_beside_tls_would_go_round() {
     check(
         &both,
         &[
-            "7:21 `https_redirect` beside `tls`: it would lead back here -> set it for the virtual server that \
+            "7:21 `https_redirect` with `tls`: it would redirect to itself -> set it for the virtual server that \
          listens without TLS",
         ],
     );

@@ -218,14 +218,14 @@ fn what_does_not_fit() {
     check(
         "waf: { mode: block, variables: { a: 2, A: 3 } }",
         "",
-        &["error 5:44 `a` stands here twice -> names are the same in either case"],
+        &["error 5:44 `a` is listed twice -> names are the same in either case"],
     );
     check(
         "waf: { mode: block, variables: { \"tx:a\": 2, \"b c\": 3 } }",
         "",
         &[
-            "error 5:38 `virtual_servers.a.waf.variables`: \"tx:a\" is no name of a variable -> write `a`",
-            "error 5:49 `virtual_servers.a.waf.variables`: \"b c\" is no name of a variable -> \
+            "error 5:38 `virtual_servers.a.waf.variables`: \"tx:a\" is not a valid variable name -> write `a`",
+            "error 5:49 `virtual_servers.a.waf.variables`: \"b c\" is not a valid variable name -> \
              a name has letters, digits and `.` `_` `-`, 128 of them at most",
         ],
     );

@@ -51,7 +51,7 @@ fn mistakes_are_told() {
         ),
         (
             "{ extensions_refused: [ .bak ] }",
-            "error 5:57 `.bak` is no extension -> write the extension alone: `bak`",
+            "error 5:57 `.bak` is not a file extension -> write only the extension: `bak`",
         ),
         (
             "{ extensions_refused: [ bak ], extensions: [ { name: php } ] }",

@@ -35,12 +35,12 @@ fn settings_arrive() {
 #[test]
 fn what_is_no_setting_is_told() {
     for (section, expected) in [
-        ("cookies: { sealed: [ \"a b\" ] }", "`a b` is no name of a cookie"),
-        ("cookies: { sealed: [ \"*a\" ] }", "`*a` is no name of a cookie"),
+        ("cookies: { sealed: [ \"a b\" ] }", "`a b` is not a valid cookie name"),
+        ("cookies: { sealed: [ \"*a\" ] }", "`*a` is not a valid cookie name"),
         ("cookies: { same_site: none }", "browsers drop cookies with `SameSite=None`"),
         ("cookies: { sealed: [ a ] }, checks: off", "what was changed is not found"),
-        ("responses: { types: [ html ] }", "`html` is no media type"),
-        ("responses: { types: [ \"*/*\" ] }", "`*/*` is no media type"),
+        ("responses: { types: [ html ] }", "`html` is not a media type"),
+        ("responses: { types: [ \"*/*\" ] }", "`*/*` is not a media type"),
         ("responses: { size_max: 1B }", "size_max"),
     ] {
         let found = findings("weir.yaml", &file(&format!("waf: {{ mode: block, {section} }}"), ""));

@@ -16,7 +16,8 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     let totals = observed.workers.totals();
     let mut problems = Vec::new();
     if observed.draining.load(Relaxed) {
-        problems.push("drains: takes no new connections, and ends with the last client".to_owned());
+        problems
+            .push("drains: takes no new connections, and exits after the last client".to_owned());
     }
     if let Some(waiting) = observed.waiting() {
         problems.push(waits(&waiting, observed));
@@ -48,7 +49,7 @@ fn refused(observed: &Observed) -> String {
     match observed.reloads.last_failure() {
         Some(Failure { time, reason }) => {
             format!(
-                "the reload of {time} was refused: {reason}; the configuration before is in force"
+                "the reload of {time} was refused: {reason}; the previous configuration is in effect"
             )
         }
         None => "the last reload was refused".to_owned(),
@@ -62,8 +63,7 @@ fn waits(waiting: &Waiting, observed: &Observed) -> String {
         return format!("starts: clients wait for the first probes of {unknown}, {left} at most");
     }
     format!(
-        "a configuration waits for the first probes of {unknown}, {left} at most; \
-         the one before is in force"
+        "a configuration waits for the first probes of {unknown}, {left} at most; the previous one is in effect"
     )
 }
 
@@ -92,7 +92,7 @@ fn panics(count: u64, last: Option<WorkerPanic>) -> String {
     let last = last.map_or_else(String::new, |WorkerPanic { worker, unix_ms, message }| {
         format!("; last at {} in worker {worker}: {message}", rfc3339(unix_ms))
     });
-    let what = "each cost one worker its connections; report this defect of weir";
+    let what = "each one closed the connections of one worker; please report this defect of weir";
     format!("{} of workers: {what}{last}", Counted(count, "panic"))
 }
 
@@ -135,14 +135,14 @@ mod tests {
         observed.workers.of(1).panics.add(1);
         let failure = observed.reloads.last_failure().expect("it was refused");
         let refused = format!(
-            "the reload of {} was refused: bad; the configuration before is in force",
+            "the reload of {} was refused: bad; the previous configuration is in effect",
             failure.time
         );
         assert_eq!(
             problems(&observed),
             [
-                "drains: takes no new connections, and ends with the last client",
-                "1 panic of workers: each cost one worker its connections; report this defect of weir",
+                "drains: takes no new connections, and exits after the last client",
+                "1 panic of workers: each one closed the connections of one worker; please report this defect of weir",
                 &refused,
                 "2 access log lines lost",
             ]
@@ -167,7 +167,7 @@ mod tests {
         let snapshot = Arc::clone(&observed.table().snapshot);
         observed.set_waiting(Some(Waiting { snapshot, until_ms: 0 }));
         let told = problems(&observed);
-        assert!(told[0].ends_with(", 0.0 s at most; the one before is in force"), "{told:?}");
+        assert!(told[0].ends_with(", 0.0 s at most; the previous one is in effect"), "{told:?}");
         observed.starting.store(true, Relaxed);
         assert!(problems(&observed)[0].starts_with("starts: clients wait for "));
     }

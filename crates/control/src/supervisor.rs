@@ -147,9 +147,7 @@ fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
     let path = path.display();
     events.warning(
         "TLS key log",
-        format_args!(
-            "is ON: with {path} anybody can read all that is said over TLS; never leave it on"
-        ),
+        format_args!("is ON: with {path} anyone can decrypt all TLS traffic; switch it off soon"),
     );
     Ok(log)
 }
@@ -320,7 +318,7 @@ impl Supervisor {
                     self.events.warning("configuration", "is not reloaded: weir drains");
                 }
                 () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
-                    self.events.warning("weir", "was told a second time, and ends at once");
+                    self.events.warning("weir", "got a second signal: exits now");
                     self.stop().await;
                     break;
                 }
@@ -394,8 +392,10 @@ impl Supervisor {
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
         self.observed.draining.store(true, Relaxed);
         let limit = Duration::from_millis(timeout_ms);
-        self.events
-            .info("weir", format_args!("drains: accepts nothing new, and ends within {limit:?}"));
+        self.events.info(
+            "weir",
+            format_args!("drains: accepts no new connections, and exits within {limit:?}"),
+        );
         self.data_plane.drain(timeout_ms);
         self.packets.drain(limit);
     }
@@ -412,7 +412,7 @@ impl Supervisor {
         self.data_plane.stop();
         self.packets.stop();
         if tokio::time::timeout(STOP_TIMEOUT, self.drained()).await.is_err() {
-            self.events.warning("weir", "leaves workers that do not end");
+            self.events.warning("weir", "exits without workers that do not end");
         }
     }
 
@@ -432,7 +432,7 @@ impl Supervisor {
         self.packets.restore();
         let told = render_text(wrong, Colour::Never);
         self.observed.reloads.fail(&reason.to_string(), told);
-        let what = format_args!("was not reloaded, the one before stays in force: {reason}");
+        let what = format_args!("was not reloaded, the previous one stays in effect: {reason}");
         self.events.error("configuration", what);
         false
     }
@@ -451,7 +451,7 @@ impl Supervisor {
         self.data_plane.close_departed();
         for worker in self.data_plane.let_go_of_ended() {
             self.observed.workers_ended.fetch_add(1, Relaxed);
-            let what = "has ended for good: the others serve in its place; restart weir";
+            let what = "has ended for good: the other workers serve in its place; restart weir";
             self.events.error(format_args!("worker {worker}"), what);
         }
         if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }

@@ -42,7 +42,7 @@ pub fn client_config(settings: &ClientSettings) -> Result<Arc<ClientConfig>, Set
             // The system's have some that nobody can read.
             let (added, _) = roots.add_parsable_certificates(authorities.iter().cloned());
             if added == 0 {
-                return Err(SettingsError("there is no authority to trust".into()));
+                return Err(SettingsError("there is no trusted authority".into()));
             }
             builder.with_root_certificates(roots)
         }

@@ -36,7 +36,7 @@ impl fmt::Display for TlsError {
                 None => write!(f, "the peer sent the alert {number}"),
             },
             Self::Handshake(error) => f.write_str(&explain(error)),
-            Self::Forged => f.write_str("a record was changed on its way, or its key is another"),
+            Self::Forged => f.write_str("a record was changed in transit, or its key differs"),
             Self::NotAgreed(protocol) => write!(f, "it does not agree to {protocol} (ALPN)"),
             Self::Internal(what) => f.write_str(what),
         }

@@ -130,7 +130,7 @@ impl fmt::Display for OcspError {
             Self::Refused(number) => return write!(f, "the responder refuses (status {number})"),
             Self::OfAnother => "it is about another certificate",
             Self::Unsigned => {
-                "it is not signed by the certificate's issuer, or by whom that has appointed"
+                "it is not signed by the certificate's issuer or a delegated responder"
             }
             Self::OutOfDate => "it is out of date",
             Self::Revoked => "the certificate is revoked",

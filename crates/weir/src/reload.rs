@@ -142,13 +142,13 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
             output::tell(&report.diagnostics);
             let reason = printable(report.reason.as_deref().unwrap_or("no reason is known"));
             output::tell(format_args!(
-                "{COMMAND}: refused, the configuration before stays in force: {reason}\n"
+                "{COMMAND}: refused, the previous configuration stays in effect: {reason}\n"
             ));
             ExitCode::from(EXIT_REFUSED)
         }
         State::Reading | State::Waiting => {
             output::tell(format_args!(
-                "{COMMAND}: not in force after {}: it {}; it goes on\n",
+                "{COMMAND}: not in effect after {}: it {}; the reload continues\n",
                 span(waited),
                 doing(report.state)
             ));
@@ -161,7 +161,7 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
 fn in_force_text(report: &Report) -> String {
     let count = report.changes.len() + report.changes_untold;
     if count == 0 {
-        return "in force: the file says the same as before\n".to_owned();
+        return "in effect: the file has no changes\n".to_owned();
     }
     let mut text = format!("in force: {}\n", counted(count as u64, "change"));
     for change in report.changes.iter().take(CHANGES_SHOWN_MAX) {

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         key_log = std::env::var_os(KEY_LOG_VARIABLE).filter(|path| !path.is_empty());
         if key_log.is_none() {
             output::tell(format_args!(
-                "weir: --tls-key-log writes to the file that {KEY_LOG_VARIABLE} names, and it names none\n"
+                "weir: --tls-key-log needs a file name in the environment variable {KEY_LOG_VARIABLE}\n"
             ));
             return ExitCode::from(EXIT_USAGE);
         }

@@ -30,7 +30,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     assert!(remarks.contains("`mss_max` has no effect with sockets"), "{remarks}");
     assert_eq!(network.server("c")["served_by"], "sockets");
     assert_eq!(b["served_by"], "nothing");
-    let unserved = "sockets can take the place of packets for protocols tcp and udp alone";
+    let unserved = "sockets can replace packets only for protocols tcp and udp";
     assert_eq!(b["unserved"], unserved);
     let problems = network.status()["problems"].to_string();
     assert!(problems.contains("virtual server b is not served: no packets"), "{problems}");

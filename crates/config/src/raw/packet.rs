@@ -261,7 +261,7 @@ pub(crate) enum PacketSource {
 
 impl Decode for PacketSource {
     fn expected() -> String {
-        "`off`, `auto`, an IP address without a port, a list of such, or a map with `addresses`"
+        "`off`, `auto`, an IP address without a port, a list of them, or a map with `addresses`"
             .into()
     }
 

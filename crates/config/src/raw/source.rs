@@ -30,7 +30,7 @@ pub(crate) enum SourceOr {
 
 impl Decode for SourceOr {
     fn expected() -> String {
-        "an IP address without a port, a list of such, a map with `addresses`, or `client`".into()
+        "an IP address without a port, a list of them, a map with `addresses`, or `client`".into()
     }
 
     fn schema(registry: &mut Registry) -> Value {

@@ -38,8 +38,7 @@ impl FieldName {
         let lower = self.0.to_ascii_lowercase();
         if let Some(prefix) = lower.strip_suffix('*') {
             let is_among = FRAMING_FIELDS.iter().any(|field| field.starts_with(prefix));
-            return is_among
-                .then_some("fields that weir writes itself begin so: write more of the name");
+            return is_among.then_some("weir's own fields have this prefix: write a longer prefix");
         }
         if !FRAMING_FIELDS.contains(&lower.as_str()) {
             return None;
@@ -47,7 +46,7 @@ impl FieldName {
         Some(if lower == "host" {
             "use `rewrite_host`"
         } else {
-            "weir writes it itself, by what it knows of the message and the connection"
+            "weir sets it itself from the message and the connection"
         })
     }
 }
@@ -320,7 +319,7 @@ impl<T: Decode> Decode for ByStatus<T> {
             let status = StatusMatch::parse(&entry.key);
             if status.is_none() {
                 let message =
-                    format!("{}: \"{}\" is no such status", context.path(), clip(&entry.key));
+                    format!("{}: \"{}\" is not such a status", context.path(), clip(&entry.key));
                 let help = nearest(&entry.key, ["4xx", "5xx", "502", "503", "504"]);
                 let help = help.map_or_else(Self::expected, |near| format!("did you mean {near}?"));
                 context.error_help(entry.key_span, message, help);

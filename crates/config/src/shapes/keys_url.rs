@@ -53,13 +53,13 @@ fn parse(text: &str) -> Result<snapshot::KeysUrl, Invalid> {
     }
     let is_sound = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_sound(authority) || !is_sound(path) || path.contains('#') || !path.starts_with('/') {
-        return Err(Invalid::because("it has characters that do not stand in such a URL"));
+        return Err(Invalid::because("it has characters that are not allowed in such a URL"));
     }
     let (host, port) = split(authority, if is_secure { 443 } else { 80 })
         .ok_or_else(|| Invalid::because("it has no host and port that can be connected to"))?;
     let is_here = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
     if !is_secure && !is_here {
-        let invalid = Invalid::because("keys that come without TLS can be changed on their way");
+        let invalid = Invalid::because("keys fetched without TLS could be changed by an attacker");
         return Err(
             invalid.help("write `https://…`; `http://` is for 127.0.0.1, [::1] and localhost")
         );

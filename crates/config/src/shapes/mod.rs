@@ -155,7 +155,7 @@ impl Decode for StatusRange {
 
 impl Decode for StatusExpectation {
     fn expected() -> String {
-        format!("{}, or a list of such", StatusRange::expected())
+        format!("{}, or a list of them", StatusRange::expected())
     }
 
     fn schema(registry: &mut Registry) -> Value {

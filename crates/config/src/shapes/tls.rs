@@ -182,7 +182,7 @@ impl Decode for MemberName {
                 let reason = format!("`{}` is not a name that TLS can ask for", clip(text));
                 Invalid::because(reason).help(match text.strip_prefix("*.") {
                     Some(parent) => {
-                        format!("write one name, such as a.{}: certificates alone have `*`", clip(parent))
+                        format!("write one name, such as a.{}: only certificates can have `*`", clip(parent))
                     }
                     None => "write letters, digits and hyphens, none of these first or last, between dots".into(),
                 })

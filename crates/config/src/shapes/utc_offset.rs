@@ -39,7 +39,7 @@ impl UtcOffset {
 
 impl Decode for UtcOffset {
     fn expected() -> String {
-        "`UTC`, or how far the clock is from it, such as \"+01:00\" or \"-05:30\"".into()
+        "`UTC`, or an offset from it, such as \"+01:00\" or \"-05:30\"".into()
     }
 
     fn schema(_: &mut Registry) -> Value {
@@ -50,7 +50,7 @@ impl Decode for UtcOffset {
         decode_text(node, context, |text| {
             Self::parse(text).ok_or_else(|| match text.contains('/') {
                 true => Invalid::because("weir knows no names of time zones").help(
-                    "write how far its clock is from UTC, such as \"+01:00\", and change that with summer time",
+                    "write its offset from UTC, such as \"+01:00\", and change it for summer time",
                 ),
                 false => Invalid::plainly(),
             })

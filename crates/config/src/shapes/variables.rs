@@ -49,7 +49,7 @@ fn name(entry: &Entry, context: &mut Context) -> Option<Spanned<String>> {
     let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let key = entry.key.as_str();
     if key.is_empty() || key.len() > NAME_BYTES_MAX || !key.bytes().all(is_sound) {
-        let message = format!("{}: \"{}\" is no name of a variable", context.path(), clip(key));
+        let message = format!("{}: \"{}\" is not a valid variable name", context.path(), clip(key));
         let help = match key.split_once(':') {
             Some((before, behind)) if before.eq_ignore_ascii_case("tx") => {
                 format!("write `{}`", clip(behind))

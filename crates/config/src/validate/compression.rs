@@ -91,8 +91,9 @@ fn warn_of_no_effect(raw: &raw::Compression, context: &mut Context) {
         && level_min > highest
     {
         let highest = highest.get();
-        let message =
-            format!("`level_min` is above every level on offer, up to {highest}: none can fall");
+        let message = format!(
+            "`level_min` is above every configured level, at most {highest}: no level can fall"
+        );
         context.warning_help(given.span, message, format!("set it to {highest} or less"));
     }
 }

@@ -127,20 +127,20 @@ impl Place {
         if reads.request || reads.response {
             let help = match self.kind {
                 VirtualServerType::Http => {
-                    "read `client`, `server` or `tls.sni` alone, or name it in `policies`"
+                    "read only `client`, `server` or `tls.sni`, or name it in `policies`"
                 }
-                _ if before => "read `client`, `server` or `tls.sni` alone",
-                _ => "read `client`, `server` or `tls` alone",
+                _ if before => "read only `client`, `server` or `tls.sni`",
+                _ => "read only `client`, `server` or `tls`",
             };
             return Some((if reads.request { "the request" } else { "the response" }, help));
         }
         if reads.handshake && (before || !self.has_tls) {
             let help = match (before, self.has_tls) {
-                (true, true) => "of `tls` read `tls.sni` alone, or name it in `policies`",
-                (true, false) => "read `client` or `server` alone",
-                (false, _) => "of `tls` read `tls.sni` alone, or add `tls` to the virtual server",
+                (true, true) => "of `tls` read only `tls.sni`, or name it in `policies`",
+                (true, false) => "read only `client` or `server`",
+                (false, _) => "of `tls` read only `tls.sni`, or add `tls` to the virtual server",
             };
-            return Some(("what the handshake of TLS settles", help));
+            return Some(("results of the TLS handshake", help));
         }
         if reads.server_name && before && !self.has_tls {
             let help = match self.kind {

@@ -53,13 +53,13 @@ pub(super) fn read(
             context.error(path.span, message);
         }
         ReadError::Endless => {
-            let help = "name a file whose content is there as a whole";
-            let message = format!("{shown} has no end: reading it waits for more");
+            let help = "name a regular file";
+            let message = format!("{shown} never ends: reading it would wait for more");
             context.error_help(path.span, message, help);
         }
         ReadError::Late => {
             let message = format!("{shown} was not read within {READ_TIME_MAX:?}");
-            context.error_help(path.span, message, "further files were not tried");
+            context.error_help(path.span, message, "weir did not try further files");
         }
     }
     None

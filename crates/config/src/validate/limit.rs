@@ -79,7 +79,7 @@ impl Compiler<'_> {
                 if let Some(span) = span {
                     let message =
                         format!("`{key}` beside a limit on requests: a rule sees one or the other");
-                    let help = "give it to a policy that connections follow, or to `limits.per_key` of the virtual server";
+                    let help = "put it into a policy for connections, or into `limits.per_key` of the virtual server";
                     context.error_help(span, message, help);
                     is_sound = false;
                 }
@@ -171,7 +171,7 @@ impl Compiler<'_> {
             let what = (Counted::Requests, KeyMeasure::Rate(rate), exceed);
             limits.push(self.push_limit(name, key, what, raw));
         } else if delay_max_ms.is_some() {
-            let message = "only a rate can be waited for";
+            let message = "`exceed: delay` needs a rate";
             let help = "add `requests_per_second`, or use `exceed: reject`";
             context.error_help(raw.exceed.span, message, help);
         }

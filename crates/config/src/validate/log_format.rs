@@ -60,7 +60,7 @@ pub(super) fn given(raw: &RawFormat, context: &mut Context) -> Option<Arc<LogFor
             for name in json.iter() {
                 let field = field(&name.value.0, name.span, &mut headers, context)?;
                 if fields.contains(&field) {
-                    let message = format!("`{}` stands twice in one line", clip(&name.value.0));
+                    let message = format!("`{}` occurs twice in one line", clip(&name.value.0));
                     context.error_help(name.span, message, "remove one of them");
                     return None;
                 }
@@ -110,7 +110,7 @@ fn are_told_apart(
 
 fn is_bounded(pieces: usize, headers: usize, span: Span, context: &mut Context) -> bool {
     if pieces == 0 {
-        context.error_help(span, "a line without fields", "name at least one, such as `time`");
+        context.error_help(span, "the line has no fields", "name at least one, such as `time`");
     } else if headers > HEADERS_MAX {
         let message = format!("more than {HEADERS_MAX} header fields in a line of the access log");
         context.error_help(span, message, "leave some out");

@@ -215,7 +215,7 @@ fn tcp(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Opti
             context.error_help(
                 span,
                 format!("with `{key}`, a monitor of type tcp needs `receive`"),
-                "say what the answer must have in it",
+                "set the text that the answer must contain",
             );
             return None;
         }
@@ -225,7 +225,7 @@ fn tcp(raw: &raw::Monitor, tls: Option<ProbeTls>, context: &mut Context) -> Opti
         context.error_help(
             status.span,
             "`status` does not apply to a monitor of type tcp",
-            "use `body`: what comes must have it in it",
+            "use `body`: the answer must contain it",
         );
         return None;
     }

@@ -18,7 +18,7 @@ const LABEL_BYTES_MAX: usize = 63;
 
 pub(super) fn udp(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<UdpProbe> {
     let Some(send) = &raw.send else {
-        let message = "a monitor of type udp needs `send`: a member answers what it is asked";
+        let message = "a monitor of type udp needs `send`: a member only answers requests";
         context.error_help(span, message, "add `send: text`, or `send: { hex: \"00 01\" }`");
         return None;
     };
@@ -110,7 +110,7 @@ fn value(text: &Spanned<Text>, record: DnsRecord, context: &mut Context) -> Opti
         _ => return Some(written.to_owned()),
     };
     if address.is_none() {
-        let message = "`value` is not what such a record has";
+        let message = "`value` is not valid for this record type";
         context.error_help(text.span, message, help);
     }
     address

@@ -39,8 +39,8 @@ pub(super) fn http(
     let has_body =
         expect_body.is_some() || raw.drain_on.as_ref().is_some_and(|it| it.value.body.is_some());
     if method == ProbeMethod::Head && has_body {
-        let message = "a response to HEAD has no body in which something could be found";
-        context.error_help(raw.method.span, message, "use `method: GET`, or expect a status alone");
+        let message = "a response to HEAD has no body to search";
+        context.error_help(raw.method.span, message, "use `method: GET`, or expect only a status");
         return None;
     }
     let credentials = credentials(raw, directory, context)?;

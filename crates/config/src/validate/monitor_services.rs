@@ -101,7 +101,7 @@ pub(super) fn sql(
         (Some(query), value) => Some(self::query(query, value.as_ref(), context)?),
         (None, None) => None,
         (None, Some(value)) => {
-            let message = "`value` is what the answer to `query` must be, and there is none";
+            let message = "`value` is for the answer to `query`, which is missing";
             context.error_help(value.span, message, "add `query`, or remove it");
             return None;
         }

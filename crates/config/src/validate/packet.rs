@@ -291,17 +291,18 @@ fn expanded(
             for address in range.addresses() {
                 let problem = match address {
                     Address::Unix(_) | Address::Udp(_) => Some((
-                        "no packet is addressed to a unix socket",
+                        "packets cannot be addressed to a unix socket",
                         "give an IP address".into(),
                     )),
                     Address::Socket(socket) if socket.ip().is_unspecified() => {
                         let every = if socket.is_ipv4() { "0.0.0.0/0" } else { "[::]/0" };
                         let help = format!("for all addresses write \"{every}:{}\"", socket.port());
-                        Some(("no packet is addressed to this address", help))
+                        Some(("packets cannot be addressed to this address", help))
                     }
-                    Address::Socket(socket) if socket.port() == 0 => {
-                        Some(("no packet is addressed to port 0", "for any port write `*`".into()))
-                    }
+                    Address::Socket(socket) if socket.port() == 0 => Some((
+                        "packets cannot be addressed to port 0",
+                        "for any port write `*`".into(),
+                    )),
                     Address::Socket(socket) => {
                         let length = if socket.is_ipv4() { 32 } else { 128 };
                         found.push(of(socket.ip(), length, Some(socket.port())));
@@ -325,8 +326,7 @@ fn delivery(
     context: &mut Context,
 ) -> Option<Delivery> {
     if let (Some(forward), Some(pool)) = (&raw.forward, &raw.pool) {
-        let message =
-            format!("`forward` beside `pool` in line {}: packets go one way", pool.span.line);
+        let message = format!("`forward` and `pool` in line {} exclude each other", pool.span.line);
         context.error_help(forward.span, message, "remove one of them");
         return None;
     }
@@ -409,7 +409,7 @@ fn source(
     let mut seen: HashSet<IpAddr> = HashSet::new();
     for Spanned { value: SourceAddress(address), span, .. } in addresses {
         if !seen.insert(*address) {
-            context.error_help(*span, format!("`{address}` stands here twice"), "keep one");
+            context.error_help(*span, format!("`{address}` is listed twice"), "keep one");
             return None;
         }
     }
@@ -436,13 +436,13 @@ fn persistence_ms(
     let source = match kind {
         PersistenceKind::Address(remembered) if remembered.of == AddressOf::Client => remembered,
         _ => {
-            let message = "packets can be kept at a member by their source address alone";
+            let message = "persistence of packets needs the source address";
             context.error_help(span, message, "use `type: source_address`");
             return None;
         }
     };
     if (source.prefix.v4, source.prefix.v6) != (32, 128) {
-        let message = "packets are kept at a member by whole addresses";
+        let message = "persistence of packets needs whole addresses";
         context.error_help(span, message, "set `prefix_v4: 32` and `prefix_v6: 128`");
         return None;
     }

@@ -38,7 +38,8 @@ pub(super) fn warn_of_persistence(
     if let (true, Some(PersistenceKind::PathParameter { .. }), Some(given)) =
         (is_without_parameters, kind, &server.persistence)
     {
-        let message = "persistence by a parameter of the path, which `http.path.parameters` does not let through";
+        let message =
+            "persistence by a path parameter, which `http.path.parameters` removes or refuses";
         context.warning_help(
             given.span,
             message,

@@ -166,12 +166,12 @@ fn help(text: &PathText<'_>, reason: &Never) -> String {
         }
         Never::Refused(PathError::Escape) => "a percent sign in a path is `%25`".into(),
         Never::Refused(PathError::Character) if text.text.contains(&b'?') => {
-            "the query is no part of the path: it is `request.query['NAME']`".into()
+            "the query is not part of the path: use `request.query['NAME']`".into()
         }
         Never::Refused(PathError::Character) if is_from_start && text.text[0] != b'/' => {
             "a path begins with `/`".into()
         }
-        Never::Refused(PathError::Character) => "no path has such characters".into(),
+        Never::Refused(PathError::Character) => "a path cannot have these characters".into(),
         Never::Refused(PathError::Nul) => refused("`%00`", "nul", ""),
         Never::Refused(PathError::Backslash) => refused("a backslash", "backslashes", ""),
         Never::Refused(PathError::EncodedSlash) => {
@@ -182,7 +182,7 @@ fn help(text: &PathText<'_>, reason: &Never) -> String {
             let else_seen = "; where they are not, rules do not see parameters";
             refused("such parameters", "parameters", else_seen)
         }
-        Never::Refused(PathError::DotSegment) => "requests with such a path are refused".into(),
+        Never::Refused(PathError::DotSegment) => "requests with this path are refused".into(),
     }
 }
 

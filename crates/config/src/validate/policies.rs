@@ -49,7 +49,7 @@ impl Policies<'_, '_> {
         if let Some((status, port)) = raw.https_redirect.value.settings() {
             let leads_back = raw.tls.is_some();
             if leads_back {
-                let message = "`https_redirect` beside `tls`: it would lead back here";
+                let message = "`https_redirect` with `tls`: it would redirect to itself";
                 let help = "set it for the virtual server that listens without TLS";
                 context.error_help(raw.https_redirect.span, message, help);
             }
@@ -76,7 +76,7 @@ impl Policies<'_, '_> {
         if let Some(hsts) = &raw.hsts {
             if raw.tls.is_none() {
                 // RFC 6797 section 7.2
-                let message = "`hsts` without `tls`: browsers take it over TLS alone";
+                let message = "`hsts` without `tls`: browsers accept it only over TLS";
                 context.error_help(hsts.span, message, "set it for the virtual server with `tls`");
                 is_sound = false;
             }

@@ -451,8 +451,7 @@ fn answers_no_strangers(
     let authenticates = now.iter().any(|action| matches!(action, Action::Authenticate(_)));
     let is_sound = !authenticates || later.iter().all(Action::edits_response);
     if !is_sound {
-        let message =
-            "an answer that reads the response would take the place of the 401 of `authenticate`";
+        let message = "a rule that reads the response would replace the 401 of `authenticate`";
         let help =
             "write it as a rule of its own, with a condition: when: 'response.status == 404'";
         context.error_help(span, message, help);

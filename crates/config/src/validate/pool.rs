@@ -42,8 +42,7 @@ pub(super) fn pool(
     };
     let entries = raw.members.as_ref().map_or(&[][..], |members| &members.value);
     if let Some(members) = raw.members.as_ref().filter(|members| members.value.is_empty()) {
-        let message =
-            format!("pool `{}` has no members: what comes to it gets 503", clip(&item.name));
+        let message = format!("pool `{}` has no members: its requests get 503", clip(&item.name));
         context.warning_help(members.span, message, "add members before it gets traffic");
     }
     let source = source::source(raw, context);
@@ -171,7 +170,7 @@ fn instead(raw: &raw::Pool, compiler: &mut Compiler<'_>, context: &mut Context) 
         context.warning_help(
             spillover.span,
             message,
-            "say how many requests may be under way: `connections: 1000`",
+            "set the number of open requests: `connections: 1000`",
         );
     }
     Some(Instead { fallback: fallback?, spillover: spillover?, maintenance: maintenance? })
@@ -231,7 +230,7 @@ fn retries(raw: &raw::Pool, context: &mut Context) -> Option<Retries> {
         is_sound = false;
     }
     if raw.retry_non_idempotent.value && on.is_empty() {
-        let message = "`retry_non_idempotent` is about `retry_on`, and there is none";
+        let message = "`retry_non_idempotent` has no effect without `retry_on`";
         context.error_help(raw.retry_non_idempotent.span, message, "add `retry_on`, or remove it");
         is_sound = false;
     }
@@ -365,7 +364,7 @@ fn refuse_no_weight(
     {
         context.error_help(
             first.span,
-            format!("every member of pool `{pool}` has the weight 0: none takes new requests"),
+            format!("every member of pool `{pool}` has the weight 0: no member takes new requests"),
             "give one of them more; for a pool out of service write `state: drain`",
         );
     }

@@ -76,8 +76,9 @@ fn names(
         for name in item.value.names.iter().flat_map(|names| names.iter()) {
             let text = name.value.0.as_str();
             if let Some(first) = places.insert(text, name.span) {
-                let message = format!("`{}` stands here twice: in line {}", clip(text), first.line);
-                context.error_help(name.span, message, "let each name lead to one pool");
+                let message =
+                    format!("`{}` is listed twice: first in line {}", clip(text), first.line);
+                context.error_help(name.span, message, "give each name one pool");
                 is_sound = false;
             }
             names.entry(text, || *pool);
@@ -343,7 +344,7 @@ pub(super) fn refuse_tls_in_tls(
     let tls = item.value.as_ref().and_then(|pool| pool.tls.as_ref());
     if let (Some(names), None, Some(tls)) = (&raw.by_server_name, &raw.tls, tls) {
         let message = format!(
-            "`tls` of the pool `{}` would encrypt what `by_server_name` in line {} passes on encrypted",
+            "`tls` of the pool `{}` would encrypt the TLS that `by_server_name` in line {} passes through",
             clip(&item.name),
             names.span.line
         );

@@ -95,14 +95,14 @@ fn body_edit(raw: &Spanned<raw::ReplaceBody>, context: &mut Context) -> Option<B
         (Some(strings), None, None) => {
             let given = raw.match_size_max.given;
             if given {
-                let message = "`match_size_max` is about `regex`, and there is none";
+                let message = "`match_size_max` has no effect without `regex`";
                 context.error_help(raw.match_size_max.span, message, "remove it");
             }
             strings_edit(strings, context).filter(|_| !given).map(What::Strings)
         }
         (None, Some(_), Some(_)) => pattern_edit(raw, context),
         (None, Some(regex), None) => {
-            let help = "add `to: \"\"` to remove what matches";
+            let help = "add `to: \"\"` to remove matches";
             context.error_help(regex.span, "`regex` without `to`", help);
             None
         }
@@ -112,7 +112,7 @@ fn body_edit(raw: &Spanned<raw::ReplaceBody>, context: &mut Context) -> Option<B
             None
         }
         (None, None, _) => {
-            let message = "what is to be replaced is missing";
+            let message = "the text to replace is missing";
             context.error_help(raw.span, message, "add `strings`, or `regex` and `to`");
             None
         }
@@ -157,7 +157,7 @@ fn pattern_edit(raw: &raw::ReplaceBody, context: &mut Context) -> Option<What> {
             None
         }
         Err(error @ PatternError::Empty) => {
-            let help = "write `+` in place of `*`, or name what has to be there";
+            let help = "write `+` in place of `*`, or name the required text";
             refuse(regex.span, error.to_string(), help, context)
         }
         Err(error @ PatternError::Around) => {

@@ -550,8 +550,7 @@ pub(super) fn client_address(
         ];
         for (key, span) in needs {
             if let Some(span) = span {
-                let message =
-                    format!("`{key}` needs `trust`: nobody's word on the client is taken");
+                let message = format!("`{key}` needs `trust`: no proxy is trusted");
                 context.error_help(span, message, "add `trust:` with the proxies in front");
                 return None;
             }
@@ -615,7 +614,7 @@ fn warn_of_page_for_421(raw: &raw::VirtualServer, policies: &[Arc<Policy>], cont
     }
     for (status, page) in raw.error_pages.iter().flat_map(|pages| pages.value.0.iter()) {
         if *status == StatusMatch::Code(421) {
-            let message = "weir answers 421 without a page: it might be a page of another name than the one asked for";
+            let message = "weir answers 421 without a page, because the page could belong to another host name";
             context.warning_help(page.span, message, "remove it");
         }
     }

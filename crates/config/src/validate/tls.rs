@@ -94,7 +94,7 @@ impl<'a> TlsProfiles<'a> {
     ) -> Option<ServerTls> {
         if raw.early_data.value && protocols.is_empty() {
             let message =
-                "`early_data` with `type: tcp`: nobody here can tell what may safely be sent twice";
+                "`early_data` with `type: tcp`: weir cannot know which data is safe to repeat";
             context.error_help(raw.early_data.span, message, "remove it");
             return None;
         }
@@ -138,7 +138,7 @@ impl<'a> TlsProfiles<'a> {
         let profile = raw.profile.as_ref()?;
         let raw_tls = self.profile(profile, context)?;
         if raw_tls.by_name.is_some() {
-            let message = "a profile for some names has none for others";
+            let message = "a profile used for some names cannot have names itself";
             context.error_help(profile.span, message, "name a profile without `by_name`");
             return None;
         }
@@ -200,7 +200,7 @@ impl<'a> TlsProfiles<'a> {
                 return None; // What was wrong with them was reported.
             }
             if !settings.suites.iter().any(fits) {
-                let message = "`ciphers` has none for the versions that are spoken";
+                let message = "`ciphers` has no suite for the enabled TLS versions";
                 context.error_help(ciphers.span, message, "add one, or change the versions");
                 return None;
             }
@@ -257,7 +257,7 @@ impl<'a> TlsProfiles<'a> {
         }
         let early_data = raw.early_data.value;
         if early_data && !is_stateful {
-            let message = "`early_data` without `resumption: stateful`: what a client sends early could be \
+            let message = "`early_data` without `resumption: stateful`: early data of a client could be \
                            recorded, and sent again by anybody";
             let help = "set `resumption: stateful`, where each session serves once, or remove it";
             context.error_help(raw.early_data.span, message, help);
@@ -299,7 +299,7 @@ impl<'a> TlsProfiles<'a> {
         let mut made_from = Vec::new();
         let authorities = match (&raw.ca, raw.verify.value) {
             (Some(ca), false) => {
-                let message = "`ca` beside `verify: false`: nobody would look at it";
+                let message = "`ca` with `verify: false`: it would not be used";
                 context.error_help(ca.span, message, "remove one of them");
                 return None;
             }
@@ -442,7 +442,7 @@ impl<'a> TlsProfiles<'a> {
         let Some(ocsp) = ocsp else {
             if must_be_stapled(&certificate) {
                 let message = format!(
-                    "{}: the certificate demands an OCSP response beside it (must-staple), and gets none",
+                    "{}: the certificate requires an OCSP response (must-staple), but has no `ocsp`",
                     shown(cert)
                 );
                 let help =

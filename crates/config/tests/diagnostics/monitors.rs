@@ -137,7 +137,7 @@ fn services() {
     }
     check_pool(
         "monitors: [ { type: mysql, user: a, value: b } ]",
-        &["error 8:48 `value` is what the answer to `query` must be, and there is none -> \
+        &["error 8:48 `value` is for the answer to `query`, which is missing -> \
            add `query`, or remove it"],
     );
     check_pool(

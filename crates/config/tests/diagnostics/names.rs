@@ -64,7 +64,7 @@ fn names() {
         "virtual_servers: { a: {} }",
         &[
             "error 1:23 `virtual_servers.a` lacks `listen` -> add `listen:` with an address to \
-             listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`), or a list of such",
+             listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`), or a list of them",
             "error 1:23 `virtual_servers.a` lacks `pool` -> add `pool:` with a name",
         ],
     );
@@ -180,7 +180,7 @@ fn pools_and_virtual_servers_tell_all_their_errors() {
     check(
         &sound("    hsts: {}\n    https_redirect: { status: 200 }\n    policies: [ q ]\n    persistence: { type: hash, fallback: r }\n", ""),
         &[
-            "error 5:11 `hsts` without `tls`: browsers take it over TLS alone -> set it for the virtual server with `tls`".into(),
+            "error 5:11 `hsts` without `tls`: browsers accept it only over TLS -> set it for the virtual server with `tls`".into(),
             "error 6:21 200 does not redirect -> use 301, 302, 303, 307 or 308".into(),
             policy("7:17"),
             "error 8:26 a persistence of type hash lacks `of` -> add `of: \"${request.headers['x-user']}\"` or the like".into(),

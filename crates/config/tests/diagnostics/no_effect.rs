@@ -28,7 +28,7 @@ fn what_does_nothing() {
     check_server("compression: { gzip: off, zstd: off }", &[]);
     let level = |highest: u8| {
         format!(
-            "warning 5:31 `level_min` is above every level on offer, up to {highest}: none can fall -> \
+            "warning 5:31 `level_min` is above every configured level, at most {highest}: no level can fall -> \
              set it to {highest} or less"
         )
     };
@@ -72,8 +72,7 @@ fn a_page_that_is_never_shown() {
     check_server(
         page,
         &[
-            "warning 5:25 weir answers 421 without a page: it might be a page of another name than the \
-             one asked for -> remove it",
+            "warning 5:25 weir answers 421 without a page, because the page could belong to another host name -> remove it",
         ],
     );
     let policy = "policies: { q: { rules: [ { then: [ { respond: { status: 421 } } ] } ] } }\n";

@@ -8,7 +8,7 @@ fn members() {
     check(
         &with("[]"),
         &[
-            "warning 7:14 pool `p` has no members: what comes to it gets 503 -> add members before it gets traffic",
+            "warning 7:14 pool `p` has no members: its requests get 503 -> add members before it gets traffic",
         ],
     );
     check(
@@ -39,7 +39,7 @@ fn members() {
     check(&with("[ { address: 127.0.0.1:1, weight: 0 }, 127.0.0.1:2 ]"), &[]);
     check(
         &with("[ { address: 127.0.0.1:1, weight: 0 }, { address: 127.0.0.1:2, weight: 0 } ]"),
-        &["error 7:16 every member of pool `p` has the weight 0: none takes new requests -> \
+        &["error 7:16 every member of pool `p` has the weight 0: no member takes new requests -> \
            give one of them more; for a pool out of service write `state: drain`"],
     );
     check(
@@ -49,7 +49,9 @@ fn members() {
     );
     check(
         &with("[ 224.0.0.1:80 ]"),
-        &["error 7:16 `pools.p.members[0]`: no member has a multicast or broadcast address -> -"],
+        &[
+            "error 7:16 `pools.p.members[0]`: a member cannot have a multicast or broadcast address -> -",
+        ],
     );
     check(
         &with("[ 0.0.0.0:80 ]"),
@@ -154,12 +156,12 @@ fn monitors() {
     check_pool(
         "monitors: [ { type: tcp, send: hello } ]",
         &["error 8:36 with `send`, a monitor of type tcp needs `receive` -> \
-           say what the answer must have in it"],
+           set the text that the answer must contain"],
     );
     check_pool(
         "monitors: [ { type: tcp, receive: ok, drain_on: { status: 503 } } ]",
         &["error 8:63 `status` does not apply to a monitor of type tcp -> \
-           use `body`: what comes must have it in it"],
+           use `body`: the answer must contain it"],
     );
     check_pool(
         "monitors: [ { type: script } ]",
@@ -185,7 +187,7 @@ fn monitors() {
 fn monitors_of_datagrams() {
     check_pool(
         "monitors: [ { type: udp } ]",
-        &["error 8:17 a monitor of type udp needs `send`: a member answers what it is asked -> \
+        &["error 8:17 a monitor of type udp needs `send`: a member only answers requests -> \
            add `send: text`, or `send: { hex: \"00 01\" }`"],
     );
     check_pool(
@@ -226,7 +228,7 @@ fn monitors_of_datagrams() {
     );
     check_pool(
         "monitors: [ { type: dns, name: a, value: \"::1\" } ]",
-        &["error 8:46 `value` is not what such a record has -> \
+        &["error 8:46 `value` is not valid for this record type -> \
            write an IPv4 address, or set `record`"],
     );
     check_pool(
@@ -323,7 +325,7 @@ fn statuses_that_are_tried_again() {
         (
             "    retry_non_idempotent: true\n",
             Some(
-                "error 8:27 `retry_non_idempotent` is about `retry_on`, and there is none -> add `retry_on`, or remove it",
+                "error 8:27 `retry_non_idempotent` has no effect without `retry_on` -> add `retry_on`, or remove it",
             ),
         ),
     ] {

@@ -120,7 +120,7 @@ fn texts_that_no_path_has() {
         ),
         ("a/b", "a path begins with `/`"),
         ("/a%", "a percent sign in a path is `%25`"),
-        ("/a?b=1", "the query is no part of the path: it is `request.query['NAME']`"),
+        ("/a?b=1", "the query is not part of the path: use `request.query['NAME']`"),
     ] {
         let condition = format!("request.path == '{path}'");
         check_never(&condition, "", 31, &format!("equals `{path}`"), help);
@@ -410,10 +410,10 @@ fn text_in_bodies_that_cannot_be_replaced() {
     for (keys, expected) in [
         (
             "types: [ text/html ]",
-            "error 12:42 what is to be replaced is missing -> add `strings`, or `regex` and `to`".to_owned(),
+            "error 12:42 the text to replace is missing -> add `strings`, or `regex` and `to`".to_owned(),
         ),
         ("strings: { a: b }, to: c", "error 12:42 `strings` beside `regex` or `to` -> use an action for each".into()),
-        ("regex: a", "error 12:51 `regex` without `to` -> add `to: \"\"` to remove what matches".into()),
+        ("regex: a", "error 12:51 `regex` without `to` -> add `to: \"\"` to remove matches".into()),
         ("strings: {}", format!("error 12:53 {here}.strings` is empty; it needs at least one text -> -")),
         ("strings: { \"\": b }", "error 12:55 the empty text cannot be replaced -> -".into()),
         (
@@ -422,11 +422,11 @@ fn text_in_bodies_that_cannot_be_replaced() {
         ),
         (
             "strings: { a: b }, match_size_max: 1B",
-            "error 12:79 `match_size_max` is about `regex`, and there is none -> remove it".into(),
+            "error 12:79 `match_size_max` has no effect without `regex` -> remove it".into(),
         ),
         (
             "regex: a*, to: b",
-            "error 12:51 the regular expression matches the empty text -> write `+` in place of `*`, or name what has to be there".into(),
+            "error 12:51 the regular expression matches the empty text -> write `+` in place of `*`, or name the required text".into(),
         ),
         (
             "regex: ^a, to: b",
@@ -468,15 +468,15 @@ fn attributes_of_cookies_and_beginnings_of_names() {
         ),
         (
             "{ set_cookie_attributes: { names: \"a b\", secure: true } }",
-            "error 12:51 `a b` is no name of a cookie -> write a name, its beginning with a star behind it (`cart_*`), or `*` for all",
+            "error 12:51 `a b` is not a valid cookie name -> write a name, its beginning with a star behind it (`cart_*`), or `*` for all",
         ),
         (
             "{ remove_header: \"Con*\" }",
-            "error 12:34 the field `Con*` cannot be changed by a policy -> fields that weir writes itself begin so: write more of the name",
+            "error 12:34 the field `Con*` cannot be changed by a policy -> weir's own fields have this prefix: write a longer prefix",
         ),
         (
             "{ remove_response_header: \"*\" }",
-            "error 12:43 the field `*` cannot be changed by a policy -> fields that weir writes itself begin so: write more of the name",
+            "error 12:43 the field `*` cannot be changed by a policy -> weir's own fields have this prefix: write a longer prefix",
         ),
     ] {
         check_actions(action, &[expected]);

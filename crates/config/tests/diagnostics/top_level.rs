@@ -51,7 +51,7 @@ fn top_level_settings() {
     check(
         &with("admin: {}"),
         &["error 8:8 `admin` lacks `listen` -> add `listen:` with an address to listen on \
-           (`ip:port`, `[v6]:port` or `unix:/path`), or a list of such"],
+           (`ip:port`, `[v6]:port` or `unix:/path`), or a list of them"],
     );
     check(
         &with("admin: { listen: \"unix:/run/a\", host_names: weir.example }"),
@@ -118,18 +118,18 @@ fn forms_of_the_access_log() {
             26,
             "a form of access log lines is `json` or `text` -> write { json: [ time, client, status ] }, or { text: \"${client} ${status}\" }",
         ),
-        ("{ json: [] }", 34, "a line without fields -> name at least one, such as `time`"),
+        ("{ json: [] }", 34, "the line has no fields -> name at least one, such as `time`"),
         ("{ text: \"\" }", 34, "`log.access.format.text`: the text is empty -> -"),
         (
             "{ json: [ time ], text: a }",
             50,
             "`text` beside `json`: a line has one form -> remove one of them",
         ),
-        ("{ json: [ time, time ] }", 42, "`time` stands twice in one line -> remove one of them"),
+        ("{ json: [ time, time ] }", 42, "`time` occurs twice in one line -> remove one of them"),
         (
             "{ json: [ \"request.headers['x']\", \"request.headers['X']\" ] }",
             60,
-            "`request.headers['X']` stands twice in one line -> remove one of them",
+            "`request.headers['X']` occurs twice in one line -> remove one of them",
         ),
         (
             "{ json: [ user, \"request.headers['User']\" ] }",

@@ -34,8 +34,7 @@ fn how_paths_are_taken() {
         ("{ parameters: keep }", 0),
         ("keep", 0),
     ] {
-        let warning = "warning 5:18 persistence by a parameter of the path, which \
-                       `http.path.parameters` does not let through -> set `parameters: keep`, or use another \
+        let warning = "warning 5:18 persistence by a path parameter, which `http.path.parameters` removes or refuses -> set `parameters: keep`, or use another \
                        persistence";
         let http = format!("http: {{ path: {path} }}");
         let lines = format!("persistence: {{ type: path_parameter, name: id }}\n    {http}");
@@ -59,9 +58,9 @@ fn listeners() {
     check(
         &sound("", "").replace("listen: 127.0.0.1:80", "listen: :80"),
         &["error 3:13 `virtual_servers.a.listen` must be an address to listen on (`ip:port`, `ip:port-port`, \
-           `[v6]:port` or `unix:/path`), or a list of such, found the text \":80\" -> \
+           `[v6]:port` or `unix:/path`), or a list of them, found the text \":80\" -> \
            for all addresses write 0.0.0.0:80 or \"[::]:80\""]
-        .map(|text| text.replace(", or a list of such", ""))
+        .map(|text| text.replace(", or a list of them", ""))
         .iter()
         .map(String::as_str)
         .collect::<Vec<_>>(),

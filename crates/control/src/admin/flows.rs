@@ -47,7 +47,7 @@ impl Wanted {
     fn of_query(query: &str) -> Result<Self, Problem> {
         let mut wanted = Self::default();
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-            let wrong = |_| Problem::bad_query(format_args!("`{key}` is not what is expected"));
+            let wrong = |_| Problem::bad_query(format_args!("`{key}` has an invalid value"));
             match &*key {
                 "virtual_server" => wanted.virtual_server = Some(value.into_owned()),
                 "member" => wanted.member = Some(value.into_owned()),

@@ -194,9 +194,9 @@ pub(super) fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem>
     if peer == Peer::Network {
         return Err(Problem {
             status: StatusCode::FORBIDDEN,
-            error: "nothing can be changed over TCP, where weir does not know who asks".into(),
+            error: "TCP is read-only, because weir cannot know the user".into(),
             help: Some(
-                "changes go over a unix socket, which belongs to weir's user: \
+                "use a unix socket, which belongs to weir's user: \
                  `admin: { listen: unix:/run/weir/admin.sock }`"
                     .into(),
             ),
@@ -205,7 +205,7 @@ pub(super) fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem>
     if headers.contains_key(header::ORIGIN) {
         return Err(Problem {
             status: StatusCode::FORBIDDEN,
-            error: "a request with an Origin comes from a web page, and changes nothing".into(),
+            error: "requests with an Origin come from web pages, and are refused".into(),
             help: None,
         });
     }
@@ -214,7 +214,7 @@ pub(super) fn may_change(peer: Peer, headers: &HeaderMap) -> Result<(), Problem>
     if !essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
         return Err(Problem {
             status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            error: "a change is JSON, and says so: Content-Type: application/json".into(),
+            error: "a change needs `Content-Type: application/json`".into(),
             help: None,
         });
     }

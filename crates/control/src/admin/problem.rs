@@ -35,7 +35,7 @@ impl Problem {
         Self {
             status: StatusCode::BAD_REQUEST,
             error: what.to_string(),
-            help: Some("flows are told by `virtual_server`, `member` and `client`".into()),
+            help: Some("select flows by `virtual_server`, `member` and `client`".into()),
         }
     }
 
@@ -47,7 +47,7 @@ impl Problem {
     ) -> Self {
         let help = match weir_config::nearest(name, known.clone()) {
             Some(near) => Some(format!("did you mean `{near}`?")),
-            None => listed(known).map(|names| format!("what there is: {names}")),
+            None => listed(known).map(|names| format!("available: {names}")),
         };
         Self { status: StatusCode::NOT_FOUND, error: what, help }
     }

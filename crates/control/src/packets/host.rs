@@ -133,11 +133,11 @@ pub fn cookies_obstacle() -> Option<String> {
 fn cookies_when(setting: &str) -> Option<String> {
     let what = match setting {
         "2" => return None,
-        "1" => "cookies come only once the queue of a listener is full",
-        "0" => "the kernel gives none",
-        _ => "it cannot be told whether the kernel gives any",
+        "1" => "the kernel sends cookies only when a listener's queue is full",
+        "0" => "the kernel sends none",
+        _ => "it is unknown whether the kernel sends any",
     };
-    Some(format!("{what}: set net.ipv4.tcp_syncookies to 2 (it holds for IPv6, too)"))
+    Some(format!("{what}: set net.ipv4.tcp_syncookies to 2 (this applies to IPv6, too)"))
 }
 
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
@@ -185,7 +185,7 @@ mod tests {
     fn cookies_need_a_setting() {
         assert_eq!(cookies_when("2"), None);
         let queue = cookies_when("1").unwrap();
-        assert!(queue.contains("once the queue") && queue.contains("tcp_syncookies"), "{queue}");
+        assert!(queue.contains("queue is full") && queue.contains("tcp_syncookies"), "{queue}");
         assert!(cookies_when("0").unwrap().contains("none"));
         assert!(cookies_when("").is_some());
     }

@@ -365,7 +365,7 @@ impl Keeper {
                         Some(rung) => self
                             .events
                             .info(subject, format_args!("gives packets by {} now", rung.name())),
-                        None => self.events.warning(subject, "gives no packets any more"),
+                        None => self.events.warning(subject, "no longer gives packets"),
                     }
                 }
                 self.report.attachments = attachments;
@@ -527,7 +527,7 @@ impl Keeper {
         self.board.tell(None);
         if is_kept {
             path.release();
-            let what = "goes on without weir until the next one takes it over, or `weir l4 detach`";
+            let what = "continues without weir until the next weir takes it over, or `weir l4 detach` ends it";
             self.events.info("packet path", what);
         } else if let Err(error) = path.detach() {
             let what = format_args!("is not removed: {error}; `weir l4 detach` does it");

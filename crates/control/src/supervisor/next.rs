@@ -197,7 +197,7 @@ impl Supervisor {
         let mut before = self.next.take();
         let waited = before.as_mut().and_then(|before| before.config.take());
         if waited.is_some() && config.is_some() {
-            let what = "takes the place of one that waited for its first probes";
+            let what = "replaces one that waited for its first probes";
             self.events.info("configuration", what);
         }
         let config = config.or(waited);
@@ -318,7 +318,7 @@ impl Supervisor {
         self.data_plane.abandon();
         self.observed.set_waiting(None);
         if next.config.is_some() {
-            let what = "that waits for its first probes is dropped: weir ends";
+            let what = "that waits for its first probes is dropped: weir exits";
             self.events.warning("configuration", what);
         }
     }
@@ -341,8 +341,8 @@ impl Supervisor {
         let left = Seconds(self.monitors.left());
         let (subject, meanwhile) = match (is_starting, next.is_by_pool) {
             (true, _) => ("weir", ""),
-            (false, false) => ("configuration", "; the one before is in force"),
-            (false, true) => ("names", "; the addresses before are in force"),
+            (false, false) => ("configuration", "; the previous one is in effect"),
+            (false, true) => ("names", "; the previous addresses are in effect"),
         };
         let what =
             format_args!("waits for the first probes of {unknown}, {left} at most{meanwhile}");
@@ -354,7 +354,7 @@ impl Supervisor {
         let members = Few(&unknown.members);
         let what = match then {
             AfterFirstProbes::Serve => "they are tried until their probes fail",
-            AfterFirstProbes::Refuse => "they get nothing before a probe has passed",
+            AfterFirstProbes::Refuse => "they get no requests until a probe passes",
         };
         let what = format_args!("has members that have answered no probe: {members}; {what}");
         self.events.warning(subject, what);

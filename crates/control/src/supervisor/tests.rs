@@ -211,10 +211,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     assert_eq!(supervisor.observed.reloads.failed.load(Relaxed), 1);
     let lines = captured.lines(&events);
     let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
-    assert_eq!(
-        told("info configuration takes the place of one that waited for its first probes"),
-        2
-    );
+    assert_eq!(told("info configuration replaces one that waited for its first probes"), 2);
 
     // What waits when the end comes is dropped.
     files.config(&patient(listen, &[silent], waits));
@@ -224,7 +221,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     supervisor.drained().await;
     supervisor.finish();
     let lines = captured.lines(&events);
-    let dropped = "warning configuration that waits for its first probes is dropped: weir ends";
+    let dropped = "warning configuration that waits for its first probes is dropped: weir exits";
     assert!(lines.iter().any(|line| line.starts_with(dropped)), "{lines:#?}");
 }
 
@@ -236,7 +233,7 @@ async fn what_does_not_answer_in_time_is_tried_or_refused() {
     let listen = free_port();
     for (then, answer, told) in [
         ("serve", "HTTP/1.1 200 ", "they are tried until their probes fail"),
-        ("refuse", "HTTP/1.1 503 ", "they get nothing before a probe has passed"),
+        ("refuse", "HTTP/1.1 503 ", "they get no requests until a probe passes"),
     ] {
         let settings = format!("first_probes: {{ wait: 100ms, then: {then} }}");
         let file = files.config(&patient(listen, &[silent], &settings));

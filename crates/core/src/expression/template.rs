@@ -67,7 +67,7 @@ impl Template {
                     at = end;
                 }
                 Some(b'0'..=b'9') => {
-                    let help = "what a pattern has captured is taken by a map: `{ regex: '^/old/(.*)', to: '/new/$1' }`";
+                    let help = "captures of a pattern need a map: `{ regex: '^/old/(.*)', to: '/new/$1' }`";
                     return Err(lone_dollar(dollar, help));
                 }
                 _ => return Err(lone_dollar(dollar, "`${…}` is an expression, `$$` a dollar")),

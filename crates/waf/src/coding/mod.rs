@@ -70,7 +70,7 @@ impl InflateProblem {
             Self::TooManyCodings => "The body has too many codings (Content-Encoding).",
             Self::Malformed => "The body is not encoded as Content-Encoding says.",
             Self::Truncated => "The encoded body has no end.",
-            Self::Trailing => "Something stands behind the end of the encoded body.",
+            Self::Trailing => "There is data after the end of the encoded body.",
             Self::Ambiguous => "Servers decode this body in different ways.",
             Self::TooLong => "The decoded body is too long.",
             Self::Bomb => "The decoded body is far longer than what was sent.",

@@ -149,10 +149,7 @@ pub(super) fn of_names(pattern: &str) -> Result<Regex, Wrong> {
 
 /// Says how a pattern has to be.
 pub(super) fn no_pattern(reason: String) -> Wrong {
-    wrong_help(
-        reason,
-        "patterns are those of PCRE, without what makes one conditional or recursive",
-    )
+    wrong_help(reason, "patterns have PCRE syntax, without conditionals and recursion")
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Client {
     /// Reads a document that this client got.
     pub fn read<T: DeserializeOwned>(&self, document: &[u8]) -> Result<T, Error> {
         serde_json::from_slice(document).map_err(|error| {
-            let what = format!("its answer is not what this version of weir understands: {error}");
+            let what = format!("this version of weir does not understand its answer: {error}");
             Error::NoAnswer(self.address.clone(), what)
         })
     }

@@ -26,7 +26,7 @@ impl Servers<'_> {
         context: &mut Context,
     ) -> Fallback {
         let Some(service) = service(server) else {
-            return none("sockets can take the place of packets for protocols tcp and udp alone");
+            return none("sockets can replace packets only for protocols tcp and udp");
         };
         let of_socket = |destination| listener(destination, server.protocol);
         let listen: Option<Vec<Address>> = server.destinations.iter().map(of_socket).collect();
@@ -49,7 +49,7 @@ impl Servers<'_> {
             (Some(pool), Some(listen)) => (pool, listen),
         };
         let Some(client_address) = client_address(raw, context) else {
-            return none("`client_address` is unsound");
+            return none("`client_address` is invalid");
         };
         let proxy = VirtualServer {
             name: Arc::clone(&server.name),
@@ -111,7 +111,7 @@ fn remarks(server: &PacketServer, profile: &FastL4Profile) -> Vec<String> {
         ),
         PacketSource::Auto => {}
         PacketSource::Addresses { .. } => {
-            remarks.push("members are reached from what `source` of the pool says".into());
+            remarks.push("members are reached from the pool's `source`".into());
         }
     }
     let without_effect = [

@@ -177,7 +177,7 @@ fn interfaces(
     for name in names {
         let text = name.value.0.as_str();
         if found.iter().any(|known| **known == *text) {
-            context.error_help(name.span, format!("`{text}` stands here twice"), "keep one");
+            context.error_help(name.span, format!("`{text}` is listed twice"), "keep one");
             return None;
         }
         found.push(text.into());

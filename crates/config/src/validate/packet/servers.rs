@@ -67,7 +67,7 @@ impl<'a> PacketServers<'a> {
                 "`{destination}` with protocol {protocol} is used twice: in line {} by {first}",
                 place.line
             );
-            context.error_help(span, message, "give each a destination or protocol of its own");
+            context.error_help(span, message, "give each its own destination or protocol");
             return false;
         }
         self.claims.insert((destination, protocol), (owner.to_owned(), span));

@@ -86,8 +86,8 @@ fn file_types(checks: &raw_checks::Checks, context: &mut Context) -> Option<File
 fn bare(name: &Spanned<Text>, context: &mut Context) -> Option<Box<str>> {
     let text = &name.value.0;
     if text.contains(['.', '/']) {
-        let help = "write the extension alone: `bak`";
-        context.error_help(name.span, format!("`{text}` is no extension"), help);
+        let help = "write only the extension: `bak`";
+        context.error_help(name.span, format!("`{text}` is not a file extension"), help);
         return None;
     }
     Some(text.to_ascii_lowercase().into())

@@ -68,7 +68,7 @@ pub(in crate::validate) fn is_name(name: &Spanned<Text>, context: &mut Context) 
     let is_token = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?={}*"#.contains(&byte);
     let is_sound = !text.is_empty() && bare.bytes().all(is_token);
     if !is_sound {
-        let message = format!("`{}` is no name of a cookie", clip(text));
+        let message = format!("`{}` is not a valid cookie name", clip(text));
         let help = "write a name, its beginning with a star behind it (`cart_*`), or `*` for all";
         context.error_help(name.span, message, help);
     }
@@ -84,14 +84,14 @@ fn warn_of_no_effect(
     if let (Some(sealed), Some(WordOr::Word(Off))) =
         (&cookies.sealed, raw.checks.as_ref().map(|checks| &checks.value))
     {
-        let message = "cookies are sealed, and what was changed is not found: `checks` is `off`";
+        let message = "cookies are sealed, but changed cookies are not detected: `checks` is `off`";
         context.warning_help(sealed.span, message, "remove `checks: off`, or `sealed`");
     }
     if let Some(sealed) = &cookies.sealed
         && policy.is_some_and(|policy| policy.action(Check::CookieChanged) == Action::Off)
     {
         let message =
-            "cookies are sealed, and what was changed is not found: `cookie_changed` is `off`";
+            "cookies are sealed, but changed cookies are not detected: `cookie_changed` is `off`";
         context.warning_help(
             sealed.span,
             message,

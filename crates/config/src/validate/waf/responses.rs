@@ -49,7 +49,7 @@ fn media_type(name: &Spanned<Text>, context: &mut Context) -> Option<Box<str>> {
         .split_once('/')
         .is_some_and(|(kind, subtype)| is_token(kind) && (subtype == "*" || is_token(subtype)));
     if !is_sound {
-        let message = format!("`{}` is no media type", clip(&name.value.0));
+        let message = format!("`{}` is not a media type", clip(&name.value.0));
         context.error_help(name.span, message, "write it as `text/html`, or `text/*`");
         return None;
     }

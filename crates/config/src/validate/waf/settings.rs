@@ -77,7 +77,7 @@ pub(super) fn variables(raw: &raw::Waf, context: &mut Context) -> Option<Variabl
         let shown = clip(&name.value);
         let (message, help) = match keys.iter().find(|key| key.sets.contains(&&*name.value)) {
             Some(key) => (format!("`{shown}` is what `{}` sets", key.name), "keep one of them"),
-            None => (format!("`{shown}` stands here twice"), "names are the same in either case"),
+            None => (format!("`{shown}` is listed twice"), "names are the same in either case"),
         };
         context.error_help(name.span, message, help);
         is_sound = false;

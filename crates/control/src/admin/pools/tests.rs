@@ -106,7 +106,7 @@ async fn what_there_is_not() {
     let running = Running::start("missing").await;
     for (path, error, help) in [
         ("/pools/wep", "there is no pool `wep`", "did you mean `web`?"),
-        ("/pools/x", "there is no pool `x`", "what there is: `web`"),
+        ("/pools/x", "there is no pool `x`", "available: `web`"),
         (
             "/pools/web/members/127.0.0.1:9011",
             "pool `web` has no member `127.0.0.1:9011`",
@@ -204,8 +204,8 @@ async fn only_a_well_formed_request_changes_something() {
         ("", good, 415, "Content-Type: application/json"),
         ("Content-Type: text/plain\r\n", good, 415, "Content-Type: application/json"),
         ("Content-Type: application/x-www-form-urlencoded\r\n", good, 415, "application/json"),
-        (page.as_str(), good, 403, "comes from a web page"),
-        (opaque.as_str(), good, 403, "comes from a web page"),
+        (page.as_str(), good, 403, "come from web pages"),
+        (opaque.as_str(), good, 403, "come from web pages"),
     ] {
         let (status, problem) = running.exchange(&post(FIRST, fields, body)).await;
         let error = problem["error"].as_str().unwrap_or_default();

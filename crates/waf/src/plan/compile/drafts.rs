@@ -105,7 +105,7 @@ impl Compiler<'_> {
     pub(super) fn update_actions(&mut self, place: &Place, id: u64, actions: &[Action]) {
         let Some(draft) = self.drafts.iter_mut().find(|draft| draft.id == id && !draft.is_removed)
         else {
-            let help = "the directive stands behind the rule that it changes";
+            let help = "put the directive after the rule that it changes";
             return self.problem(place, format!("there is no rule {id}"), help);
         };
         // What there may be once takes the place of what was there.

@@ -167,7 +167,7 @@ impl Compiler<'_> {
 /// What a rule asks for that is not here, and why.
 fn what_is_absent(rule: &Rule) -> Option<(String, &'static str)> {
     if let OperatorKind::Elsewhere(name) = &rule.operator.kind {
-        let why = "weir asks nobody else while it judges a request";
+        let why = "weir queries no external data for a request";
         return Some((format!("the operator `@{name}` is not supported"), why));
     }
     rule.targets.iter().find_map(|target| {

@@ -23,7 +23,7 @@ pub fn summary(
     for (number, what) in [
         (
             exclusions.suspicious,
-            "places were left alone: most requests there have other attacks too",
+            "places have no exclusion: most requests there contain other attacks, too",
         ),
         (evidence.unnamed, "findings are in nothing that an exclusion can name"),
         (evidence.left_out, "findings were left out: there are too many different ones"),
@@ -32,7 +32,7 @@ pub fn summary(
             let _ = writeln!(text, "{number} {what}");
         }
     }
-    text + "There must be no attacks in the logs: what attackers sent would be let through. Read each exclusion before you use it.\n"
+    text + "The logs must not contain attacks: exclusions would let them pass. Read each exclusion before you use it.\n"
 }
 
 /// The file.
