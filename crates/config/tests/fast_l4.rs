@@ -117,7 +117,7 @@ fn what_becomes_of_packets() {
     refused("pool: p, fast_l4: { dsr: true, translate_address: true }", "beside `dsr: true`");
     refused("forward: route, fast_l4: { translate_address: true }", "beside `forward: route`");
     refused("forward: route, fast_l4: { dsr: true }", "`dsr` needs a pool");
-    refused("forward: route, pool: p", "`forward` beside `pool`");
+    refused("forward: route, pool: p", "`forward` and `pool`");
     refused("pool: p, fast_l4: { dsr: true, source: auto }", "whose address they must see");
     refused("forward: route, fast_l4: { source: auto }", "needs members");
     refused(
@@ -259,11 +259,11 @@ fn persistence_is_by_whole_addresses() {
     let kept = server(&format!("persistence: {{ type: source_address, timeout: 1m, {full} }}"));
     assert_eq!(kept.persistence_ms, Some(60_000));
     let lines = "listen: 10.0.0.1:80, pool: p, persistence:";
-    refused(&format!("{lines} {{ type: cookie }}"), POOL, "by their source address alone");
+    refused(&format!("{lines} {{ type: cookie }}"), POOL, "needs the source address");
     refused(
         &format!("{lines} {{ type: source_address, prefix_v4: 24 }}"),
         POOL,
-        "by whole addresses",
+        "needs whole addresses",
     );
 }
 
@@ -295,7 +295,7 @@ fn sockets_take_the_place_of_what_they_can() {
     );
     let any = packets(&file("listen: \"10.0.0.1:*\", protocol: any, pool: p", POOL));
     assert!(
-        matches!(&any.servers[0].fallback, Fallback::None(why) if why.contains("tcp and udp alone"))
+        matches!(&any.servers[0].fallback, Fallback::None(why) if why.contains("only for protocols tcp and udp"))
     );
     let text = file("listen: 10.0.0.1:80, pool: p", POOL);
     let mut fallen = packets(&text);

@@ -107,7 +107,7 @@ fn names_that_cannot_be_meant() {
             "    tls: { verify: false }\n",
         ),
         &[
-            "9 `tls` of the pool `p` would encrypt what `by_server_name` in line 5 passes on encrypted -> \
+            "9 `tls` of the pool `p` would encrypt the TLS that `by_server_name` in line 5 passes through -> \
            remove it here, or add `tls` to the virtual server, which then decrypts",
         ],
     );

@@ -38,7 +38,7 @@ fn what_is_no_setting_is_told() {
         ("cookies: { sealed: [ \"a b\" ] }", "`a b` is not a valid cookie name"),
         ("cookies: { sealed: [ \"*a\" ] }", "`*a` is not a valid cookie name"),
         ("cookies: { same_site: none }", "browsers drop cookies with `SameSite=None`"),
-        ("cookies: { sealed: [ a ] }, checks: off", "what was changed is not found"),
+        ("cookies: { sealed: [ a ] }, checks: off", "changed cookies are not detected"),
         ("responses: { types: [ html ] }", "`html` is not a media type"),
         ("responses: { types: [ \"*/*\" ] }", "`*/*` is not a media type"),
         ("responses: { size_max: 1B }", "size_max"),

@@ -377,7 +377,8 @@ fn source(
             return None;
         }
         raw::packet::PacketSource::Auto if delivery == Delivery::Route => {
-            let message = "`source: auto` needs members, whose way tells the address";
+            let message =
+                "`source: auto` needs a pool: the route to its members selects the address";
             context.error_help(span, message, "name the addresses, or give a pool");
             return None;
         }
