@@ -119,7 +119,7 @@ fn what_becomes_of_packets() {
     refused("forward: route, fast_l4: { dsr: true }", "`dsr` needs a pool");
     refused("forward: route, pool: p", "`forward` and `pool`");
     refused("pool: p, fast_l4: { dsr: true, source: auto }", "whose address they must see");
-    refused("forward: route, fast_l4: { source: auto }", "needs members");
+    refused("forward: route, fast_l4: { source: auto }", "needs a pool");
     refused(
         "pool: p, fast_l4: { source: \"2001:db8::1\" }",
         "no address of the family of `10.0.0.1:80`",
