@@ -38,7 +38,7 @@ pub struct Stream {
     is_head: bool,
 }
 
-/// What came of received bytes.
+/// The result of received bytes.
 #[derive(Debug)]
 pub enum Came {
     /// Nothing more.

@@ -57,7 +57,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Whoever listens to a run.
+/// A listener for the progress of a run.
 pub trait Progress {
     /// Takes note of an event.
     fn report(&mut self, event: &Event<'_>);

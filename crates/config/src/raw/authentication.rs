@@ -32,21 +32,21 @@ section! {
         optional header: FieldName;
         /// For `jwt`: the cookie with the token, instead of a field.
         optional cookie: FieldName;
-        /// Of `external`: the pool of the service that is asked about each request. Needed there.
+        /// For `external`, required: the pool of the authorisation service. weir asks it about each request.
         optional pool: Name;
-        /// Of `external`: the path that the service is asked for, with or without a query. It gets `GET`, and the client's method, path and query, host, scheme and address in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`.
+        /// For `external`: the path of the request to the service, optionally with a query. The method is `GET`. The client's method, path and query, host, scheme and address are in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`.
         default path: ProbePath = ProbePath("/".into());
-        /// Of `external`: the fields of the client's request that the service sees. Default: all but those about its body, about conditions and about codings.
+        /// For `external`: the fields of the client's request that the service gets. Default: all, except fields about the body, conditions and codings.
         optional request_headers: OneOrMany<Spanned<FieldName>>;
-        /// Of `external`: fields of the service's answer that the member gets when the request is let in. What the client has sent under these names never gets there.
+        /// For `external`: fields of the service's response that the member gets after the request was accepted. Client fields with these names are always removed.
         optional add_headers: OneOrMany<Spanned<FieldName>>;
-        /// Of `external`: fields of the service's answer that the client gets when the request is not let in. Default: `Location`, `Set-Cookie`, `WWW-Authenticate`, `Content-Type`, `Cache-Control` and `Retry-After`.
+        /// For `external`: fields of the service's response that the client gets after the request was refused. Default: `Location`, `Set-Cookie`, `WWW-Authenticate`, `Content-Type`, `Cache-Control` and `Retry-After`.
         optional answer_headers: OneOrMany<Spanned<FieldName>>;
-        /// Of `external`: the field of the service's answer that names the user, for the access log and for `request.user` in rules that read the response.
+        /// For `external`: the field of the service's response with the user's name, for the access log and for `request.user` in rules that read the response.
         optional user_header: FieldName;
-        /// Of `external`: how long the service may take for its whole answer, waiting for a place at it included.
+        /// For `external`: the time for the complete response of the service, including the wait in its pool's queue.
         default timeout: Duration<10, { 10 * MINUTE }> = Duration(5 * SECOND);
-        /// Of `external`: what becomes of a request about which the service gives no answer in time, cannot be asked, or answers with a status of 500 or more.
+        /// For `external`: what happens to a request if the service does not answer in time, cannot be reached, or answers with a status of 500 or more.
         default on_error: OnError = OnError::Deny;
         /// For `jwt`: the claim with the user's name, for `request.user` and the access log.
         default user_claim: Text = Text("sub".into());
@@ -61,18 +61,18 @@ choice! {
         Jwt = "jwt",
         /// A name and a password (RFC 7617), checked against a file.
         Basic = "basic",
-        /// Whatever a service of yours wants: it is asked about each request, and lets it in with a status of 200 to 299. With 300 to 499 the client gets its answer.
+        /// Your own service decides about each request. A status of 200 to 299 accepts it. With 300 to 499 the client gets the service's response.
         External = "external",
     }
     later [] maps []
 }
 
 choice! {
-    /// What becomes of a request about which a service could not be asked.
+    /// What happens to a request if the service does not decide about it.
     OnError {
-        /// It is answered with 503.
+        /// The client gets 503.
         Deny = "deny",
-        /// It is let in, without fields of the service.
+        /// The request is accepted, without fields of the service.
         Allow = "allow",
     }
     later [] maps []

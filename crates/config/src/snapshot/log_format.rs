@@ -66,7 +66,7 @@ pub enum LogField {
     Marks,
     /// Rules that were followed.
     Rules,
-    /// What came of keeping the client at its member.
+    /// The result of the client's persistence.
     Persistence,
     /// Version of the client's TLS.
     TlsVersion,

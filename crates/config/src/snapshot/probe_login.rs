@@ -1,4 +1,4 @@
-//! Whom a probe talks to, and as whom.
+//! The server name and credentials of a probe.
 
 use std::sync::Arc;
 

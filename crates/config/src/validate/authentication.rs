@@ -87,7 +87,7 @@ pub(super) fn used(compiler: &Compiler<'_>) -> HashSet<usize> {
     read.chain(&known.used).copied().collect()
 }
 
-/// The action that lets in whom an authentication of this name knows.
+/// The action that requires credentials of this authentication.
 pub(super) fn authenticate(
     compiler: &mut Compiler<'_>,
     name: &Spanned<Name>,

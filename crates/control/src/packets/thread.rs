@@ -192,7 +192,7 @@ impl Keeper {
                 let _ = answer.send(self.open(wanted));
             }
             Command::OpenAhead(wanted, done) => {
-                // What came of it is heard by who opens it next: what is open is not opened again, and what failed fails again.
+                // The result of it is heard by who opens it next: what is open is not opened again, and what failed fails again.
                 let _ = self.open(wanted);
                 let _ = done.send(());
             }

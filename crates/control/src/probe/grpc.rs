@@ -127,7 +127,7 @@ fn request(service: &str) -> Vec<u8> {
     bytes
 }
 
-/// Field 1 of `HealthCheckResponse`, 0 if it is not there; `None` for what is no such message.
+/// Field 1 of `HealthCheckResponse`, 0 if it is missing; `None` for another message.
 fn serving_status(mut message: &[u8]) -> Option<u64> {
     let mut status = 0;
     while !message.is_empty() {

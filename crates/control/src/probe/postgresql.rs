@@ -14,7 +14,7 @@ use super::wire::{Wire, said};
 
 const VERSION: u32 = 3 << 16;
 const TLS_REQUEST: u32 = 80_877_103;
-/// As whom the greeting is asked for where no user is given.
+/// The user name without a configured user.
 const NOBODY: &str = "weir";
 /// Codes of errors by which a server that serves says that it does not serve this user: no such user, wrong password
 /// (class 28), no such database.

@@ -76,7 +76,7 @@ impl<'a> Evaluation<'a> {
         self.fields.token(reader, &self.facts)
     }
 
-    /// `request.user`: whom a rule has let in.
+    /// `request.user`: the user accepted by a rule.
     pub fn user(&self) -> &[u8] {
         self.fields.resolve(self.fields.user())
     }

@@ -34,7 +34,7 @@ pub(crate) enum Part {
     Group(usize),
 }
 
-/// What came of a replacement.
+/// The result of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaced {
     /// Nothing matched, and nothing was appended.

@@ -220,7 +220,7 @@ impl Decision {
     /// response are made: these are for every response. A path that they make is taken as `form` says, as the received one was.
     ///
     /// # Errors
-    /// A rewritten target that is none; the request must not be sent then.
+    /// The rewritten target is invalid; the request must not be sent.
     pub fn follow_request(
         &mut self,
         policies: &[Arc<Policy>],

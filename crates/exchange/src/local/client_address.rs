@@ -23,7 +23,7 @@ pub fn named<'a>(
         .map(move |field| field.value.of(input))
 }
 
-/// The client of a request: the other end of the connection, or whom trusted proxies name.
+/// The client's address of a request: the connection's peer, or the address from trusted proxies.
 pub fn client_of(
     settings: &ClientAddress,
     peer: Option<SocketAddr>,

@@ -13,7 +13,7 @@ use weir_core::limit::{Admission, retry_after_s};
 use crate::shared::live::{LiveTable, LiveVirtualServer};
 use crate::shared::shared_table::KeyedLimit;
 
-/// When a request may try again that is one too many at a time: nobody knows better.
+/// Retry-After guess for limits on open requests.
 pub const RETRY_AT_A_TIME_S: u64 = 1;
 
 /// A place under a limit on requests, or connections, at a time. It is given back when this is dropped, so that

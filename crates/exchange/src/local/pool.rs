@@ -113,7 +113,7 @@ pub enum NoMember {
     Full,
 }
 
-/// What came of reaching for a member.
+/// The result of reaching for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grasp {
     /// It is occupied.

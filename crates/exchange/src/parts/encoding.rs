@@ -55,7 +55,7 @@ pub enum Encoding {
     },
 }
 
-/// What came of some of a body.
+/// The result of some of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoded {
     /// What is to be sent has been written.

@@ -23,7 +23,7 @@ pub struct Ends {
     pub stream: Option<StreamKey>,
     /// The member waits until the client has taken what there is of the response.
     pub is_member_stopped: bool,
-    /// Where it may go, and what came of trying.
+    /// Where it may go, and the results of attempts.
     pub tries: Tries,
     /// What it waits for, while it has no member.
     pub parked: Parked,

@@ -18,7 +18,7 @@ pub struct Inspected<'a> {
     pub client: Option<SocketAddr>,
     /// What became of what was found.
     pub mode: WafMode,
-    /// What came of it.
+    /// Its result.
     pub outcome: Outcome,
     /// The status that it was answered with; 0: it went on, or got no answer.
     pub status: u16,
@@ -26,7 +26,7 @@ pub struct Inspected<'a> {
     pub inspection: &'a Inspection,
 }
 
-/// What came of an inspection.
+/// The result of an inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing was found that a request is kept from its member for.

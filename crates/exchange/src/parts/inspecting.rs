@@ -55,7 +55,7 @@ pub struct Answering {
     pub head: ResponseHead,
     /// What the head's spans are of.
     pub text: Vec<u8>,
-    /// What came of its body.
+    /// The result of its body.
     pub body: HeldBody,
 }
 
@@ -65,7 +65,7 @@ pub struct Reading {
     pub inspection: Inspection,
     /// What holds for it.
     pub terms: Terms,
-    /// What came of its body.
+    /// The result of its body.
     pub body: HeldBody,
     /// What it takes beside that, because it is encoded.
     pub decoding: HeldBytes,

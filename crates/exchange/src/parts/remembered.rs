@@ -38,7 +38,7 @@ pub struct Remembered {
     pub request_id: Box<[u8]>,
     /// How the client is kept at its member.
     pub stickiness: Option<Stickiness>,
-    /// What came of that; `None`: it got no response of a member.
+    /// The result of that; `None`: it got no response of a member.
     pub kept: Option<Kept>,
     /// What its cookie says of other pools.
     pub other_tokens: OtherTokens,

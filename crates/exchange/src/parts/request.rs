@@ -129,7 +129,7 @@ impl Request {
         }
     }
 
-    /// Adds fields to its head, which has these `forms` and was not sent yet. They are free of what would end a line.
+    /// Adds fields to its head, which has these `forms` and was not sent yet. They contain no line breaks.
     pub fn add_fields<'f>(
         &mut self,
         forms: Forms,

@@ -1,4 +1,4 @@
-//! Where a request may go, and what came of trying.
+//! Where a request may go, and the results of attempts.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ enum Tried {
     Several(Vec<u32>),
 }
 
-/// Where a request may go, and what came of trying.
+/// Where a request may go, and the results of attempts.
 pub struct Tries {
     /// Where it may go.
     pub pool: Rc<LocalPool>,

@@ -70,7 +70,7 @@ impl Ends {
         at.due(self, Side::Client, None);
     }
 
-    /// What came of a client's stream was handed on: it may send as much again, on this stream or others.
+    /// Returns window for forwarded bytes of a client's stream, on this stream or others.
     pub fn give_window(&mut self, at: &mut impl Edge) {
         at.flow(self, Side::Client, Flow::Window);
     }
@@ -106,7 +106,7 @@ impl Ends {
         at.flow(self, Side::Member, Flow::Go);
     }
 
-    /// What came of a response was passed on, unless the client does not take it: the member may send as much.
+    /// Returns window to the member for forwarded bytes, unless the client does not read them.
     pub fn give_member_window(&mut self, at: &mut impl Edge) {
         at.flow(self, Side::Member, Flow::Window);
     }

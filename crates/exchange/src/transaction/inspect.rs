@@ -361,7 +361,7 @@ pub fn end_blocked(exchange: &mut Exchange, at: &mut impl Edge) {
     }
 }
 
-/// Answers in place of whoever would have.
+/// Answers instead of a member.
 pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
     match block {
         Block::Close => exchange.end_unanswered(at, Termination::Waf, false),

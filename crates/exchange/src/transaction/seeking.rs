@@ -1,4 +1,4 @@
-//! Where a transaction goes: which member it gets, and what becomes of it while there is none.
+//! Selects the member of a transaction, or lets it wait.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::termination::Termination;
 /// What a failure counts as at least, where members are compared by the time they take.
 const FAILED_US_MIN: u64 = 100_000;
 
-/// What came of looking for a member.
+/// The result of looking for a member.
 pub enum Found {
     /// It has one, and a connection to it.
     Member,

@@ -173,7 +173,7 @@ pub fn write_element(client: SocketAddr, host: Option<&[u8]>, proto: &[u8], out:
     write_value(proto, out);
 }
 
-/// A value as a token, or as a quoted string where it is none.
+/// A value as a token, or as a quoted string if it is not a token.
 fn write_value(value: &[u8], out: &mut Vec<u8>) {
     if !value.is_empty() && token_length(value) == value.len() {
         out.extend_from_slice(value);

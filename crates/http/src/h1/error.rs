@@ -110,7 +110,7 @@ pub enum RequestError {
     HostMissing,
     /// More than one Host field.
     HostRepeated,
-    /// Host or the target's authority is none.
+    /// Host or the target's authority is invalid.
     HostInvalid,
     /// Host differs from the target's authority.
     HostMismatch,

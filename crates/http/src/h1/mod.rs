@@ -58,7 +58,7 @@ pub struct HeadLimits {
     pub headers_max: u16,
 }
 
-/// What came of parsing a head that holds no error so far.
+/// The result of parsing a head that holds no error so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed {
     /// More bytes are needed.

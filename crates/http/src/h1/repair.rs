@@ -9,7 +9,7 @@ use crate::fields::classify;
 use crate::flaws::{Flaw, Flaws};
 use crate::message::FieldId;
 
-/// What came of a repair.
+/// The result of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
     /// The section takes so many bytes of the input; as it should be it is in the buffer.

@@ -196,7 +196,7 @@ pub fn write_ping(payload: [u8; 8], is_ack: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&payload);
 }
 
-/// Appends GOAWAY, with a text for whoever debugs the peer.
+/// Appends GOAWAY, with a text for debugging.
 pub fn write_goaway(last_stream: u32, code: ErrorCode, text: &str, out: &mut Vec<u8>) {
     let length = 8 + text.len() as u32;
     FrameHeader { length, kind: kind::GOAWAY, flags: 0, stream: 0 }.write(out);

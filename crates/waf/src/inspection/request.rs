@@ -77,7 +77,7 @@ pub(super) fn basename(path: &[u8]) -> &[u8] {
     &path[base..]
 }
 
-/// A path as ModSecurity 3 and Coraza show it: percent-decoded once. An escape that is none stays as it is.
+/// A path as ModSecurity 3 and Coraza show it: percent-decoded once. An invalid escape stays unchanged.
 pub(crate) fn decoded(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;

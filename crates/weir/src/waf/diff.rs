@@ -98,7 +98,7 @@ impl Side {
     }
 }
 
-/// What came of all requests.
+/// Counts of all requests.
 #[derive(Debug, Default)]
 struct Sum {
     judged: u64,

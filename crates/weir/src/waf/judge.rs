@@ -27,7 +27,7 @@ pub struct Judge {
     pub reading: Reading,
 }
 
-/// What came of a request.
+/// The result of a request.
 pub struct Judged {
     pub inspection: Inspection,
     pub verdict: Verdict,

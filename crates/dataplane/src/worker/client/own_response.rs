@@ -26,7 +26,7 @@ pub struct OwnBytes {
 }
 
 impl Desk<'_> {
-    /// Answers what is no request, or comes at a bad time, and ends the connection.
+    /// Answers a malformed or untimely request, and ends the connection.
     pub fn refuse(&mut self, key: ClientKey, status: u16, termination: Termination) {
         self.refuse_with(key, status, termination, None);
     }

@@ -1,4 +1,4 @@
-//! What rules change of responses of weir's own to what is no request, or was not read as one.
+//! Changes by rules to weir's own responses to malformed requests.
 
 use weir_core::expression::{Facts, ResponseFacts};
 use weir_exchange::arena::ClientKey;
@@ -12,7 +12,7 @@ use weir_http::message::{RequestHead, ResponseHead, Scheme};
 use crate::worker::desk::Desk;
 
 impl Desk<'_> {
-    /// The changes to a response of weir's own to what is no request, or was not read as one: those of rules that always hold,
+    /// The changes to weir's own response to a malformed request: those of rules that always hold,
     /// and of rules for responses. They are left in `edits`.
     pub fn edit_refusal(
         &mut self,

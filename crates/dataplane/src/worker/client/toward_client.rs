@@ -159,7 +159,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What came of a client's stream was handed on: it may send as much again, on this stream or others.
+    /// Returns window for forwarded bytes of a client's stream, on this stream or others.
     fn give_window(&mut self, ends: &mut Ends) {
         let Some(stream) = self.world.stream_mut(ends) else { return };
         // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
@@ -200,7 +200,7 @@ impl Desk<'_> {
         Some(stream.held.take())
     }
 
-    /// What came of the client's stream waits there. The window bounds how much that is.
+    /// Bytes of the client's stream wait there. The window bounds how much that is.
     pub fn hold_of_client(
         &mut self,
         ends: &mut Ends,

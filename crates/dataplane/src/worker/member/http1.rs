@@ -298,7 +298,7 @@ fn pass_body(
     if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
 }
 
-/// What came of looking at some input.
+/// The result of looking at some input.
 #[derive(Default)]
 enum Step {
     /// So many bytes were used; the rest needs more to come.

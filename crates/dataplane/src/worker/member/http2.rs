@@ -91,7 +91,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// What came of a response was passed on, unless the client does not take it: the member may send as much.
+    /// Returns window to the member for forwarded bytes, unless the client does not read them.
     pub fn give_member_window(&mut self, ends: &mut Ends) {
         let Some(StreamOf { key, frames, stream, .. }) = self.world.member_stream_mut(ends) else {
             return;

@@ -72,7 +72,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// The client's address: the other end of the connection, or whom a trusted proxy named.
+    /// The client's address: the connection's peer, or the address from a trusted proxy.
     pub fn address(&self) -> Option<SocketAddr> {
         self.proxied.or(self.peer)
     }

@@ -52,7 +52,7 @@ pub enum Role {
     Client,
 }
 
-/// What came of bytes received.
+/// The result of bytes received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Bytes of the input that are done with; the next call starts behind them.

@@ -31,7 +31,7 @@ pub(super) struct DataProgress {
     pub(super) end_stream: bool,
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(super) enum Step {
     Tell(Event),
     GoOn,

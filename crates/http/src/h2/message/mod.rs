@@ -56,7 +56,7 @@ pub enum Malformed {
     Authority,
     /// Host names another authority than `:authority`.
     HostMismatch,
-    /// `:protocol` that is none.
+    /// An invalid `:protocol`.
     Protocol,
     /// `:status` that is not a number from 100 to 599, or 101, which HTTP/2 does not have.
     Status,
