@@ -47,7 +47,7 @@ section! {
         optional server_id: ServerId;
         /// For `hash` and `learned`: a template (TEXT) over the request whose value identifies the client. An empty value means no persistence.
         optional of: Text;
-        /// Of `learned`: TEXT of the response, such as `${response.cookies['SESSION']}`: a request whose `of` has this value goes to the member that has sent it. An empty one is not remembered. Default: the value of `of` is remembered with the member that its first request got.
+        /// For `learned`: a template (TEXT) over the response, for example `${response.cookies['SESSION']}`. A request whose `of` has this value goes to the member that sent it. An empty value is not remembered. Default: the value of `of` is remembered with the member of its first request.
         optional learn: Text;
         /// The name of another persistence, used when this one knows no member for a request.
         optional fallback: Name;

@@ -14,7 +14,9 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::tcp::{ServerNamePool, TcpProfile};
 use crate::raw::{self, BalanceOr, VirtualServerType};
-use crate::snapshot::{Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ServerNames};
+use crate::snapshot::{
+    Address, Balance, Learned, ListenPoint, PersistenceKind, Pool, Relay, ServerNames,
+};
 use crate::tree::Span;
 
 /// TCP profiles.
