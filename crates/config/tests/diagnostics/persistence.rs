@@ -101,7 +101,7 @@ fn addresses_that_were_asked() {
     );
     let packets = "    type: fast_l4\n    persistence: { type: destination_address }\n";
     let found = findings(&sound(packets, ""));
-    let expected = "packets can be kept at a member by their source address alone -> use `type: source_address`";
+    let expected = "persistence of packets needs the source address -> use `type: source_address`";
     assert!(found.iter().any(|one| one.contains(expected)), "{found:?}");
 }
 
