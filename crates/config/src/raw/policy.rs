@@ -6,7 +6,7 @@ use crate::raw::limit::RateLimit;
 use crate::scalar::{Duration, GIB, KIB, MIB, Name, Off, Size, Text, WordOr};
 use crate::shapes::{
     AnyText, AutoOr, FieldName, FieldTexts, FilePath, HeaderPatterns, Items, PoolChoice,
-    Replacements, Rewrite, StatusCode,
+    Replacements, Rewrite, Share, StatusCode,
 };
 
 section! {
@@ -53,6 +53,8 @@ one_of! {
         Member as "member": Endpoint;
         /// Requires valid credentials: the name of an authentication. Other requests get 401, and no further action or rule runs.
         Authenticate as "authenticate": Name;
+        /// Sends a copy of the request to another pool. The response to the copy is discarded.
+        Mirror as "mirror": Mirror;
         /// Answers with a redirect. Ends the policies. In a rule that reads the response, it replaces the response.
         Redirect as "redirect": Redirect;
         /// Answers instead of a member. Ends the policies. In a rule that reads the response, it replaces the response.
@@ -117,6 +119,17 @@ choice! {
         Off = "off",
     }
     later [] maps []
+}
+
+section! {
+    /// Copies of requests. A copy is sent together with the request, as rules have changed it, with `X-Mirrored: 1`. A request with a body is copied when its whole body is there, if it has at most 16 KiB and came in pieces of at most 4 KiB. weir never waits for a copy: a copy that cannot be sent at once is dropped and counted.
+    Mirror at "policies.NAME.rules[].then[].mirror" {
+        /// The pool for the copies.
+        required pool: Name;
+        /// The share of requests that is copied: from 0.001% to 100%.
+        default share: Share = Share(100_000);
+    }
+    later []
 }
 
 section! {

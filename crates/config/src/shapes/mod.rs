@@ -30,7 +30,7 @@ pub(crate) use http::{
 pub(crate) use keys_url::KeysUrl;
 pub(crate) use log_path::LogPath;
 pub(crate) use payload::{HexBytes, Payload};
-pub(crate) use pools::PoolChoice;
+pub(crate) use pools::{PoolChoice, Share};
 pub(crate) use replacements::Replacements;
 pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Registry, Spanned, check_name};
+use crate::decode::{Context, Decode, Invalid, Registry, Shown, Spanned, check_name, decode_text};
 use crate::scalar::{Name, Whole};
 use crate::tree::{Node, NodeValue};
 
@@ -70,5 +70,80 @@ impl Decode for PoolChoice {
             is_sound = false;
         }
         is_sound.then_some(Self::Split(split))
+    }
+}
+
+/// A share of requests, in thousandths of a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share(pub u32);
+
+/// Thousandths in a percent.
+const THOUSAND: u32 = 1_000;
+
+impl Share {
+    fn parse(text: &str) -> Option<u32> {
+        let number = text.strip_suffix('%')?;
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let are_digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        if !are_digits(whole) || !are_digits(part) || whole.len() > 3 || part.len() > 3 {
+            return None;
+        }
+        let part: u32 = format!("{part:0<3}").parse().ok()?;
+        let share = whole.parse::<u32>().ok()? * THOUSAND + part;
+        (1..=100 * THOUSAND).contains(&share).then_some(share)
+    }
+}
+
+impl Decode for Share {
+    fn expected() -> String {
+        "a percentage from 0.001% to 100%".into()
+    }
+
+    fn schema(_: &mut Registry) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9]{1,3}(\\.[0-9]{1,3})?%$" })
+    }
+
+    fn decode(node: &Node, context: &mut Context) -> Option<Self> {
+        decode_text(node, context, |text| Self::parse(text).map(Self).ok_or_else(Invalid::plainly))
+    }
+}
+
+impl Shown for Share {
+    fn shown(&self) -> Value {
+        let part = format!("{:03}", self.0 % THOUSAND);
+        let part = part.trim_end_matches('0');
+        let dot = if part.is_empty() { "" } else { "." };
+        format!("{}{dot}{part}%", self.0 / THOUSAND).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_read_and_shown() {
+        for (text, expected) in [
+            ("5%", Some(5_000)),
+            ("0.1%", Some(100)),
+            ("0.001%", Some(1)),
+            ("12.34%", Some(12_340)),
+            ("100%", Some(100_000)),
+            ("100.001%", None),
+            ("0%", None),
+            ("0.0001%", None),
+            ("5", None),
+            ("%", None),
+            (".5%", None),
+            ("5.%", None),
+            ("-1%", None),
+            ("1e1%", None),
+        ] {
+            assert_eq!(Share::parse(text), expected, "{text}");
+            if let Some(share) = expected {
+                assert_eq!(Share(share).shown(), Value::from(text));
+            }
+        }
     }
 }

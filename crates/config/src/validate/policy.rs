@@ -139,7 +139,7 @@ impl Compiler<'_> {
         let name = format!("{}[{first}]", self.rule);
         let mut push = |action| actions.push((action, span));
         match &raw.value {
-            raw::Action::Pool(choice) => push(split::action(self, &choice.value, context)?),
+            raw::Action::Pool(_) | raw::Action::Mirror(_) => push(split::of(self, raw, context)?),
             raw::Action::Member(member) => push(Action::Member(self.member(member, context)?)),
             raw::Action::Persistence(choice) => push(self.persistence_action(choice, context)?),
             raw::Action::Compression(_) => push(Action::LeaveUncompressed),

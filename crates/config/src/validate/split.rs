@@ -1,19 +1,35 @@
-//! The action `pool`: one pool, or several with their weights.
+//! The action `pool`: one pool, or several with their weights. And `mirror`: one that gets copies.
 
 use std::sync::Arc;
 
-use weir_core::policy::{Action, PoolChoice, Split};
+use weir_core::policy::{Action, Mirror, PoolChoice, Split};
 
 use super::compiler::Compiler;
-use crate::decode::Context;
+use crate::decode::{Context, Spanned};
+use crate::raw::policy as raw;
 use crate::shapes::PoolChoice as Raw;
 
-/// What a rule says of the pool that gets the request.
-pub(super) fn action(
+/// What a rule says of the pool that gets the request, or copies of it.
+pub(super) fn of(
     compiler: &mut Compiler<'_>,
-    raw: &Raw,
+    raw: &Spanned<raw::Action>,
     context: &mut Context,
 ) -> Option<Action> {
+    match &raw.value {
+        raw::Action::Pool(choice) => pool(compiler, &choice.value, context),
+        raw::Action::Mirror(mirror) => {
+            let pool = compiler.pool(mirror.value.pool.as_ref()?, context)? as u32;
+            let share = mirror.value.share.value.0;
+            Some(Action::Mirror(Arc::new(Mirror { pool, share })))
+        }
+        other => {
+            debug_assert!(false, "`{}` names no pool", other.key());
+            None
+        }
+    }
+}
+
+fn pool(compiler: &mut Compiler<'_>, raw: &Raw, context: &mut Context) -> Option<Action> {
     let split = match raw {
         Raw::One(name) => {
             let pool = compiler.pool(name, context)? as u32;

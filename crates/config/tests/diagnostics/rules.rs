@@ -27,6 +27,17 @@ fn actions_that_cannot_be_meant() {
             "error 12:39 pool `s` is not defined -> defined: `p`",
         ],
     );
+    check_actions("{ mirror: { pool: p, share: 0.5% } }", &[]);
+    check_actions(
+        "{ mirror: { pool: r } }",
+        &["error 12:35 pool `r` is not defined -> defined: `p`"],
+    );
+    check_actions(
+        "{ mirror: { pool: p, share: 0% } }",
+        &[
+            "error 12:45 `policies.q.rules[0].then[0].mirror.share` must be a percentage from 0.001% to 100%, found the text \"0%\" -> -",
+        ],
+    );
     check_actions(
         "{ pool: { p: many } }",
         &[

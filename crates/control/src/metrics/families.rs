@@ -312,6 +312,13 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("result", "denied", server.totals.authorisations_denied);
             to.labelled("result", "failed", server.totals.authorisations_failed);
         };
+    "weir_virtual_server_mirrored_requests_total" Counter + ",result"
+        "Copies of requests that the action mirror has made: a member has answered (result answered) or none has (failed); or that it has not made, since too many were under way or the body was not kept (dropped)."
+        |server, to| {
+            to.labelled("result", "answered", server.totals.mirrors_answered);
+            to.labelled("result", "failed", server.totals.mirrors_failed);
+            to.labelled("result", "dropped", server.totals.mirrors_dropped);
+        };
     "weir_virtual_server_password_checks_refused_total" Counter
         "Requests that got 503 because too many password checks were waiting, in total or for this client."
         |server, to| to.value(server.totals.password_checks_refused);

@@ -48,6 +48,8 @@ pub enum Action {
     Trace(Template),
     /// The request shows who it is from, or is refused.
     Authenticate(Arc<Authenticator>),
+    /// Another pool gets a copy of the request.
+    Mirror(Arc<Mirror>),
     /// An answer in place of a member's.
     Answer(Arc<Answer>),
     /// The connection ends without an answer.
@@ -65,6 +67,26 @@ pub enum PoolChoice {
     Split(Arc<Split>),
 }
 
+/// Where copies of requests go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mirror {
+    /// Index of the pool in the snapshot.
+    pub pool: u32,
+    /// How many of so many requests are copied: of [`Mirror::WHOLE`].
+    pub share: u32,
+}
+
+impl Mirror {
+    /// All requests: shares are in thousandths of a percent.
+    pub const WHOLE: u32 = 100_000;
+
+    /// Whether a request is copied, by a number that is evenly spread.
+    pub fn takes(&self, draw: u64) -> bool {
+        let place = (u128::from(draw) * u128::from(Self::WHOLE)) >> u64::BITS;
+        place < u128::from(self.share)
+    }
+}
+
 impl Action {
     /// The pools that it may choose, by their indexes.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
@@ -76,9 +98,10 @@ impl Action {
         one.into_iter().chain(split.into_iter().flat_map(|split| split.pools()))
     }
 
-    /// The pool of the service that it asks, by its index.
+    /// The pool that gets a request of weir's own, a question or a copy, by its index.
     pub fn pool_beside(&self) -> Option<usize> {
         match self {
+            Self::Mirror(mirror) => Some(mirror.pool as usize),
             Self::Authenticate(by) => by.external().map(|external| external.pool as usize),
             _ => None,
         }
@@ -129,6 +152,7 @@ impl Action {
             | Self::LeaveUncompressed
             | Self::Inspection(_)
             | Self::Authenticate(_)
+            | Self::Mirror(_)
             | Self::Close
             | Self::Reset => Reads::default(),
         }
@@ -291,4 +315,24 @@ pub enum Body {
     Text(Template),
     /// The same each time: what a file had when the configuration was read.
     Bytes(Arc<[u8]>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mirror;
+
+    #[test]
+    fn a_share_of_requests_is_copied() {
+        for (share, draw, expected) in [
+            (Mirror::WHOLE, u64::MAX, true),
+            (Mirror::WHOLE, 0, true),
+            (1, 0, true),
+            (1, u64::MAX / 100_000 + 1, false),
+            (5_000, u64::MAX / 20 - 1, true),
+            (5_000, u64::MAX / 20 + 1, false),
+            (0, 0, false),
+        ] {
+            assert_eq!(Mirror { pool: 0, share }.takes(draw), expected, "{share} {draw}");
+        }
+    }
 }

@@ -10,8 +10,8 @@ use weir_http::is_authority;
 use weir_http::path::{PathForm, rewritten};
 
 use super::action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
-    Rewrite, WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Mirror, NamedCookies,
+    PoolChoice, Rewrite, WafMode,
 };
 use super::authenticate::{Authenticator, Login};
 use super::rules::{Policy, Rules, Strategy};
@@ -58,7 +58,8 @@ pub struct Decision {
     has_followed: bool,
     /// What was asked of whom the request is from.
     pub authentication: Authentication,
-    target: Target,
+    /// Pools that get a copy of the request.
+    pub mirrors: Vec<Arc<Mirror>>,
     pub(super) work: Work,
 }
 
@@ -91,6 +92,7 @@ impl Authentication {
 pub(super) struct Work {
     pub scratch: Vec<u8>,
     candidates: Vec<u32>,
+    target: Target,
 }
 
 /// A target while rules make it another.
@@ -210,8 +212,9 @@ impl Decision {
             self.messages.clear();
             self.body_edits.clear();
         }
-        self.target.is_path_given = false;
-        self.target.is_too_long = false;
+        self.work.target.is_path_given = false;
+        self.work.target.is_too_long = false;
+        self.mirrors.clear();
         self.authentication.forget();
         self.authentication.is_refused = false;
     }
@@ -341,7 +344,7 @@ impl Decision {
                 self.work.scratch.clear();
                 match rewrite(how, now.unwrap_or_default(), evaluation, &mut self.work.scratch) {
                     Replaced::Yes => self.request.query_mut().extend_from_slice(&self.work.scratch),
-                    Replaced::TooLong => self.target.is_too_long = true,
+                    Replaced::TooLong => self.work.target.is_too_long = true,
                     Replaced::No => {}
                 }
             }
@@ -353,7 +356,7 @@ impl Decision {
                     Replaced::Yes => {
                         self.request.authority_mut().extend_from_slice(&self.work.scratch)
                     }
-                    Replaced::TooLong => self.target.is_too_long = true,
+                    Replaced::TooLong => self.work.target.is_too_long = true,
                     Replaced::No => {}
                 }
             }
@@ -386,6 +389,7 @@ impl Decision {
             Action::Log(text) => self.messages.push(|out| evaluation.render(text, out)),
             Action::Trace(text) => self.marks.push(|out| evaluation.render(text, out)),
             Action::Authenticate(by) => self.authenticate(by, evaluation, facts),
+            Action::Mirror(mirror) => self.mirrors.push(Arc::clone(mirror)),
             Action::Answer(answer) => self.answer_with(answer, evaluation),
             Action::Close => self.end = Some(End::Close),
             Action::Reset => self.end = Some(End::Reset),
@@ -394,14 +398,14 @@ impl Decision {
 
     fn rewrite_path(&mut self, how: &Rewrite, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
         let received = facts.request.member_path(facts.request_input);
-        let now = if self.target.is_path_given { &*self.target.path } else { received };
+        let now = if self.work.target.is_path_given { &*self.work.target.path } else { received };
         self.work.scratch.clear();
         match rewrite(how, now, evaluation, &mut self.work.scratch) {
             Replaced::Yes => {
-                self.target.is_path_given = true;
-                std::mem::swap(&mut self.target.path, &mut self.work.scratch);
+                self.work.target.is_path_given = true;
+                std::mem::swap(&mut self.work.target.path, &mut self.work.scratch);
             }
-            Replaced::TooLong => self.target.is_too_long = true,
+            Replaced::TooLong => self.work.target.is_too_long = true,
             Replaced::No => {}
         }
     }
@@ -459,13 +463,13 @@ impl Decision {
 
     /// Makes the rewritten target one that can be sent. A question mark in the path begins the query.
     fn finish_target(&mut self, form: PathForm) -> Result<(), RewriteError> {
-        if self.target.is_too_long {
+        if self.work.target.is_too_long {
             return Err(RewriteError::Length);
         }
-        if self.target.is_path_given {
-            let (path, query) = match memchr::memchr(b'?', &self.target.path) {
-                Some(at) => (&self.target.path[..at], Some(&self.target.path[at + 1..])),
-                None => (&*self.target.path, None),
+        if self.work.target.is_path_given {
+            let (path, query) = match memchr::memchr(b'?', &self.work.target.path) {
+                Some(at) => (&self.work.target.path[..at], Some(&self.work.target.path[at + 1..])),
+                None => (&*self.work.target.path, None),
             };
             rewritten(path, form, self.request.path_mut()).map_err(|_| RewriteError::Path)?;
             if let Some(query) = query {

@@ -13,8 +13,8 @@ mod rules;
 mod split;
 
 pub use action::{
-    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, NamedCookies, PoolChoice,
-    Rewrite, Secure, WafMode,
+    Action, Answer, Body, CookieTemplate, FieldAction, FieldChange, Mirror, NamedCookies,
+    PoolChoice, Rewrite, Secure, WafMode,
 };
 pub use authenticate::{Authenticator, How, Login};
 pub use decision::{AnswerBody, Authentication, Decision, End, Lines, RewriteError};

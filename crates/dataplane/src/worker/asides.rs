@@ -4,7 +4,7 @@ use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::errand::{Errand, Order};
 use weir_exchange::parts::inspecting::Scrutiny;
-use weir_exchange::transaction::{Transaction, aside, authorisation};
+use weir_exchange::transaction::{Transaction, aside, authorisation, mirror};
 
 use super::Worker;
 use super::desk::Desk;
@@ -21,18 +21,30 @@ pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
 }
 
 fn begin(worker: &mut Worker, io: &mut EventLoop, order: &Order) {
-    let parent = order.parent;
     // Whoever asks for it may be gone by now.
-    if !worker.with(io, parent, |it, _| authorisation::awaits_beginning(it)) {
+    if let Some(parent) = order.parent
+        && !worker.with(io, parent, |it, _| authorisation::awaits_beginning(it))
+    {
         return;
     }
     let buffer = io.take_buffer();
     let mut desk = Desk { io: &mut *io, world: &mut worker.world };
-    let Some(aside) = aside::begin(&mut desk, &mut worker.exchanges, order, buffer) else {
-        return worker.with(io, parent, |it, at| authorisation::ended(it, at, None, None));
-    };
-    worker.with(io, parent, |it, _| authorisation::began(it, aside));
-    worker.with(io, aside, |it, at| aside::enter(it, at));
+    let aside = aside::begin(&mut desk, &mut worker.exchanges, order, buffer);
+    match (aside, order.parent) {
+        (Some(aside), parent) => {
+            if let Some(parent) = parent {
+                worker.with(io, parent, |it, _| authorisation::began(it, aside));
+            }
+            worker.with(io, aside, |it, at| aside::enter(it, at));
+        }
+        (None, Some(parent)) => {
+            worker.with(io, parent, |it, at| authorisation::ended(it, at, None, None));
+        }
+        (None, None) => {
+            order.server.counters.mirrors_failed.add(1);
+            mirror::ended(&mut worker.world.tools);
+        }
+    }
 }
 
 /// A request of weir's own has ended: it is forgotten, and the one that waits for it goes on.
@@ -42,5 +54,7 @@ pub fn ended(worker: &mut Worker, io: &mut EventLoop, aside: ExchangeKey) {
     worker.exchanges.discard(aside);
     let Some(Scrutiny::Aside(it)) = scrutiny else { return };
     let (parent, reply) = (it.parent, it.reply);
-    worker.with(io, parent, |it, at| authorisation::ended(it, at, Some(aside), Some(reply)));
+    if let Some(parent) = parent {
+        worker.with(io, parent, |it, at| authorisation::ended(it, at, Some(aside), Some(reply)));
+    }
 }

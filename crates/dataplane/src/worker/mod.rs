@@ -196,6 +196,7 @@ impl Worker {
         self.world.tools.encoders.forget_taken();
         self.world.queues = Queues::default();
         self.world.tools.errands.clear();
+        self.world.tools.mirrors_under_way = 0;
         self.world.waiting = Waiting::default();
         self.world.members.clear();
         // What has gone may come back, and then knows what is under way.

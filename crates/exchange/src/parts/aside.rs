@@ -6,8 +6,8 @@ use crate::arena::ExchangeKey;
 
 /// A request of weir's own.
 pub struct Aside {
-    /// The request that waits for its answer.
-    pub parent: ExchangeKey,
+    /// The request that waits for its answer; `None`: nobody does.
+    pub parent: Option<ExchangeKey>,
     /// What was answered so far.
     pub reply: Reply,
 }
@@ -21,6 +21,8 @@ pub struct Reply {
     pub text: Vec<u8>,
     /// The body; `None`: it was too long to be kept.
     pub body: Option<Vec<u8>>,
+    /// Bytes of it that have come.
+    pub body_bytes: usize,
     /// All of it has come, or enough.
     pub is_whole: bool,
 }

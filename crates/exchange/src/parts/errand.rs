@@ -1,5 +1,6 @@
 //! What is to be done when the call has returned that asks for it.
 
+use std::fmt;
 use std::rc::Rc;
 
 use crate::arena::{ClientKey, ExchangeKey};
@@ -23,8 +24,8 @@ pub enum Errand {
 
 /// A request of weir's own that is to begin.
 pub struct Order {
-    /// The request that waits for its answer.
-    pub parent: ExchangeKey,
+    /// The request that waits for its answer; `None`: nobody does.
+    pub parent: Option<ExchangeKey>,
     /// Where that came in.
     pub server: Rc<LocalServer>,
     /// Where it goes.
@@ -33,4 +34,16 @@ pub struct Order {
     pub preference: Preference,
     /// Its head, as a client would send it.
     pub text: Vec<u8>,
+    /// Its body, whatever the head says; `None`: it has none.
+    pub body: Option<Vec<u8>>,
+}
+
+/// Where copies of a request go.
+#[derive(Default)]
+pub struct Mirrors(pub Vec<(Rc<LocalPool>, Preference)>);
+
+impl fmt::Debug for Mirrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} copies", self.0.len())
+    }
 }

@@ -16,6 +16,7 @@ use crate::local::client_tls::ClientTls;
 use crate::local::key_limits::LimitPlace;
 use crate::local::location::Names;
 use crate::local::stickiness::{Kept, Stickiness};
+use crate::parts::errand::Mirrors;
 use crate::parts::identity::Identity;
 
 /// Spare ones that are kept for further requests.
@@ -54,6 +55,8 @@ pub struct Remembered {
     pub names: Names,
     /// Who it is from, where that was asked.
     pub identity: Option<Box<Identity>>,
+    /// Where copies of the request go.
+    pub mirrors: Option<Box<Mirrors>>,
     /// The request itself, for rules that look at it with the response.
     request: Option<Request>,
     has_request: bool,
@@ -162,6 +165,7 @@ impl Remembered {
         self.response_names.clear();
         self.names.clear();
         self.identity = None;
+        self.mirrors = None;
         self.has_request = false;
     }
 

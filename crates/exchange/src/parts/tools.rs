@@ -20,6 +20,8 @@ use crate::parts::scratch::Scratch;
 pub struct Tools {
     /// What is to be done when the call has returned.
     pub errands: Vec<Errand>,
+    /// Copies of requests that are under way.
+    pub mirrors_under_way: u32,
     /// Buffers for what is written.
     pub scratch: Scratch,
     /// What is decided about a request.
@@ -59,6 +61,7 @@ impl Tools {
     pub fn new(time_us: fn() -> u64, sources: Sources) -> Self {
         Self {
             errands: Vec::new(),
+            mirrors_under_way: 0,
             scratch: Scratch::default(),
             decision: None,
             response_decision: None,

@@ -45,6 +45,8 @@ pub struct Tries {
     pub count: u8,
     /// Why the last member that was tried did not serve it.
     pub failure: Option<MemberFailure>,
+    /// It does not wait in line.
+    pub never_waits: bool,
     /// A member has said of its stream that it did not read it.
     pub was_unread: bool,
 }
@@ -52,7 +54,15 @@ pub struct Tries {
 impl Tries {
     /// None yet.
     pub fn new(pool: Rc<LocalPool>, preference: Preference) -> Self {
-        Self { pool, preference, tried: Tried::None, count: 0, failure: None, was_unread: false }
+        Self {
+            pool,
+            preference,
+            tried: Tried::None,
+            count: 0,
+            failure: None,
+            never_waits: false,
+            was_unread: false,
+        }
     }
 
     /// The members tried so far.

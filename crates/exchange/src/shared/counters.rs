@@ -179,6 +179,12 @@ counters! {
         authorisations_denied,
         /// Those about which it could not be asked, or gave no answer.
         authorisations_failed,
+        /// Copies of requests that a member has answered.
+        mirrors_answered,
+        /// Those that none has.
+        mirrors_failed,
+        /// Those that were not made: too many were under way, or the body was not kept.
+        mirrors_dropped,
         /// Requests refused because too many passwords waited to be checked.
         password_checks_refused,
         /// Requests held back by a limit on their rate.

@@ -28,10 +28,14 @@ use crate::parts::tries::Tries;
 use crate::termination::Termination;
 use crate::transaction::Transaction;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::mirror;
 use crate::transaction::sending::Passed;
 
 /// A longer body of an answer is not kept.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// What marks a copy of a client's request.
+const MIRRORED: &[u8] = b"X-Mirrored";
 
 /// Whoever has written such a head has bounded it.
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
@@ -46,18 +50,32 @@ pub fn begin(
     let mut head = RequestHead::new();
     let form = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
     let parsed = parse_request(&order.text, &LIMITS, form, &mut head);
-    let is_whole = matches!(parsed, Ok(Parsed::Complete { length }) if length == order.text.len());
-    if !is_whole || !head.framing.is_empty() {
+    if !matches!(parsed, Ok(Parsed::Complete { length }) if length == order.text.len()) {
         return None;
     }
+    let body = order.body.as_deref();
+    head.framing = body.map_or(Framing::None, |body| Framing::Length(body.len() as u64));
+    let mut edits = RequestEdits::default();
+    if order.parent.is_none() {
+        edits.fields.set(MIRRORED, |out| out.push(b'1'));
+        edits.fields.remove(b"Expect");
+    }
     let (message, forms) = ((&head, &*order.text), order.pool.forms);
-    let mut request = Request::of(at.tools(), message, forms, &mut RequestEdits::default(), buffer);
+    let mut request = Request::of(at.tools(), message, forms, &mut edits, buffer);
+    if let Some(body) = body {
+        // As if it had gone to a member that has failed it: all of it is kept.
+        request.bytes.extend_from_slice(body);
+        request.is_whole = true;
+        request.send();
+    }
     // It takes no interim responses.
     request.version = Version::Http10;
     let turn = at.turn();
     order.pool.note_request(turn.now_ms());
     let key = transactions.next_key();
     let aside = Aside { parent: order.parent, reply: Reply::default() };
+    let mut tries = Tries::new(Rc::clone(&order.pool), order.preference);
+    tries.never_waits = order.parent.is_none();
     transactions.insert(Transaction::Http(Exchange {
         ends: Ends {
             key,
@@ -65,7 +83,7 @@ pub fn begin(
             client: ClientKey::NOTHING,
             stream: None,
             is_member_stopped: false,
-            tries: Tries::new(Rc::clone(&order.pool), order.preference),
+            tries,
             parked: Parked::No,
             attempt: Attempt::default(),
             server: Rc::clone(&order.server),
@@ -88,8 +106,12 @@ pub fn begin(
 
 /// Sends it to a member.
 pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
-    if exchange.dispatch(at) {
-        exchange.send_request_head(at);
+    if !exchange.dispatch(at) {
+        return;
+    }
+    match exchange.request.is_sent() {
+        true => exchange.resend(at, &[]),
+        false => exchange.send_request_head(at),
     }
 }
 
@@ -98,37 +120,43 @@ pub fn is_one(exchange: &Exchange) -> bool {
     matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Aside(_)))
 }
 
-fn reply(exchange: &mut Exchange) -> Option<&mut Reply> {
+fn aside(exchange: &mut Exchange) -> Option<&mut Aside> {
     match exchange.scrutiny.as_deref_mut() {
-        Some(Scrutiny::Aside(aside)) => Some(&mut aside.reply),
+        Some(Scrutiny::Aside(aside)) => Some(aside),
         _ => None,
     }
 }
 
 /// Keeps the head of the answer, if it is one.
 pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8])) -> bool {
-    let Some(reply) = reply(exchange) else { return false };
-    *reply =
-        Reply { head: head.clone(), text: input.to_vec(), body: Some(Vec::new()), is_whole: false };
+    let Some(Aside { parent, reply }) = aside(exchange) else { return false };
+    reply.head.status = head.status;
+    if parent.is_some() {
+        reply.head = head.clone();
+        reply.text = input.to_vec();
+        reply.body = Some(Vec::new());
+    }
     exchange.phase = Phase::Judge;
     true
 }
 
-/// Keeps pieces of the answer's body, and notes its end; `None`: it is no such request.
+/// Keeps pieces of the answer's body, if somebody waits for it, and notes its end; `None`: it is no such request.
 pub fn keep_body(
     exchange: &mut Exchange,
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
 ) -> Option<Passed> {
-    let reply = reply(exchange)?;
-    let body = reply.body.get_or_insert_default();
-    pieces.of(input).for_each(|piece| body.extend_from_slice(piece));
+    let Aside { reply, .. } = aside(exchange)?;
+    reply.body_bytes += pieces.data_bytes;
     reply.is_whole = !matches!(end, End::No);
-    if body.len() <= BODY_BYTES_MAX {
-        return Some(Passed::On);
+    if reply.body_bytes > BODY_BYTES_MAX {
+        (reply.body, reply.is_whole) = (None, true);
+        return Some(Passed::Enough);
     }
-    (reply.body, reply.is_whole) = (None, true);
-    Some(Passed::Enough)
+    if let Some(body) = &mut reply.body {
+        pieces.of(input).for_each(|piece| body.extend_from_slice(piece));
+    }
+    Some(Passed::On)
 }
 
 /// Ends it before its answer is there. `is_late`: its member is to blame.
@@ -140,6 +168,15 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge, is_late: bool) {
 
 /// Takes it off the books.
 pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
+    if let Some(Aside { parent: None, reply }) = aside(exchange) {
+        let is_answered = reply.head.status != 0;
+        let counters = &exchange.ends.server.counters;
+        match is_answered {
+            true => counters.mirrors_answered.add(1),
+            false => counters.mirrors_failed.add(1),
+        }
+        mirror::ended(at.tools());
+    }
     exchange.ends.end(at, why, StreamEnd::of_broken(why));
     at.recycle(std::mem::take(&mut exchange.request.bytes));
     exchange.ends.over = Some(After::Aside);

@@ -5,6 +5,7 @@ use crate::parts::end::End;
 use crate::parts::parked::Parked;
 use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
+use crate::transaction::mirror;
 
 /// Whoever waits for no longer than that only has to be asked about.
 pub const AT_ONCE_US: u64 = 1;
@@ -86,6 +87,9 @@ pub fn hand_on(
     exchange.request.is_whole = is_last;
     at.ask(&mut exchange.ends, &mut exchange.request, (input, pieces), end);
     if is_last {
+        if exchange.ends.remembered.is_some() {
+            mirror::send(exchange, at);
+        }
         exchange.request_handed_over(at);
         if !exchange.ends.is_client_behind(at) {
             exchange.ends.clear_client_deadline(at);

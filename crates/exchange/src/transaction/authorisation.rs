@@ -69,7 +69,7 @@ pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
                 let (text, pool) = (std::mem::take(text), Rc::clone(&asking.pool));
                 let preference = asking.preference;
                 let server = Rc::clone(&server);
-                let order = Order { parent: key, server, pool, preference, text };
+                let order = Order { parent: Some(key), server, pool, preference, text, body: None };
                 asking.progress = Progress::Asked(None);
                 asking.begun_us = now_us;
                 let by_us = now_us + external.timeout_ms * 1_000;

@@ -11,12 +11,14 @@ use crate::edge::{Edge, Turn};
 use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
+use crate::parts::errand::Mirrors;
 use crate::parts::identity::{Asking, Checking};
 use crate::shared::logins::{Answer, Overloaded};
 use crate::termination::Termination;
 use crate::transaction::asking::AT_ONCE_US;
 use crate::transaction::authorisation;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::mirror;
 
 /// How often a request that waits looks whether its password was checked.
 const LOOK_US: u64 = 2_000;
@@ -32,6 +34,8 @@ pub struct Pending {
     pub checks: Vec<Checking>,
     /// Services that are asked then.
     pub asks: Vec<Asking>,
+    /// Where copies of it go once it may go on.
+    pub mirrors: Option<Box<Mirrors>>,
 }
 
 /// Has the passwords of a request checked that are not known to be right, and services asked about it; it is held back until then.
@@ -44,14 +48,22 @@ pub fn ask(
     decision: &mut Decision,
     considered: &mut Considered,
 ) -> Option<Pending> {
+    let turn = at.turn();
+    let mut pending = Pending::default();
+    if !decision.mirrors.is_empty() && considered.ending.is_none() {
+        let mirrors = choose_mirrors(at, of.0, (known.0, &mut *known.1), decision);
+        if mirrors.is_some() {
+            // It takes the way of those that wait, where copies are made.
+            considered.not_before_us = considered.not_before_us.max(turn.now_us() + AT_ONCE_US);
+        }
+        pending.mirrors = mirrors;
+    }
     if !decision.authentication.has_to_be_asked() {
-        return Some(Pending::default());
+        return Some(pending);
     }
     if !matches!(considered.ending, None | Some(Ending::Policy)) {
         return None;
     }
-    let turn = at.turn();
-    let mut pending = Pending::default();
     let client = known.0.client.map(|client| client.ip());
     for login in decision.authentication.logins.drain(..) {
         match check(of.0, login, client, turn) {
@@ -72,6 +84,19 @@ pub fn ask(
     };
     considered.not_before_us = considered.not_before_us.max(turn.now_us() + wait_us);
     Some(pending)
+}
+
+fn choose_mirrors(
+    at: &mut impl Edge,
+    traffic: &Traffic,
+    known: (&Facts<'_>, &mut Evaluation<'_>),
+    decision: &Decision,
+) -> Option<Box<Mirrors>> {
+    let now = at.turn().clock;
+    let mut scratch = at.tools().scratch.take();
+    let mirrors = mirror::choose(at.tools(), traffic, known, decision, now, &mut scratch);
+    at.tools().scratch.give(scratch);
+    (!mirrors.0.is_empty()).then(|| Box::new(mirrors))
 }
 
 /// Has a password checked; `Ok(None)`: it is known to be right.

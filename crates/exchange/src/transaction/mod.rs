@@ -17,6 +17,7 @@ pub mod inspect_response;
 pub mod learning;
 mod login;
 pub mod losing;
+pub mod mirror;
 mod naming;
 pub mod patience;
 pub mod policy;

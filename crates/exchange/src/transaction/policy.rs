@@ -159,7 +159,7 @@ fn keep(
     considered: &mut Considered,
 ) {
     let server = arrival.server;
-    let Pending { checks, asks } = pending;
+    let Pending { checks, asks, mirrors } = pending;
     let is_unchecked = !checks.is_empty() || !asks.is_empty();
     // No rule looks at what its connection must not be asked.
     let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
@@ -172,6 +172,7 @@ fn keep(
         || !held.is_empty()
         || !user.is_empty()
         || is_unchecked
+        || mirrors.is_some()
         || is_for_rules
         || server.http.rewrite_location
         || !decision.response.is_empty()
@@ -184,6 +185,7 @@ fn keep(
     remembered.take(decision, stickiness);
     remembered.is_secure = arrival.tls().is_some();
     remembered.request_id = taken;
+    remembered.mirrors = mirrors;
     if has_rules_to_note {
         remembered.followed.extend_from_slice(&decision.followed);
     }

@@ -59,7 +59,11 @@ impl Ends {
                     // What has been sent of it must be here to be sent again.
                     let may_wait =
                         is_first || !need.is_sent || (need.is_replayable && need.is_whole);
-                    if is_full && may_wait && at.line_up(self, need.is_sent) {
+                    if is_full
+                        && may_wait
+                        && !self.tries.never_waits
+                        && at.line_up(self, need.is_sent)
+                    {
                         return Found::Waits;
                     }
                     break;

@@ -39,7 +39,7 @@ use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
 use crate::transaction::{
-    Transaction, authorisation, compress, early_data, inspect, login, trailers,
+    Transaction, authorisation, compress, early_data, inspect, login, mirror, trailers,
 };
 
 /// What was decided about a request before it became an exchange.
@@ -192,6 +192,9 @@ impl Exchange {
         if let Some((ending, mut decision)) = ending {
             self.end_early(at, ending, &mut decision);
             return;
+        }
+        if self.request.is_whole {
+            mirror::send(self, at);
         }
         if is_judged_whole(self) {
             inspect::begin_reading(self, at);

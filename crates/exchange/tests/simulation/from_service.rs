@@ -46,7 +46,7 @@ pub fn says(router: &mut Router, status: u16) {
         let text = text.into_bytes();
         let mut head = ResponseHead::new();
         parse_response(&text, &LIMITS, Method::Get, &mut head).expect("a head");
-        Reply { head, text, body: Some(b"no".to_vec()), is_whole: true }
+        Reply { head, text, body: Some(b"no".to_vec()), body_bytes: 2, is_whole: true }
     });
     router.with_http(|it, at| authorisation::ended(it, at, Some(aside), reply));
 }

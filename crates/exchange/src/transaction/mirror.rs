@@ -1,0 +1,127 @@
+//! Copies of requests for other pools. Nobody waits for them: each is a request of weir's own whose response is thrown away, and what
+//! cannot go out at once is dropped.
+
+use std::rc::Rc;
+
+use weir_core::clock::Clock;
+use weir_core::expression::{Evaluation, Facts};
+use weir_core::policy::Decision;
+use weir_http::h1::{BodyDecoder, BodyStep};
+use weir_http::h2::message::Lines;
+use weir_http::message::Framing;
+
+use crate::edge::Edge;
+use crate::local::pool::Forms;
+use crate::local::traffic::Traffic;
+use crate::parts::errand::{Errand, Mirrors, Order};
+use crate::parts::request::Request;
+use crate::parts::tools::Tools;
+use crate::transaction::exchange::Exchange;
+
+/// Copies that are under way at a time, in one worker.
+pub const UNDER_WAY_MAX: u32 = 256;
+
+/// Where copies of a request go, of which a share is copied.
+pub fn choose(
+    tools: &mut Tools,
+    traffic: &Traffic,
+    (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
+    decision: &Decision,
+    now: Clock,
+    scratch: &mut Vec<u8>,
+) -> Mirrors {
+    let taken = decision.mirrors.iter().filter(|mirror| mirror.takes(tools.draw()));
+    let pools = taken.map(|it| traffic.beside(it.pool as usize, (facts, evaluation), now, scratch));
+    // What becomes a tunnel has no copy.
+    let is_copied = facts.request.upgrade.is_none() && !is_connect(facts);
+    Mirrors(if is_copied { pools.collect() } else { Vec::new() })
+}
+
+fn is_connect(facts: &Facts<'_>) -> bool {
+    facts.request.method_text.of(facts.request_input) == b"CONNECT"
+}
+
+/// Sends the copies of a request that is whole: its head as its member gets it, and its body as far as that is kept.
+pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
+    let remembered = exchange.ends.remembered.as_deref_mut();
+    let Some(Mirrors(pools)) = remembered.and_then(|it| it.mirrors.take()).map(|it| *it) else {
+        return;
+    };
+    let is_on_stream = exchange.ends.attempt.member_stream.is_some();
+    let copy = copy_of(&exchange.request, exchange.ends.tries.pool.forms, is_on_stream);
+    for (pool, preference) in pools {
+        let tools = at.tools();
+        let Some((text, body)) = copy.clone().filter(|_| tools.mirrors_under_way < UNDER_WAY_MAX)
+        else {
+            exchange.ends.server.counters.mirrors_dropped.add(1);
+            continue;
+        };
+        tools.mirrors_under_way += 1;
+        let server = Rc::clone(&exchange.ends.server);
+        let order = Order { parent: None, server, pool, preference, text, body };
+        tools.errands.push(Errand::Begin(Box::new(order)));
+    }
+}
+
+/// The head as a client would send it, and the bare body; `None`: not all of it is kept.
+fn copy_of(
+    request: &Request,
+    forms: Forms,
+    is_on_stream: bool,
+) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let (head, kept) = request.bytes.split_at(request.head_bytes as usize);
+    let text = match forms {
+        Forms::Text | Forms::Both => head.to_vec(),
+        Forms::Lines => text_of(request.lines()),
+    };
+    if request.framing.is_empty() {
+        return Some((text, None));
+    }
+    if !request.is_sent() || !request.is_replayable() {
+        return None;
+    }
+    let body = match request.framing {
+        Framing::Chunked if !is_on_stream => joined(kept)?,
+        _ => kept.to_vec(),
+    };
+    let is_all = !matches!(request.framing, Framing::Length(bytes) if bytes != body.len() as u64);
+    is_all.then_some((text, Some(body)))
+}
+
+/// The data of chunks, of which all are here.
+fn joined(chunks: &[u8]) -> Option<Vec<u8>> {
+    let (mut decoder, mut at, mut data) = (BodyDecoder::new(Framing::Chunked, None), 0, Vec::new());
+    loop {
+        match decoder.decode(&chunks[at..]).ok()? {
+            BodyStep::Data { start, end } => {
+                data.extend_from_slice(&chunks[at + start..at + end]);
+                at += end;
+            }
+            BodyStep::NeedMore { .. } => return None,
+            BodyStep::Trailers { .. } | BodyStep::End { .. } => return Some(data),
+        }
+    }
+}
+
+/// A head of HTTP/1 that says what these lines do.
+fn text_of(lines: Lines<'_>) -> Vec<u8> {
+    let of = |wanted: &[u8]| {
+        let mut values = lines.filter(|(name, ..)| *name == wanted).map(|(_, value, _)| value);
+        values.next().unwrap_or_default()
+    };
+    let mut text = [of(b":method"), b" ", of(b":path"), b" HTTP/1.1\r\n"].concat();
+    let fields =
+        lines.filter(|(name, ..)| !name.starts_with(b":") && !name.eq_ignore_ascii_case(b"host"));
+    let host = [(&b"Host"[..], of(b":authority"), false)];
+    for (name, value, _) in host.into_iter().chain(fields) {
+        [name, b": ", value, b"\r\n"].iter().for_each(|part| text.extend_from_slice(part));
+    }
+    text.extend_from_slice(b"\r\n");
+    text
+}
+
+/// A copy is under way no more.
+pub fn ended(tools: &mut Tools) {
+    debug_assert!(tools.mirrors_under_way > 0, "each is counted once");
+    tools.mirrors_under_way = tools.mirrors_under_way.saturating_sub(1);
+}
