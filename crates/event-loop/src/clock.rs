@@ -4,6 +4,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 pub use weir_core::clock::Clock;
 
+/// How long this thread has run, in microseconds.
+pub fn thread_cpu_us() -> u64 {
+    #[cfg(feature = "simulation")]
+    if let Some(now_us) = crate::memory::time_us() {
+        return now_us;
+    }
+    let ran = clock_gettime(ClockId::ThreadCPUTime);
+    ran.tv_sec as u64 * 1_000_000 + ran.tv_nsec as u64 / 1_000
+}
+
 /// The time now.
 #[inline]
 pub fn now() -> Clock {

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weir_tests::http2::Peer;
-use weir_tests::member::Member;
+use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-use crate::setup::{Rules, ask, counted, form, guarded, wait_for_lines, with_type};
+use crate::setup::{Rules, ask, counted, form, guarded, wait_for_any, wait_for_lines, with_type};
 
 /// Rules that look at whatever comes.
 const EVERY_BODY: &str = r#"
@@ -65,6 +65,140 @@ fn what_rules_do_not_look_at_passes_as_it_comes() {
     // What the query says is judged all the same.
     let attack = with_type("/?q=attack", "application/octet-stream", "x");
     assert_eq!(ask(&proxy, attack).status, 403);
+}
+
+/// Nothing is kept from members where rules only detect: so nothing is held.
+#[test]
+fn what_is_only_detected_passes_while_it_is_judged() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&seen);
+    let member = Member::streaming(move |exchange| {
+        let awaited = exchange.request.head.field("expect").is_some();
+        if awaited {
+            exchange.send("HTTP/1.1 100 Continue\r\n\r\n")?;
+        }
+        exchange.read_body(|bytes| {
+            counter.fetch_add(bytes.len(), Ordering::Relaxed);
+        })?;
+        exchange.answer(if awaited { "awaited" } else { "done" })
+    });
+    let rules = Rules::new(EVERY_BODY);
+    let mut proxy = Proxy::start(&guarded(&member, &rules.key("mode: detect")).http("http2: true"));
+    let half = |count: usize| {
+        eventually("the member has the first half", STEP_TIMEOUT, || {
+            seen.load(Ordering::Relaxed) == count
+        });
+        seen.store(0, Ordering::Relaxed);
+    };
+    let mut client = proxy.client();
+    for (first, second) in [("att", "ack"), ("harm", "less")] {
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(format!("{:x}\r\n{first}\r\n", first.len()));
+        half(first.len());
+        client.send(format!("{:x}\r\n{second}\r\n0\r\n\r\n", second.len()));
+        assert_eq!(client.response().text(), "done");
+        seen.store(0, Ordering::Relaxed);
+    }
+    let mut peer = Peer::connect(proxy.address());
+    let stream = peer.request("POST", "/", &[], false);
+    peer.data(stream, b"att", false);
+    half(3);
+    peer.data(stream, b"ack", true);
+    assert_eq!(peer.response(stream).text(), "done");
+    // Its member says whether it wants the body.
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n");
+    let interim = client.reader().head().expect("a head").expect("one more");
+    assert!(interim.start.contains(" 100 "), "{interim:?}");
+    client.send("attack");
+    assert_eq!(client.response().text(), "awaited");
+    for line in wait_for_lines(&mut proxy, 3) {
+        assert_eq!((&line["outcome"], &line["rule"]), (&"detected".into(), &2.into()), "{line}");
+        assert_eq!(line["blocked"], false);
+    }
+    assert_eq!(counted(&proxy, "inspected"), 4.0);
+    assert_eq!(counted(&proxy, "detected"), 3.0);
+}
+
+#[test]
+fn what_is_only_detected_passes_whatever_its_body_is() {
+    let member = Member::new(|exchange| {
+        let length = exchange.request.body.len();
+        exchange.answer(length.to_string())
+    });
+    let rules = Rules::new(EVERY_BODY);
+    let keys = "mode: detect, body_size_max: 16KiB";
+    let mut proxy = Proxy::start(&guarded(&member, &rules.key(keys)));
+    let mut client = proxy.client();
+    // Found before the limit, and behind it.
+    for (body, outcome) in [("attack", "unjudged"), ("", "unjudged")] {
+        let long = format!("{body}{}attack", "x".repeat(100_000));
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{long}\r\n0\r\n\r\n",
+            long.len()
+        ));
+        assert_eq!(client.response().text(), long.len().to_string());
+        let line = wait_for_any(&mut proxy, |line| line["outcome"] == outcome);
+        assert_eq!((&line["limit"], &line["blocked"]), (&"body_length".into(), &false.into()));
+    }
+    client.send(with_type("/", "application/json", "{bad"));
+    assert_eq!(client.response().text(), "4");
+    let line = wait_for_any(&mut proxy, |line| line["limit"] == "body");
+    assert_eq!((&line["outcome"], &line["blocked"]), (&"unjudged".into(), &false.into()));
+    // It is over before its body is: what was found in its head is told.
+    let rules = Rules::new(
+        "SecRule ARGS_GET \"@contains attack\" \"id:7,phase:1,pass,log,msg:'in the query'\"\nSecAction \"id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On\"",
+    );
+    let mut proxy = Proxy::start(&guarded(&member, &rules.key("mode: detect")));
+    let mut client = proxy.client();
+    client.send("POST /?q=attack HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nharm");
+    client.reset();
+    let line = wait_for_any(&mut proxy, |line| line["outcome"] == "unfinished");
+    assert_eq!(line["rules"][0]["id"], 7, "{line}");
+}
+
+/// A member that has seen enough answers before the body is whole.
+#[test]
+fn an_early_answer_does_not_end_what_only_detects() {
+    let member = Member::streaming(|exchange| {
+        exchange.answer("early")?;
+        exchange.read_body(|_| {})?;
+        Ok(Then::KeepAlive)
+    });
+    let rules = Rules::new(EVERY_BODY);
+    let mut proxy = Proxy::start(&guarded(&member, &rules.key("mode: detect")));
+    let mut client = proxy.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\natt");
+    assert_eq!(client.response().text(), "early");
+    drop(client);
+    proxy.wait_for_open_connections("main", 0.0);
+    assert_eq!(counted(&proxy, "inspected"), 1.0);
+    assert_eq!(counted(&proxy, "detected"), 0.0);
+    assert!(crate::setup::lines(&mut proxy).is_empty(), "half of a word is no finding");
+}
+
+/// Rules have a time, too: what each byte costs is not the same for all of them.
+#[test]
+fn rules_that_take_too_long_do_not_judge() {
+    let member = Member::named("member");
+    let mut text = String::new();
+    for number in 1..=300 {
+        text += &format!(
+            "SecRule ARGS \"@rx [a-m]{{3}}[n-z]+[0-9]{{{number}}}\" \"id:{number},phase:2,deny,status:403\"\n"
+        );
+    }
+    let rules = Rules::new(&text);
+    let value = "aan0".repeat(15_000);
+    let values: Vec<String> = (0..14).map(|number| format!("{number}={number}{value}")).collect();
+    let long = form("/", &values.join("&"));
+    for (unjudged, status) in [("block", 403), ("pass", 200)] {
+        let keys = format!("mode: block, time_max: 10ms, work_max: 10GiB, unjudged: {unjudged}");
+        let mut proxy = Proxy::start(&guarded(&member, &rules.key(&keys)));
+        assert_eq!(ask(&proxy, &long).status, status);
+        assert_eq!(ask(&proxy, form("/", "q=shoes")).status, 200);
+        let line = &wait_for_lines(&mut proxy, 1)[0];
+        assert_eq!((&line["outcome"], &line["limit"]), (&"unjudged".into(), &"time".into()));
+        assert_eq!(line["blocked"], status == 403);
+    }
 }
 
 #[test]

@@ -53,6 +53,17 @@ pub fn wait_for_lines(proxy: &mut Proxy, count: usize) -> Vec<Value> {
     found
 }
 
+/// Waits for a line like this; it is the last of those.
+#[track_caller]
+pub fn wait_for_any(proxy: &mut Proxy, is_it: impl Fn(&Value) -> bool) -> Value {
+    let mut found = None;
+    eventually("the firewall's log has the line", STEP_TIMEOUT, || {
+        found = lines(proxy).into_iter().rfind(|line| is_it(line));
+        found.is_some()
+    });
+    found.unwrap_or_default()
+}
+
 /// How many requests had this outcome.
 pub fn counted(proxy: &Proxy, outcome: &str) -> f64 {
     let labels = ["\"main\"", &format!("outcome=\"{outcome}\"")];

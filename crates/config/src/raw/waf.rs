@@ -3,7 +3,7 @@
 use crate::decode::{OneOrMany, Spanned};
 use crate::raw::Timeout;
 use crate::raw::policy::{SameSite, WafMode};
-use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, Size, Text, Whole, WordOr};
+use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, SECOND, Size, Text, Whole, WordOr};
 use crate::shapes::{FilePath, TxTexts};
 
 /// Most bytes of a body that is held for an inspection.
@@ -47,6 +47,8 @@ section! {
         optional depth_max: Whole<u16, 1, 10_000>;
         /// Most bytes that rules may read for one request. A byte counts each time it is read.
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
+        /// Longest processor time that rules may take for one request and its response. weir reads the clock after about every 64 KiB that rules have read.
+        default time_max: Duration<10, MINUTE> = Duration(SECOND);
         /// What happens to a request that cannot be judged, because its body is unreadable or exceeds a limit. `block`: in mode `block` the member does not get it. `pass`: it is passed on.
         default unjudged: Unjudged = Unjudged::Block;
     }

@@ -30,6 +30,8 @@ pub struct Waf {
     pub body_timeout_ms: u64,
     /// Bytes that may be looked at for one request, each counted as often as it is.
     pub work_bytes_max: u64,
+    /// Time of the processor that rules may take for one request.
+    pub time_max_ms: u64,
     /// What becomes of requests that cannot be judged.
     pub unjudged: Unjudged,
     /// Which requests the log records whole.

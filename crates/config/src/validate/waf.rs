@@ -67,6 +67,7 @@ struct Wanted {
     body_timeout_ms: u64,
     responses: Option<Arc<Responses>>,
     work_bytes_max: u64,
+    time_max_ms: u64,
     unjudged: raw::Unjudged,
 }
 
@@ -124,6 +125,7 @@ impl<'a> WafProfiles<'a> {
             body_timeout_ms: raw.body_timeout.0,
             responses: responses?,
             work_bytes_max: raw.work_max.value.0,
+            time_max_ms: raw.time_max.0,
             unjudged: raw.unjudged.value,
         };
         if let Some(made) = self.made.get(&wanted) {
@@ -237,6 +239,7 @@ impl Wanted {
             body_timeout_ms: self.body_timeout_ms,
             responses: self.responses.clone(),
             work_bytes_max: self.work_bytes_max,
+            time_max_ms: self.time_max_ms,
             unjudged: match self.unjudged {
                 raw::Unjudged::Block => Unjudged::Block,
                 raw::Unjudged::Pass => Unjudged::Pass,

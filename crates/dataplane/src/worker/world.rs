@@ -113,6 +113,7 @@ impl World {
             || clock::now().now_us(),
             Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill },
         );
+        tools.cpu_us = clock::thread_cpu_us;
         tools.notes_rules = log.notes_rules();
         let world = Self {
             id,

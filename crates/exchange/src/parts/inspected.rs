@@ -35,7 +35,7 @@ pub enum Outcome {
     Detected(Cause),
     /// This has kept it from its member.
     Blocked(Cause),
-    /// It ended before all of it had come; its member did not get it.
+    /// It ended before all of it had come, and was not judged.
     Unfinished,
     /// It could not be judged.
     Unjudged {

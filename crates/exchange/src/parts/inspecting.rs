@@ -17,6 +17,8 @@ use crate::parts::held::{HeldBody, HeldBytes};
 pub enum Scrutiny {
     /// The body comes, and is held.
     Reading(Box<Reading>),
+    /// The body comes, and goes on to the member while it is judged.
+    Following(Box<Following>),
     /// The request may go on: this of its body waits for a member.
     Passed(HeldBody, OwnedEnd, Option<Box<Judged>>),
     /// It is on its way to a member. What was held of its body is counted until that answers.
@@ -84,12 +86,44 @@ impl Reading {
             has_room &= self.body.push(piece);
             has_room &= self.decoding.raise_to(self.inspection.body_progress().decoding_bytes);
         }
-        let is_too_long = self.body.bytes().len() as u64 > self.terms.waf.body_bytes_max;
-        match (is_too_long, has_room) {
-            (true, _) => Some(Limit::BodyLength),
-            (false, false) => Some(Limit::Memory),
-            (false, true) => self.inspection.body_progress().limit,
+        limit_of(&self.inspection, &self.terms, self.body.bytes().len() as u64, has_room)
+    }
+}
+
+/// What keeps a body from being judged of which so much has come.
+fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) -> Option<Limit> {
+    match (bytes > terms.waf.body_bytes_max, has_room) {
+        (true, _) => Some(Limit::BodyLength),
+        (false, false) => Some(Limit::Memory),
+        (false, true) => inspection.body_progress().limit,
+    }
+}
+
+/// A request that nothing is found in which would keep it from its member: the body goes on while it is judged.
+pub struct Following {
+    /// What is known of it so far.
+    pub inspection: Inspection,
+    /// What holds for it.
+    pub terms: Terms,
+    /// Bytes of the body that came: rules keep as many.
+    pub bytes: u64,
+    /// What these take of the room.
+    pub held: HeldBytes,
+    /// What it takes beside that, because it is encoded.
+    pub decoding: HeldBytes,
+}
+
+impl Following {
+    /// Shows the rules a piece of the body. What keeps it from being judged is told.
+    pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
+        let mut has_room = true;
+        for piece in data {
+            self.inspection.body(piece);
+            self.bytes += piece.len() as u64;
+            has_room &= self.held.raise_to(self.bytes);
+            has_room &= self.decoding.raise_to(self.inspection.body_progress().decoding_bytes);
         }
+        limit_of(&self.inspection, &self.terms, self.bytes, has_room)
     }
 }
 
@@ -163,7 +197,7 @@ fn status_of_unjudged(limit: Limit) -> u16 {
         Limit::Body => 400,
         Limit::BodyLength => 413,
         Limit::Memory => 503,
-        Limit::Work | Limit::Variables | Limit::Arguments | Limit::Pattern => 403,
+        Limit::Work | Limit::Time | Limit::Variables | Limit::Arguments | Limit::Pattern => 403,
     }
 }
 
@@ -186,6 +220,8 @@ mod tests {
             (redirect("/x\r\nSet-Cookie: a=b"), true, Some(Block::Answer(403))),
             (redirect(""), true, Some(Block::Answer(403))),
             (Verdict::Exceeded(Limit::Work), true, Some(Block::Answer(403))),
+            (Verdict::Exceeded(Limit::Time), true, Some(Block::Answer(403))),
+            (Verdict::Exceeded(Limit::Time), false, None),
             (Verdict::Exceeded(Limit::Body), true, Some(Block::Answer(400))),
             (Verdict::Exceeded(Limit::BodyLength), true, Some(Block::Answer(413))),
             (Verdict::Exceeded(Limit::Memory), true, Some(Block::Answer(503))),

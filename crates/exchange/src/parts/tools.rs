@@ -52,6 +52,8 @@ pub struct Tools {
     pub budget: Budget,
     /// The time within a turn, in microseconds, by which encoders are measured.
     pub time_us: fn() -> u64,
+    /// How long this thread has run, in microseconds; the time, where nobody says otherwise.
+    pub cpu_us: fn() -> u64,
     /// Where chance and the time of day come from.
     pub sources: Sources,
 }
@@ -77,6 +79,7 @@ impl Tools {
             encoders: Pool::default(),
             budget: Budget::new(time_us()),
             time_us,
+            cpu_us: time_us,
             sources,
         }
     }

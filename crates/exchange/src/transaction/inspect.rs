@@ -1,14 +1,15 @@
 //! The web application firewall on a request's way: behind limits and policies, before its member.
 //!
 //! A head is judged when it comes. A body that rules look at is held until it is whole and was judged; then it goes to the
-//! member behind the head, as it came. What rules do not look at passes as it comes.
+//! member behind the head, as it came. Where rules only detect it goes on at once, and is judged when it is whole. What rules do not
+//! look at passes as it comes.
 
 use weir_config::snapshot::{Page, Record};
 use weir_core::policy::{Decision, WafMode};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::fields::forwarded_values;
 use weir_http::message::{Field, FieldId, Framing, RequestHead, Span, Version};
-use weir_waf::inspection::{self, BodyLength, Inspection, Limit, Options, Verdict};
+use weir_waf::inspection::{self, BodyLength, Inspection, Limit, Options, TimeLimit, Verdict};
 
 use crate::edge::Edge;
 use crate::local::client_address::client_of;
@@ -17,7 +18,7 @@ use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
 use crate::parts::end::{End, OwnedEnd};
 use crate::parts::inspected::{Inspected, Outcome};
-use crate::parts::inspecting::{Block, Judged, Reading, Scrutiny, Terms, after_request};
+use crate::parts::inspecting::{Block, Following, Judged, Reading, Scrutiny, Terms, after_request};
 use crate::parts::notice::Notice;
 use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
@@ -56,6 +57,7 @@ pub fn inspect_head(
     let client = client_of(&server.settings().client_address, arrival.peer(), head, input);
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
+    let time = TimeLimit { max_us: waf.time_max_ms * 1_000, now_us: at.tools().cpu_us };
     let keeps_body = waf.record != Record::Off;
     let inflated_bytes_max = waf.body_bytes_max;
     let options = Options {
@@ -63,6 +65,7 @@ pub fn inspect_head(
         limits,
         inflated_bytes_max,
         work_bytes_max,
+        time: Some(time),
         checks,
         keeps_body,
     };
@@ -76,12 +79,7 @@ pub fn inspect_head(
     let is_read = verdict == Verdict::Pass && has_body && inspection.needs_body();
     let is_too_long = matches!(head.framing, Framing::Length(bytes) if bytes > waf.body_bytes_max);
     if is_read && !is_too_long {
-        decision.request.fields.remove(b"Expect");
-        let body = at.tools().held_room.body(terms.client.map(|client| client.ip()));
-        let until_ms = at.turn().now_ms() + waf.body_timeout_ms;
-        let (is_awaited, decoding) = (head.expect_continue, body.beside());
-        let reading = Reading { inspection, terms, body, decoding, until_ms, is_awaited };
-        return Some(Box::new(Scrutiny::Reading(Box::new(reading))));
+        return Some(Box::new(read(at, arrival, decision, (inspection, terms))));
     }
     if !head.framing.is_empty() {
         inspection.leave_body_out();
@@ -99,6 +97,27 @@ pub fn inspect_head(
         Ok(judged) => judged.map(|judged| Scrutiny::Passing(None, Some(judged))),
     };
     scrutiny.map(Box::new)
+}
+
+/// Has a body judged as it comes. It is held where what is found may keep it from its member, and where the response is judged behind it.
+fn read(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    decision: &mut Decision,
+    (inspection, terms): (Inspection, Terms),
+) -> Scrutiny {
+    let body = at.tools().held_room.body(terms.client.map(|client| client.ip()));
+    let decoding = body.beside();
+    if terms.mode == WafMode::Detect && terms.waf.responses.is_none() {
+        let (_, held) = body.into_parts();
+        let following = Following { inspection, terms, bytes: 0, held, decoding };
+        return Scrutiny::Following(Box::new(following));
+    }
+    decision.request.fields.remove(b"Expect");
+    let until_ms = at.turn().now_ms() + terms.waf.body_timeout_ms;
+    let is_awaited = arrival.head.expect_continue;
+    let reading = Reading { inspection, terms, body, decoding, until_ms, is_awaited };
+    Scrutiny::Reading(Box::new(reading))
 }
 
 /// Hands a request over to the rules.
@@ -257,6 +276,11 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
             inspection.leave_body_out();
             tell(at, (server, &terms), inspection, Outcome::Unfinished, 0);
         }
+        Scrutiny::Following(following) => {
+            let Following { mut inspection, terms, .. } = *following;
+            inspection.leave_body_out();
+            tell(at, (server, &terms), inspection, Outcome::Unfinished, 0);
+        }
         Scrutiny::Passed(_, _, Some(judged)) | Scrutiny::Passing(_, Some(judged)) => {
             tell_judged(at, server, *judged);
         }
@@ -336,6 +360,30 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
     if exchange.dispatch(at) {
         pass_judged_body(exchange, at);
     }
+}
+
+/// Pieces of a body are on their way to the member: the rules see them, and judge the request when it is whole, or cannot be judged.
+pub fn follow(
+    exchange: &mut Exchange,
+    at: &mut impl Edge,
+    (input, pieces): (&[u8], &Pieces),
+    is_whole: bool,
+) {
+    let Some(Scrutiny::Following(following)) = exchange.scrutiny.as_deref_mut() else { return };
+    let limit = following.take(pieces.of(input));
+    if !is_whole && limit.is_none() {
+        return;
+    }
+    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
+    let Some(Scrutiny::Following(following)) = scrutiny else { return };
+    let Following { mut inspection, terms, .. } = *following;
+    match limit {
+        Some(limit) => inspection.cut_body(limit),
+        None => inspection.end_body(),
+    }
+    let verdict = inspection.request_body();
+    let block = conclude(at, &exchange.ends.server, &terms, inspection, verdict);
+    debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
 }
 
 /// Passes on what was held of a body that was judged. Whether there was such.

@@ -28,7 +28,9 @@ pub fn begin(
     if aside::keep_head(exchange, (head, input)) {
         return true;
     }
-    let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
+    // A member may answer while the body still comes.
+    let is_of_request = |scrutiny: &mut Box<Scrutiny>| matches!(**scrutiny, Scrutiny::Following(_));
+    let scrutiny = exchange.scrutiny.take_if(|it| !is_of_request(it)).map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Passing(_, Some(judged))) = scrutiny else { return false };
     let Judged { mut inspection, terms, unjudged } = *judged;
     let Some(responses) = &terms.waf.responses else { return false };

@@ -45,6 +45,9 @@ impl Exchange {
             // It waits for a member.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
+        if self.scrutiny.is_some() {
+            inspect::follow(self, at, (input, pieces), !matches!(end, End::No));
+        }
         hand_on(self, at, (input, pieces), end);
     }
 

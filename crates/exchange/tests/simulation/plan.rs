@@ -193,8 +193,8 @@ impl Plan {
 
     /// Whether its body is held until it was judged.
     pub fn is_held(&self) -> bool {
-        let is_inspected = matches!(self.server, Server::Guarded | Server::Watched);
-        is_inspected && self.has_body() && self.request.bytes <= JUDGED_BYTES_MAX
+        let is_short = self.request.bytes <= JUDGED_BYTES_MAX;
+        self.server == Server::Guarded && self.has_body() && is_short
     }
 
     /// Whether members do not get it.

@@ -171,6 +171,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         cookies: None,
         responses: None,
         work_bytes_max: 1 << 20,
+        time_max_ms: 1_000,
         unjudged: Unjudged::Block,
         record: Record::Off,
     })

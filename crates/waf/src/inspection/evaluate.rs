@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bounds;
 use super::compare::Outcome;
 use super::hit::Hit;
 use super::options::Mode;
@@ -40,6 +41,7 @@ impl State {
             self.groups.forget();
         }
         let rules = &view.phases[phase as usize - 1];
+        bounds::begin(self);
         // What was too much before is not gone on with.
         if let Some(verdict) = self.limit() {
             return verdict;
@@ -75,8 +77,7 @@ impl State {
 
     /// What keeps the request from being judged, if anything does.
     fn limit(&mut self) -> Option<Verdict> {
-        let is_over = self.message.texts.work_bytes() > self.work_bytes_max;
-        self.exceeded = self.exceeded.or(is_over.then_some(Limit::Work));
+        bounds::look(self);
         self.exceeded.map(Verdict::Exceeded)
     }
 
@@ -174,6 +175,9 @@ impl State {
     }
 
     fn compared(&mut self, place: u32, link: &Link, hit: Hit) -> bool {
+        if bounds::look(self) == Some(Limit::Time) {
+            return false;
+        }
         let outcome = self.compare(place, link, hit.text);
         if outcome.holds() == link.is_negated {
             return false;

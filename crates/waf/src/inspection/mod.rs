@@ -4,6 +4,7 @@
 //! Everything that belongs to the request is in the inspection, and goes with it.
 
 mod body_head;
+mod bounds;
 mod checked;
 mod compare;
 mod effects;
@@ -24,11 +25,12 @@ mod report;
 mod request;
 mod state;
 mod texts;
+mod timer;
 mod values;
 mod written;
 
 pub use handle::Inspection;
-pub use options::{Mode, Options};
+pub use options::{Mode, Options, TimeLimit};
 pub use recorded::RecordedBody;
 pub use report::{BodyProgress, Counts, Limit, Match, MatchedValue, Verdict};
 pub use request::{BodyLength, Request, Response};

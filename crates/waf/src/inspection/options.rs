@@ -19,6 +19,15 @@ pub enum Mode {
     Block,
 }
 
+/// How long rules may take for a request and its response.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeLimit {
+    /// In all.
+    pub max_us: u64,
+    /// The clock: it may run on while others are served, and should stand while this thread does not run.
+    pub now_us: fn() -> u64,
+}
+
 /// What holds for a request's inspection.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -30,6 +39,8 @@ pub struct Options {
     pub inflated_bytes_max: u64,
     /// Most bytes that are looked at, each counted as often as it is.
     pub work_bytes_max: u64,
+    /// How long rules may take; `None`: as long as they do.
+    pub time: Option<TimeLimit>,
     /// What is looked at without rules; `None`: nothing.
     pub checks: Option<Arc<Checks>>,
     /// Whether the body is kept as it came, to be recorded.
@@ -45,6 +56,7 @@ impl Options {
             limits,
             inflated_bytes_max: INFLATED_BYTES_MAX,
             work_bytes_max: WORK_BYTES_MAX,
+            time: None,
             checks: None,
             keeps_body: false,
         }

@@ -44,6 +44,8 @@ pub enum Verdict {
 pub enum Limit {
     /// Looking at it would take more work than the settings allow.
     Work,
+    /// The rules have taken longer than the settings allow.
+    Time,
     /// Rules have made more variables than there may be.
     Variables,
     /// It has more arguments than the settings allow.
@@ -63,6 +65,7 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
+            Self::Time => "time",
             Self::Variables => "variables",
             Self::Arguments => "arguments",
             Self::Pattern => "pattern",

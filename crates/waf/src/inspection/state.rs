@@ -9,6 +9,7 @@ use super::message::Message;
 use super::options::{Mode, Options};
 use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
+use super::timer::Timer;
 use super::written::Written;
 use crate::plan::View;
 use crate::seclang::{Pattern, Phase, Variable};
@@ -72,6 +73,9 @@ pub(super) struct State {
     pub passing: Passing,
     pub engine: Engine,
     pub work_bytes_max: u64,
+    /// More work than this is looked at: it may be too much, or have taken too long.
+    pub work_bytes_looked_at: u64,
+    pub timer: Timer,
     pub exceeded: Option<Limit>,
     pub counts: Tried,
     /// The pattern that was made last for this request, and of what.
@@ -105,6 +109,8 @@ impl State {
             passing: Passing::Nothing,
             engine: Engine { is_on: true, only_detects: false, is_audited: true },
             work_bytes_max: options.work_bytes_max,
+            work_bytes_looked_at: options.work_bytes_max,
+            timer: Timer::new(options.time),
             exceeded: None,
             counts: Tried::default(),
             made_pattern: None,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::{BodyLength, Inspection, Mode, Options, Request, Verdict};
+use super::{BodyLength, Inspection, Limit, Mode, Options, Request, TimeLimit, Verdict};
 use crate::checks::{Check, Checks, Policy};
 use crate::plan::{Files, RuleSet, Settings, View};
 
@@ -21,6 +21,16 @@ impl Files for One {
 
 /// A request for this target, in a mode that only tells, through the rules of all phases of requests, with values of `TX` that a virtual server sets.
 fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> Inspection {
+    judged(rules, variables, target, &Options::new(Mode::Detect)).0
+}
+
+/// The same with other options, and the verdict on all of it.
+fn judged(
+    rules: &'static str,
+    variables: &[(&str, &str)],
+    target: &str,
+    options: &Options,
+) -> (Inspection, Verdict) {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut One(rules)).expect("rules");
     let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
     let settings = Settings { variables: variables.collect() };
@@ -38,11 +48,11 @@ fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> I
         changed_cookies: &[],
         unique_id: b"1",
     };
-    let mut inspection = Inspection::begin(Arc::new(view), &Options::new(Mode::Detect), &request);
+    let mut inspection = Inspection::begin(Arc::new(view), options, &request);
     inspection.request_headers();
     inspection.end_body();
-    inspection.request_body();
-    inspection
+    let verdict = inspection.request_body();
+    (inspection, verdict)
 }
 
 #[test]
@@ -197,4 +207,53 @@ fn steps_back_are_work() {
     let few = inspected(rules, &[], "/?p=aaaaaaaaaaaaaaaaaaaab").work_bytes();
     let many = inspected(rules, &[], "/?p=aaaaaaaaaaaaaaaaaaaac").work_bytes();
     assert!(many > few + 100_000, "{few} and {many}");
+}
+
+thread_local! {
+    /// Each look at the clock takes a millisecond.
+    static NOW_US: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+fn now_us() -> u64 {
+    NOW_US.set(NOW_US.get() + 1_000);
+    NOW_US.get()
+}
+
+fn in_time(max_us: u64) -> Options {
+    Options { time: Some(TimeLimit { max_us, now_us }), ..Options::new(Mode::Block) }
+}
+
+#[test]
+fn rules_that_take_too_long_are_not_gone_on_with() {
+    let rules = "SecRule ARGS:q \"@rx ^attack\" \"id:1,phase:1,pass\"
+SecRule ARGS \"@rx ^(?:[^x]|x[^y])*xy[0-9]$\" \"id:2,phase:1,deny,status:403\"
+SecRule ARGS \"@rx ^(?:[^v]|v[^w])*vw[0-9]$\" \"id:3,phase:1,deny,status:403\"
+SecRule ARGS \"!@rx ^(?:[^v]|v[^y])*$\" \"id:4,phase:1,deny,status:403\"
+SecRule ARGS \"@rx ^(?:[^s]|s[^t])*st[0-9]$\" \"id:5,phase:1,deny,status:403\"
+SecAction \"id:6,phase:2,deny,status:403\"";
+    let long = format!("/?q=attack{}", "a".repeat(100_000));
+    let verdict = |target: &str, max_us| judged(rules, &[], target, &in_time(max_us)).1;
+    // Each rule that looks at the long value leads to a look at the clock; from the first one on it is measured.
+    let (inspection, exceeded) = judged(rules, &[], &long, &in_time(1_500));
+    assert_eq!(exceeded, Verdict::Exceeded(Limit::Time));
+    assert_eq!(inspection.matches().len(), 1, "what was found before is told");
+    let denied = Verdict::Deny { status: 403, rule: 6 };
+    assert_eq!(verdict(&long, 60_000_000), denied);
+    let before = NOW_US.get();
+    assert_eq!(verdict("/?q=attack", 0), denied, "so little work is not measured");
+    assert_eq!(NOW_US.get(), before);
+}
+
+#[test]
+fn one_rule_may_take_too_long_with_many_values() {
+    let rules = "SecRule ARGS \"!@rx ^(?:[^v]|v[^y])*$\" \"id:4,phase:1,deny,status:403\"";
+    let mut target = "/?".to_owned();
+    for number in 0..400 {
+        target += &format!("&a{number}={number}{}", "a".repeat(4_000));
+    }
+    let (inspection, verdict) = judged(rules, &[], &target, &in_time(3_500));
+    assert_eq!(verdict, Verdict::Exceeded(Limit::Time));
+    assert!(inspection.counts().compared < 200, "{:?}", inspection.counts());
+    let (inspection, verdict) = judged(rules, &[], &target, &in_time(60_000_000));
+    assert_eq!((verdict, inspection.counts().compared), (Verdict::Pass, 400));
 }
