@@ -9,7 +9,8 @@ use waf_support::{Folder, file, findings, server};
 fn settings_arrive() {
     let waf = server(
         "waf: { mode: block, cookies: { sealed: [ a, \"b*\" ], secure: true, same_site: none }, \
-         responses: { size_max: 2KiB, types: [ Text/HTML, \"image/*\" ] }, body_timeout: 5s }",
+         responses: { size_max: 2KiB, types: [ Text/HTML, \"image/*\" ] }, body_timeout: 5s }\n    \
+         client_address: { trust: [ 10.0.0.0/8 ], header: X-Forwarded-For }",
     );
     let waf = waf.waf.expect("an inspection");
     let cookies = waf.cookies.as_ref().expect("cookies");
@@ -59,4 +60,15 @@ fn files_of_keys_are_read() {
     assert!(text.contains("line 1 is no key") && !text.contains("secret"), "{text}");
     assert!(format!("{:?}", section("good", "")).contains("`key_file` has no effect"));
     assert!(section("good", ", sealed: [ a ]").is_empty());
+}
+
+#[test]
+fn attributes_for_tls_alone_are_told_where_clients_come_without() {
+    let told = "clients come without TLS here: browsers drop the application's cookies";
+    let found = |keys: &str| {
+        let text = format!("waf: {{ mode: block, cookies: {{ http_only: true{keys} }} }}");
+        findings("weir.yaml", &file(&text, "")).iter().filter(|it| it.contains(told)).count()
+    };
+    assert_eq!(found(", secure: true"), 1);
+    assert_eq!(found(""), 0);
 }

@@ -63,6 +63,8 @@ pub struct MonitorReport {
     pub probed_unix_ms: Option<u64>,
     /// Why the last probe failed, if it did.
     pub last_failure: Option<String>,
+    /// It is down, passes, and a delay holds it up until then, by the monotonic clock; `None`: none does.
+    pub held_up_until_ms: Option<u64>,
 }
 
 /// A pool with members whose first probes have not answered.

@@ -265,6 +265,8 @@ struct MonitorStatus {
     failures: u64,
     last_probe: Option<String>,
     last_failure: Option<String>,
+    /// It is down, passes, and `up_delay` holds it up for so long; `null`: it does not.
+    held_up_for_ms: Option<u64>,
 }
 
 /// Responses by class of their status.
@@ -563,6 +565,9 @@ fn monitor(report: MonitorReport) -> MonitorStatus {
         failures: report.failures,
         last_probe: report.probed_unix_ms.map(rfc3339),
         last_failure: report.last_failure,
+        held_up_for_ms: report
+            .held_up_until_ms
+            .map(|until_ms| until_ms.saturating_sub(monotonic_ms())),
     }
 }
 

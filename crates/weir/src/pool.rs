@@ -217,7 +217,15 @@ fn monitor_text(monitor: &Monitor) -> String {
     if let Some(failure) = &monitor.last_failure {
         text += &format!(": {failure}");
     }
+    if let Some(held_up) = held_up_text(monitor) {
+        text += &format!(": {held_up}");
+    }
     text
+}
+
+fn held_up_text(monitor: &Monitor) -> Option<String> {
+    let time = Duration::from_millis(monitor.held_up_for_ms?);
+    Some(format!("passes, up in {} if it goes on (up_delay)", span(time)))
 }
 
 /// Why a member is not up, as far as it is known.
@@ -226,8 +234,8 @@ fn reasons(member: &Member) -> Vec<String> {
         return Vec::new();
     }
     let failed = member.monitors.iter().filter_map(|monitor| {
-        let failure = monitor.last_failure.as_ref()?;
-        Some(format!("{} monitor: {failure}", monitor.r#type))
+        let why = monitor.last_failure.clone().or_else(|| held_up_text(monitor))?;
+        Some(format!("{} monitor: {why}", monitor.r#type))
     });
     failed.chain(ejected_text(member)).collect()
 }

@@ -122,3 +122,16 @@ fn an_ejected_member_says_why_and_for_how_long() {
     }
     assert_eq!(tone_of_pool(&pool), Tone::Wrong);
 }
+
+#[test]
+fn a_member_that_a_delay_holds_up_says_so() {
+    let mut pool = pool();
+    let monitor = &mut pool.members[2].monitors[0];
+    monitor.last_failure = None;
+    monitor.held_up_for_ms = Some(12_400);
+    let why = "passes, up in 12 s if it goes on (up_delay)";
+    let text = table_of(&pool, Paint::Plain);
+    assert!(text.contains(&format!("!   tcp monitor: {why}\n")), "{text}");
+    let text = detail(&pool, Paint::Plain);
+    assert!(text.contains(&format!("T06:00:00.000Z: {why}\n")), "{text}");
+}

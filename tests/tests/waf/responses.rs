@@ -122,6 +122,36 @@ fn a_member_that_breaks_off_is_told_to_the_client() {
     });
 }
 
+/// The log tells what its client got of a response: of one that is held nothing.
+#[test]
+fn a_client_that_leaves_while_its_response_is_held_has_got_none() {
+    let (sender, receiver) = mpsc::sync_channel::<()>(1);
+    let receiver = std::sync::Mutex::new(receiver);
+    let member = Member::new(move |exchange| {
+        exchange
+            .send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\nhalf")?;
+        // Until the client has left.
+        let _ = receiver.lock().expect("one client").recv();
+        Ok(Then::Close)
+    });
+    let rules = Rules::new(LEAKS);
+    let mut proxy = Proxy::start(&leaks(&member, &rules, "size_max: 1KiB").access_log());
+    let mut client = proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("the response has begun", STEP_TIMEOUT, || {
+        proxy.metric("weir_member_responses_total", &["2xx"]) == 1.0
+    });
+    client.reset();
+    eventually("the log tells it", STEP_TIMEOUT, || {
+        proxy.process().output().contains("\"termination\":\"client_abort\"")
+    });
+    drop(sender);
+    let log = proxy.process().output();
+    let line = log.lines().find(|line| line.contains("client_abort")).expect("a line");
+    assert!(line.contains("\"status\":0,"), "{line}");
+    assert!(line.contains("\"bytes_sent\":0,"), "{line}");
+}
+
 #[test]
 fn event_streams_are_not_held() {
     let (sender, receiver) = mpsc::sync_channel::<&str>(1);

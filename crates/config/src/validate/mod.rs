@@ -30,6 +30,7 @@ mod policy;
 mod pool;
 mod relay;
 mod responses;
+mod secure_cookies;
 mod server;
 mod source;
 mod split;

@@ -17,7 +17,7 @@ use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use super::udp::{self, UdpProfiles};
 use super::waf::{self, WafProfiles};
-use super::{datagrams, files, listening, path};
+use super::{datagrams, files, listening, path, secure_cookies};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, if_given, or_absent};
@@ -258,8 +258,8 @@ impl<'a> Servers<'a> {
         let client_address = client_address(raw, context);
         let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
         let error_pages = error_pages(raw, policies.compiler.directory, context);
-        warn_of_page_for_421(raw, following, context);
-        waf::warn_of_policies(raw, following, context);
+        warn_of_rules(raw, following, context);
+        secure_cookies::warn(raw, persistence.flatten(), waf.as_ref(), policies, context);
         Some(VirtualServer {
             name: name.into(),
             listen: listen.into_iter().map(|(point, _)| point).collect(),
@@ -605,8 +605,10 @@ fn error_pages(
     is_sound.then_some(pages)
 }
 
-/// A request for a name that its handshake was not for gets no page. A rule may answer 421 and leave the body to the page.
-fn warn_of_page_for_421(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &mut Context) {
+/// What rules do that has no effect, and a page for 421: a request for a name that its handshake was not for gets none. A rule may
+/// answer 421 and leave the body to the page.
+fn warn_of_rules(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &mut Context) {
+    waf::warn_of_policies(raw, policies, context);
     let is_of_rule = |action: &Action| matches!(action, Action::Answer(answer) if answer.status == 421 && matches!(answer.body, Body::None));
     let mut rules = policies.iter().flat_map(|policy| policy.request.all());
     if rules.any(|rule| rule.actions.iter().any(is_of_rule)) {

@@ -493,3 +493,22 @@ fn attributes_of_cookies_and_beginnings_of_names() {
         check_actions(action, &[expected]);
     }
 }
+
+#[test]
+fn cookies_for_tls_alone_are_told_where_clients_come_without() {
+    let persistence = "persistence: { type: cookie, name: S, secure: true }";
+    let told = |place: &str| {
+        format!(
+            "warning {place} the cookie `S` is `secure`, and clients come without TLS here: browsers drop it, and nobody \
+             is kept at a member -> add `tls`, or say which proxies end TLS in front of weir: `client_address.trust`"
+        )
+    };
+    check_server(persistence, &[&told("5:18")]);
+    check_server("persistence: { type: cookie, name: S }", &[]);
+    check_server("persistence: { type: cookie, name: S, secure: false }", &[]);
+    let behind = "client_address: { trust: [ 10.0.0.0/8 ], header: X-Forwarded-For }";
+    check(&sound(&format!("    {persistence}\n    {behind}\n"), ""), &[]);
+    let named = sound("    persistence: other\n", "")
+        + "persistence:\n  other: { type: source_address, fallback: own }\n  own: { type: cookie, name: S, secure: true }\n";
+    check(&named, &[&told("5:18")]);
+}

@@ -159,6 +159,7 @@ async fn a_member_that_was_down_comes_up_after_a_delay() {
         if comes_up {
             eventually(|| live.health() == Health::Up).await;
         }
+        assert_eq!(report().held_up_until_ms.is_none(), comes_up);
         assert_eq!((live.health() == Health::Up, report().last_failure), (comes_up, None));
     }
     let told = captured.lines(&events);

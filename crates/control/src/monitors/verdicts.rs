@@ -99,6 +99,7 @@ impl Verdict {
             failures: 0,
             probed_unix_ms: None,
             last_failure: None,
+            held_up_until_ms: None,
         };
         let first = if is_serving { FirstResult::Settled } else { FirstResult::Missing };
         Self {
@@ -138,6 +139,7 @@ impl Verdict {
         let change =
             if counts { self.state.on_result(outcome, monotonic_ms(), schedule) } else { None };
         self.report.health = self.state.health();
+        self.report.held_up_until_ms = self.state.held_up_until_ms(schedule);
         if self.first != FirstResult::Settled {
             let was_answered = matches!(self.first, FirstResult::Failed { is_answered: true });
             let is_answered = was_answered || !matches!(probed.result, Err(Failure::Timeout(..)));

@@ -95,6 +95,12 @@ impl MonitorState {
         self.streak
     }
 
+    /// When it may come up at the earliest, if answers go on to come; `None`: no delay holds it up.
+    pub fn held_up_until_ms(&self, schedule: &Schedule) -> Option<u64> {
+        let is_held_up = self.health == Health::Down && self.streak > 0 && schedule.up_delay_ms > 0;
+        is_held_up.then(|| self.streak_began_ms.saturating_add(schedule.up_delay_ms))
+    }
+
     /// Takes the outcome of a probe that ended at `now_ms`; the times of one state must come from one clock. A `rise`
     /// or `fall` of 0 counts as 1.
     ///
@@ -238,6 +244,31 @@ mod tests {
             .map(|_| state.on_result(Outcome::Failed, 0, &schedule(2, 3)).is_some())
             .collect();
         assert_eq!(changes, [false, false, true]);
+    }
+
+    #[test]
+    fn what_is_held_up_says_until_when() {
+        let with = |delay_s: u64| Schedule { up_delay_ms: delay_s * 1_000, ..schedule(2, 2) };
+        let check = |delay_s: u64, results: &[(u64, bool)], expected: Option<u64>| {
+            let mut state = MonitorState::new();
+            for &(at_s, passed) in results {
+                state.on_result(Outcome::from(passed), at_s * 1_000, &with(delay_s));
+            }
+            let until_s = state.held_up_until_ms(&with(delay_s)).map(|until_ms| until_ms / 1_000);
+            assert_eq!(until_s, expected, "{delay_s} {results:?}");
+        };
+        let (down, up) = ([(0, false), (1, false)], [(2, true), (3, true)]);
+        check(10, &[], None);
+        check(10, &[(0, true)], None);
+        check(10, &down, None);
+        check(10, &[&down[..], &up[..1]].concat(), Some(12));
+        check(10, &[&down[..], &up].concat(), Some(12));
+        check(0, &[&down[..], &up[..1]].concat(), None);
+        check(10, &[&down[..], &up, &[(4, false)]].concat(), None);
+        check(10, &[&down[..], &up, &[(4, false), (5, true)]].concat(), Some(15));
+        check(10, &[&down[..], &up, &[(12, true)]].concat(), None);
+        // Failures in a row of one that is up are no pass.
+        check(10, &[(0, true), (1, false)], None);
     }
 
     /// Results with their times, in seconds; after each the state by its first letter.

@@ -65,6 +65,11 @@ impl Tries {
         }
     }
 
+    /// It goes to another pool: its members have other numbers, and none of them was tried.
+    pub fn begin_anew(&mut self, pool: &Rc<LocalPool>) {
+        *self = Self::new(Rc::clone(pool), Preference::Any);
+    }
+
     /// The members tried so far.
     pub fn tried(&self) -> &[u32] {
         match &self.tried {
@@ -115,6 +120,21 @@ mod tests {
         let snapshot = Arc::new(config.snapshot(&weir_config::Resolutions::default()));
         let table = LiveTable::build(Arc::clone(&snapshot), None, 1, &Outside::known());
         Rc::new(LocalPool::new(&snapshot, 0, &table.pools[0], None, 0, 0))
+    }
+
+    #[test]
+    fn nothing_was_tried_of_another_pool() {
+        let mut tries = Tries::new(pool_of_three(), Preference::Member(1));
+        let left = tries.left();
+        tries.note(0);
+        tries.note(1);
+        tries.failure = Some(MemberFailure::Connect);
+        let other = pool_of_three();
+        tries.begin_anew(&other);
+        assert!(Rc::ptr_eq(&tries.pool, &other));
+        assert_eq!((tries.tried(), tries.preference), (&[][..], Preference::Any));
+        assert_eq!((tries.left(), tries.count), (left, 0));
+        assert_eq!(tries.failure, None, "an answer tells of this pool alone");
     }
 
     #[test]

@@ -135,6 +135,10 @@ impl Exchange {
             return aside::end(self, at, termination);
         }
         self.ends.count_request(at);
+        if self.phase == Phase::Judge {
+            // Of a response that is held nothing has gone out.
+            self.ends.account.status = 0;
+        }
         let status = self.ends.account.status;
         let is_answered = match (self.ends.stream, self.phase) {
             (None, _) => true,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_core::clock::Clock;
 
 use crate::edge::Edge;
-use crate::local::pool::{LocalMember, LocalPool, NoMember, Preference};
+use crate::local::pool::{LocalMember, LocalPool, NoMember};
 use crate::parts::ends::Ends;
 use crate::parts::failure::{Blame, MemberFailure};
 use crate::parts::notice::Notice;
@@ -200,8 +200,7 @@ impl Ends {
         let traffic = self.server.traffic.as_ref();
         let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
         if let Some(pool) = pool {
-            self.tries.pool = Rc::clone(pool);
-            self.tries.preference = Preference::Any;
+            self.tries.begin_anew(pool);
             if let Some(remembered) = &mut self.remembered {
                 remembered.stickiness = None;
             }

@@ -210,6 +210,9 @@ pub struct Member {
 
 #[derive(Debug, Deserialize)]
 pub struct Monitor {
+    /// `up_delay` holds it up for so long, though it passes.
+    #[serde(default)]
+    pub held_up_for_ms: Option<u64>,
     pub r#type: String,
     pub state: String,
     pub passes: u64,
