@@ -32,6 +32,7 @@ use weir_core::monitor::PassiveSettings;
 use weir_core::persistence::keys::Keys;
 use weir_core::policy::Policy;
 use weir_core::retry::BudgetSettings;
+use weir_core::time_zone::TimeZone;
 use weir_http::flaws::Flaws;
 use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
@@ -96,8 +97,8 @@ pub struct Snapshot {
     pub checks_passwords: bool,
     /// What all expressions and templates read.
     pub slots: Arc<Slots>,
-    /// From UTC to the time that expressions read.
-    pub time_offset_s: i32,
+    /// Of the time that expressions read.
+    pub time_zone: Arc<TimeZone>,
     /// Where weir keeps what must survive a restart.
     pub state_dir: PathBuf,
     /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.

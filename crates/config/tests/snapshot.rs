@@ -594,3 +594,42 @@ fn every_way_to_take_a_path_arrives() {
     }
     assert_eq!((form("{}"), form("keep")), (SAFE, PathForm::Keep));
 }
+
+#[test]
+fn time_zones_have_names() {
+    let file = |zone: &str| {
+        format!(
+            "time_zone: {zone}\nvirtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p }} }}\n\
+             pools: {{ p: {{ members: [ 127.0.0.1:81 ] }} }}\n"
+        )
+    };
+    let loaded = |zone: &str| weir_config::parse("weir.yaml", &file(zone));
+    let told = |zone: &str| -> Vec<String> {
+        loaded(zone).diagnostics.into_iter().map(|it| it.message).collect()
+    };
+    let winter_s = 1_767_225_600;
+    let offsets = |zone: &str| {
+        let config = loaded(zone).config.expect("a sound one");
+        let zone = config.snapshot(&weir_config::Resolutions::default()).time_zone;
+        [winter_s, winter_s + 182 * 86_400].map(|at_s| zone.offset_s(at_s))
+    };
+    assert_eq!(offsets("\"-05:30\""), [-19_800, -19_800]);
+    assert_eq!(offsets("UTC"), [0, 0]);
+    let wrong =
+        "`time_zone` must be `UTC`, the name of a time zone, such as Europe/Berlin, or an offset";
+    for zone in ["berlin", "../../etc/passwd", "Europe/", "\"+25:00\""] {
+        assert!(told(zone)[0].starts_with(wrong), "{zone}: {:?}", told(zone));
+    }
+    if !std::path::Path::new("/usr/share/zoneinfo/Europe/Berlin").exists() {
+        assert!(
+            told("Europe/Berlin")[0].starts_with("the time zone `Europe/Berlin` cannot be read")
+        );
+        return;
+    }
+    assert_eq!(offsets("Europe/Berlin"), [3_600, 7_200]);
+    assert_eq!(
+        told("Europe/Berln"),
+        ["there is no time zone `Europe/Berln` in /usr/share/zoneinfo"]
+    );
+    assert!(told("Europe")[0].ends_with("cannot be read as a file"), "{:?}", told("Europe"));
+}

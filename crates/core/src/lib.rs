@@ -22,3 +22,4 @@ pub mod priority;
 pub mod queue;
 pub mod retry;
 pub mod slow_start;
+pub mod time_zone;

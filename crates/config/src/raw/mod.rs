@@ -35,7 +35,7 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode, UtcOffset,
+    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode, ZoneChoice,
 };
 use crate::snapshot;
 use crate::tree::Span;
@@ -101,8 +101,8 @@ section! {
         optional data_sets: Named<policy::DataSet>;
         /// Persistence settings, by name: they keep a client on one member.
         optional persistence: Named<persistence::Persistence>;
-        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`, or its offset from UTC, for example `"+01:00"`. It does not change with summer time.
-        default time_zone: UtcOffset = UtcOffset::default();
+        /// The time zone of `time` in [expressions](expressions.md#time): `UTC`, a name with its summer time, for example `Europe/Berlin`, or an offset from UTC, for example `"+01:00"`. A name is read from `/usr/share/zoneinfo` (package `tzdata`) when the configuration is loaded.
+        default time_zone: ZoneChoice = ZoneChoice::default();
         /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
         /// The folder for data that must survive a restart: the key of inserted cookies.

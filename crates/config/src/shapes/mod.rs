@@ -10,8 +10,8 @@ mod pools;
 mod replacements;
 mod secret;
 mod tls;
-mod utc_offset;
 mod variables;
+mod zone;
 
 use serde_json::{Value, json};
 
@@ -34,8 +34,8 @@ pub(crate) use pools::{PoolChoice, Share};
 pub(crate) use replacements::Replacements;
 pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
-pub(crate) use utc_offset::UtcOffset;
 pub(crate) use variables::TxTexts;
+pub(crate) use zone::ZoneChoice;
 
 /// Lowest and highest status code of HTTP.
 const STATUS_MIN: u16 = 100;

@@ -34,6 +34,7 @@ mod secure_cookies;
 mod server;
 mod source;
 mod split;
+mod time_zone;
 mod tls;
 mod udp;
 mod unreachable;
@@ -101,7 +102,7 @@ pub(crate) fn validate(
     let admin_host_names =
         admin.map_or_else(Vec::new, |admin| admin_host_names(admin, &admin_listen, context));
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
-    let packets = servers.packets(file, context);
+    let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
@@ -133,7 +134,7 @@ pub(crate) fn validate(
         checks_passwords: compiler.authentications.checks_passwords(),
         fetched_keys: compiler.authentications.fetched,
         slots: Arc::new(compiler.slots),
-        time_offset_s: file.time_zone.seconds(),
+        time_zone: Arc::new(zone?),
         state_dir: directory.join(&file.state_dir.0),
         own_keys: None,
     };

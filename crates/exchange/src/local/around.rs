@@ -10,6 +10,7 @@ use weir_config::snapshot::Member;
 use weir_core::admin_state::Admission;
 use weir_core::clock::Clock;
 use weir_core::expression::{PoolFact, Surroundings};
+use weir_core::time_zone::TimeZone;
 
 use crate::local::pool::{LocalMember, LocalPool};
 
@@ -34,20 +35,20 @@ pub struct Around<'a> {
     sources: Sources,
     pools: &'a [Rc<LocalPool>],
     now: Clock,
-    /// From UTC to the file's time zone.
-    offset_s: i32,
+    /// That of the file.
+    zone: &'a TimeZone,
     known: Cell<Known>,
 }
 
 impl<'a> Around<'a> {
-    /// Of a request that has been told so much, among these pools, in a time zone so far from UTC.
+    /// Of a request that has been told so much, among these pools, in a time zone.
     pub fn new(
         (sources, now): (Sources, Clock),
         pools: &'a [Rc<LocalPool>],
-        offset_s: i32,
+        zone: &'a TimeZone,
         known: Known,
     ) -> Self {
-        Self { sources, pools, now, offset_s, known: Cell::new(known) }
+        Self { sources, pools, now, zone, known: Cell::new(known) }
     }
 
     /// What the request has been told.
@@ -76,7 +77,7 @@ impl Surroundings for Around<'_> {
             .unwrap_or(NonZeroU64::MIN);
         self.known.set(Known { unix_s: Some(unix_s), ..known });
         let unix_s = i64::try_from(unix_s.get()).unwrap_or(i64::MAX);
-        unix_s.saturating_add(self.offset_s.into())
+        unix_s.saturating_add(self.zone.offset_s(unix_s).into())
     }
 
     fn pool(&self, number: u32, fact: PoolFact) -> i64 {
@@ -124,20 +125,21 @@ mod tests {
         },
     };
 
-    fn around(offset_s: i32, known: Known) -> Around<'static> {
-        Around::new((SOURCES, Clock::at_us(0)), &[], offset_s, known)
+    fn around(zone: &TimeZone, known: Known) -> Around<'_> {
+        Around::new((SOURCES, Clock::at_us(0)), &[], zone, known)
     }
 
     #[test]
     fn what_is_read_stays_until_the_response() {
-        let first = around(3_600, Known::default());
+        let [east, west, utc] = [3_600, -1_000, 0].map(TimeZone::fixed);
+        let first = around(&east, Known::default());
         assert_eq!((SECOND.load(Relaxed), DRAWN.load(Relaxed)), (1_000, 0), "nobody has asked");
         assert_eq!((first.local_s(), first.local_s()), (4_600, 4_600));
         // Even what looks like nothing is a number.
         assert_eq!((first.seed(), first.seed()), (u64::MAX, u64::MAX));
-        let later = around(-1_000, first.known());
+        let later = around(&west, first.known());
         assert_eq!((later.local_s(), later.seed()), (0, u64::MAX));
-        let other = around(0, Known::default());
+        let other = around(&utc, Known::default());
         assert_eq!((other.seed(), other.local_s()), (1, 1_001));
     }
 }

@@ -103,7 +103,7 @@ impl Gate {
             Moment::Named(tls) => (Scheme::Https, Some(tls)),
         };
         let around =
-            Around::new((sources, now), &self.pools, self.snapshot.time_offset_s, Known::default());
+            Around::new((sources, now), &self.pools, &self.snapshot.time_zone, Known::default());
         let facts = Facts {
             request: &self.nothing,
             request_input: b"",

@@ -177,7 +177,7 @@ impl Traffic {
 
     /// The surroundings of a request, which has been told so much.
     pub fn around(&self, (sources, now): (Sources, Clock), known: Known) -> Around<'_> {
-        Around::new((sources, now), &self.pools, self.snapshot.time_offset_s, known)
+        Around::new((sources, now), &self.pools, &self.snapshot.time_zone, known)
     }
 
     /// The pool of this number in its snapshot.
