@@ -214,7 +214,7 @@ fn mistakes_are_told_with_their_places() {
         (
             "{ type: jwt, keys: { url: \"http://a.example/\" } }",
             "authenticate: x",
-            "keys that come without TLS can be changed",
+            "keys fetched without TLS could be changed",
         ),
         (
             "{ type: jwt, algorithms: HS256, keys: { url: \"https://a.example/\" } }",

@@ -136,7 +136,7 @@ fn an_address_may_be_listened_on_once_by_each_interface() {
     let overlap = "`0.0.0.0:80` takes its port on every address";
     check(&on("0.0.0.0:80", "eth0"), &on("10.0.0.9:80", "eth1, eth0"), overlap);
     check(&on("10.0.0.9:80", "eth0"), "0.0.0.0:80", overlap);
-    check(&on("10.0.0.9:80", "eth0, eth0"), "10.0.0.8:80", "`eth0` stands here twice");
+    check(&on("10.0.0.9:80", "eth0, eth0"), "10.0.0.8:80", "`eth0` is listed twice");
     check(&on("10.0.0.9:80", "\"a b\""), "10.0.0.8:80", "the name of a network interface");
     check(&on("10.0.0.9:80", ""), "10.0.0.8:80", "`virtual_servers.a.interfaces` is empty");
     check(&on("10.0.0.1:80", "eth0, lo"), "10.0.0.9:80", "which a member of its pool `p` has");

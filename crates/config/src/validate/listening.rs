@@ -176,7 +176,7 @@ fn interfaces(raw: &raw::VirtualServer, context: &mut Context) -> Option<Vec<Opt
     for name in names.iter() {
         let text = name.value.0.as_str();
         if found.iter().flatten().any(|known| **known == *text) {
-            context.error_help(name.span, format!("`{text}` stands here twice"), "keep one");
+            context.error_help(name.span, format!("`{text}` is listed twice"), "keep one");
             return None;
         }
         found.push(Some(text.into()));
