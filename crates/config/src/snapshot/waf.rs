@@ -7,6 +7,7 @@ use weir_core::policy::WafMode;
 use weir_http::cookie_attributes::CookieAttributes;
 use weir_waf::body::Limits;
 use weir_waf::checks::{Checks, CookieTerms};
+use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::View;
 
 /// `waf:` of a virtual server. Virtual servers that say the same share it.
@@ -16,6 +17,8 @@ pub struct Waf {
     pub mode: WafMode,
     /// The rules.
     pub view: Arc<View>,
+    /// What is known of texts that requests have in common, under these rules.
+    pub common: Arc<CommonTexts>,
     /// What is looked at without rules; `None`: nothing.
     pub checks: Option<Arc<Checks>>,
     /// What is done with the cookies that the application sets; `None`: nothing.

@@ -14,6 +14,7 @@ use weir_core::policy::{Action, Policy};
 use weir_waf::body::Limits;
 use weir_waf::checks::Checks;
 use weir_waf::checks::declared::Interface;
+use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{RuleSet, Settings, View};
 use weir_waf::seclang::Problem;
 
@@ -48,7 +49,7 @@ pub(super) struct WafProfiles<'a> {
     pub(super) used: HashSet<usize>,
     of_profile: HashMap<usize, Option<Arc<Waf>>>,
     rules: HashMap<Paths, Option<Arc<RuleSet>>>,
-    views: HashMap<(Paths, Variables), Option<Arc<View>>>,
+    views: HashMap<(Paths, Variables), Option<Arc<CommonTexts>>>,
     interfaces: HashMap<PathBuf, Option<Interface>>,
     made: HashMap<Wanted, Arc<Waf>>,
 }
@@ -132,8 +133,8 @@ impl<'a> WafProfiles<'a> {
             return Some(Arc::clone(made));
         }
         let view = self.view(raw, &wanted, context);
-        if let Some(view) = &view {
-            responses::warn_of_no_effect(raw, view, context);
+        if let Some(common) = &view {
+            responses::warn_of_no_effect(raw, common.view(), context);
         }
         let interface = match &wanted.checks {
             Some((_, Some(path))) => Some(self.interface(raw, path, context)?),
@@ -178,7 +179,7 @@ impl<'a> WafProfiles<'a> {
         raw: &raw::Waf,
         wanted: &Wanted,
         context: &mut Context,
-    ) -> Option<Arc<View>> {
+    ) -> Option<Arc<CommonTexts>> {
         let key = (wanted.paths.clone(), wanted.variables.clone());
         if let Some(view) = self.views.get(&key) {
             return view.clone();
@@ -190,7 +191,7 @@ impl<'a> WafProfiles<'a> {
             match View::new(rules, &settings) {
                 Ok(view) => {
                     report(&view.warnings, Severity::Warning, span, context);
-                    Some(Arc::new(view))
+                    Some(Arc::new(CommonTexts::new(Arc::new(view))))
                 }
                 Err(problems) => {
                     report(&problems, Severity::Error, span, context);
@@ -218,8 +219,8 @@ impl<'a> WafProfiles<'a> {
 }
 
 impl Wanted {
-    fn with(&self, view: Arc<View>, interface: Option<Interface>) -> Waf {
-        let of_rules = view.rules().settings.limits();
+    fn with(&self, common: Arc<CommonTexts>, interface: Option<Interface>) -> Waf {
+        let of_rules = common.view().rules().settings.limits();
         let limits = Limits {
             arguments_max: self.arguments_max.unwrap_or(of_rules.arguments_max),
             depth_max: self.depth_max.unwrap_or(of_rules.depth_max),
@@ -231,7 +232,8 @@ impl Wanted {
         });
         Waf {
             mode: policy::inspection(self.mode),
-            view,
+            view: Arc::clone(common.view()),
+            common,
             checks,
             cookies: None,
             limits,

@@ -15,13 +15,22 @@ use std::sync::{Arc, LazyLock};
 use cases::Case;
 use rustix::time::{ClockId, clock_gettime};
 use weir_waf::body::Limits;
-use weir_waf::inspection::{BodyLength, Inspection, Mode, Options, Request, Response};
+use weir_waf::inspection::{BodyLength, CommonTexts, Inspection, Mode, Options, Request, Response};
 use weir_waf::plan::{RuleSet, Settings, View};
 
 const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 const KILOBYTES: usize = 1_000;
 /// Of a class of hostile inputs, those that are measured at other sizes too.
 const WORST_SHOWN: usize = 5;
+
+/// Requests before the first that is measured.
+const LEARNING_ROUNDS: usize = 100;
+
+/// `COLD=1` leaves out what is known of texts that requests have in common.
+fn begins_cold() -> bool {
+    static IS_COLD: LazyLock<bool> = LazyLock::new(|| std::env::var_os("COLD").is_some());
+    *IS_COLD
+}
 
 /// `WITHOUT_CLOCK=1` leaves the clock alone, for valgrind, which counts instructions and cannot read it.
 fn cpu_us() -> f64 {
@@ -37,7 +46,7 @@ fn cpu_us() -> f64 {
 /// Times of the phases: begin and request headers, body taken apart, request body, response, logging.
 const PHASES: [&str; 5] = ["headers", "taking apart", "body", "response", "logging"];
 
-fn run(view: &Arc<View>, case: &Case) -> (Inspection, [f64; 5]) {
+fn run(common: &CommonTexts, case: &Case) -> (Inspection, [f64; 5]) {
     let headers: Vec<(&[u8], &[u8])> =
         case.headers.iter().map(|(name, value)| (name.as_slice(), value.as_slice())).collect();
     let request = Request {
@@ -56,7 +65,10 @@ fn run(view: &Arc<View>, case: &Case) -> (Inspection, [f64; 5]) {
     let limits = Limits { value_bytes_max: u32::MAX, name_bytes_max: u32::MAX, ..Limits::DEFAULT };
     let options = Options { work_bytes_max: u64::MAX, limits, ..Options::new(Mode::Detect) };
     let mut times = [cpu_us(); 6];
-    let mut inspection = Inspection::begin(Arc::clone(view), &options, &request);
+    let mut inspection = match begins_cold() {
+        true => Inspection::begin(Arc::clone(common.view()), &options, &request),
+        false => Inspection::begin_common(common, &options, &request),
+    };
     black_box(inspection.request_headers());
     times[1] = cpu_us();
     for piece in case.body.chunks(16 << 10) {
@@ -87,7 +99,7 @@ fn median(times: &mut [f64]) -> f64 {
 }
 
 /// The whole of a request, its end included.
-fn time_of(view: &Arc<View>, case: &Case, rounds: usize) -> f64 {
+fn time_of(view: &CommonTexts, case: &Case, rounds: usize) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
             let start = cpu_us();
@@ -98,7 +110,9 @@ fn time_of(view: &Arc<View>, case: &Case, rounds: usize) -> f64 {
     median(&mut times)
 }
 
-fn show(view: &Arc<View>, case: &Case, rounds: usize) {
+fn show(view: &CommonTexts, case: &Case, rounds: usize) {
+    // Texts that many requests have are learned from some of them.
+    (0..LEARNING_ROUNDS).for_each(|_| drop(run(view, case)));
     let total = time_of(view, case, rounds);
     let mut phases: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
@@ -123,7 +137,7 @@ fn show(view: &Arc<View>, case: &Case, rounds: usize) {
     println!("{:28} {}", "", phases.collect::<Vec<_>>().join(", "));
 }
 
-fn hostile(view: &Arc<View>, pieces: &[Vec<u8>], count: usize, sizes: &[usize]) {
+fn hostile(view: &CommonTexts, pieces: &[Vec<u8>], count: usize, sizes: &[usize]) {
     let mut worst: Vec<(f64, usize)> = (0..count)
         .map(|number| {
             let case = hostile::case(number, pieces, 8 * KILOBYTES);
@@ -191,8 +205,8 @@ fn main() {
         (cpu_us() - start) / 1e3,
         resident_bytes() / 1_024
     );
-    let view = Arc::new(view(&rules));
-    println!("{} of {} rules stay", view.rules_count(), rules.rules.len());
+    let view = CommonTexts::new(Arc::new(view(&rules)));
+    println!("{} of {} rules stay", view.view().rules_count(), rules.rules.len());
     let rounds = if is_bench {
         std::env::var("ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(401)
     } else {

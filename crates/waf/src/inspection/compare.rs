@@ -4,7 +4,7 @@ use super::report::Limit;
 use super::state::State;
 use super::texts::TextId;
 use crate::injection;
-use crate::plan::{Comparison, Link};
+use crate::plan::{Comparison, Link, has_bad_escape, has_other_bytes};
 use crate::seclang::{Groups, Pattern};
 use crate::value::number_of;
 
@@ -147,16 +147,4 @@ fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
         return Some(Outcome::No);
     }
     Some(pattern.groups(bytes, GROUPS_MAX)?.map_or(Outcome::No, Outcome::Groups))
-}
-
-fn has_other_bytes(bytes: &[u8], allowed: &[u64; 4]) -> bool {
-    bytes.iter().any(|byte| allowed[usize::from(byte >> 6)] >> (byte & 63) & 1 == 0)
-}
-
-/// Whether a percent sign is not followed by two hexadecimal digits.
-fn has_bad_escape(bytes: &[u8]) -> bool {
-    memchr::memchr_iter(b'%', bytes).any(|at| {
-        let digits = bytes.get(at + 1..at + 3);
-        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    })
 }

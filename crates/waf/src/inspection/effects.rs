@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::report::Limit;
 use super::state::State;
-use crate::plan::{Effect, Link, Sign, Symbol, VariableName};
+use crate::plan::{Bits, Effect, Link, Sign, Symbol, VariableName};
 use crate::seclang::{Control, Toggle, Variable};
 use crate::value::{Value, number_of};
 
@@ -37,7 +37,7 @@ impl State {
                     self.write(place, *collection, name, Some(Value::Number(value)));
                 }
                 Effect::Remove(collection, name) => self.write(place, *collection, name, None),
-                Effect::Control(control) => self.control(control),
+                Effect::Control(control, rules) => self.control(control, rules),
                 Effect::Mask(target) => self.removals.mask(target),
                 // Stored collections begin empty, and go with the request: the view has warned of that.
                 Effect::Open(_) | Effect::Expire => {}
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    fn control(&mut self, control: &Control) {
+    fn control(&mut self, control: &Control, rules: &Bits) {
         match control {
             Control::RemoveById(_)
             | Control::RemoveByTag(_)
@@ -102,7 +102,7 @@ impl State {
             | Control::RemoveTargetById(..)
             | Control::RemoveTargetByTag(..)
             | Control::RemoveTargetByMessage(..) => {
-                self.removals.take(control, &self.view.rules.rules);
+                self.removals.take(control, rules);
             }
             Control::ForceRequestBodyVariable(is_on) => self.message.body.is_kept = *is_on,
             Control::RequestBodyAccess(is_on) => self.message.body.is_read = *is_on,

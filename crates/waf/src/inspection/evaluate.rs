@@ -10,7 +10,7 @@ use super::report::{Limit, Match, MatchedValue, Verdict};
 use super::state::{Passing, State};
 use super::texts::{TextId, Texts};
 use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
-use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind, Variable};
+use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind};
 use crate::value::Value;
 
 /// Bytes of a value that are told.
@@ -192,31 +192,30 @@ impl State {
 
     /// Keeps what a pattern has found in `TX:0` to `TX:9`.
     fn capture(&mut self, text: TextId, outcome: Outcome) {
-        let view = Arc::clone(&self.view);
-        let symbols = &view.rules.symbols;
-        let mut found: Vec<Option<Value>> = Vec::new();
+        let bytes = self.message.texts.get(text);
+        let groups = self.written.groups_mut();
         match outcome {
-            Outcome::Groups(groups) => {
-                let bytes = self.message.texts.get(text);
+            Outcome::No => return,
+            Outcome::Groups(found) => {
                 let value = |range: std::ops::Range<usize>| {
                     Value::from_bytes(bytes.get(range).unwrap_or_default())
                 };
                 // A group that took no part is empty.
-                found.extend(
-                    groups
-                        .into_iter()
-                        .map(|group| Some(group.map_or(Value::Text(Arc::default()), value))),
-                );
+                let found = found
+                    .into_iter()
+                    .map(|group| Some(group.map_or_else(|| Value::Text(Arc::default()), value)));
+                let found = found.chain(std::iter::repeat(None));
+                groups.iter_mut().zip(found).for_each(|(group, value)| *group = value);
             }
-            Outcome::Found(bytes) => found.push(Some(Value::from_bytes(&bytes))),
-            Outcome::Yes => found.push(Some(Value::from_bytes(self.message.texts.get(text)))),
-            Outcome::No => return,
-        }
-        found.resize(10, None);
-        for (digit, value) in (b'0'..).zip(found) {
-            match symbols.digit(digit) {
-                Some(symbol) => self.written.set(Variable::Tx, symbol, value, symbols),
-                None => drop(self.written.set_named(Variable::Tx, &[digit], value, symbols)),
+            Outcome::Found(_) | Outcome::Yes => {
+                let whole = match &outcome {
+                    Outcome::Found(found) => found,
+                    _ => bytes,
+                };
+                groups.fill(None);
+                if let Some(first) = groups.first_mut() {
+                    *first = Some(Value::from_bytes(whole));
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::hit::Hit;
 use super::message::Message;
 use super::texts::{FactsId, Texts};
-use crate::plan::{Group, GroupTarget, PipelineId, ScopeId, View, add_row, has_bit};
+use crate::plan::{Group, GroupTarget, PipelineId, RuleSet, ScopeId, View, add_row, has_bit};
 use crate::transformation::{Steps, Transformation};
 
 /// Values of the same targets behind the same transformations.
@@ -39,14 +39,21 @@ enum Maker {
     Each(PipelineId),
 }
 
-/// What is known of a group.
+/// The lists of a group. Groups with the same targets share them as far as their transformations do the same.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct Bundle {
     /// Where its lists are that have values.
     from: u32,
     to: u32,
+    /// Transformations that may change a value of one of them.
+    may_change: Steps,
     /// Where the row of operators is that may match a value of one of them, if that was asked for.
     row: Option<u32>,
+    /// One more than the place of the bundle that was made of this one last, and of the one that was made before of the same.
+    made: u32,
+    before: u32,
+    /// What made it of another.
+    step: Option<Transformation>,
 }
 
 /// The values of groups, as far as they were asked for.
@@ -54,7 +61,10 @@ struct Known {
 pub(super) struct Groups {
     /// The generation of values that they are of.
     generation: u32,
-    of_groups: Vec<Option<Known>>,
+    /// One more than the bundle of each group, and of each list of targets.
+    of_groups: Vec<u32>,
+    of_sets: Vec<u32>,
+    bundles: Vec<Bundle>,
     parts: Vec<u32>,
     /// One more than the list of each target.
     of_targets: Vec<u32>,
@@ -69,12 +79,14 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub fn none_of(count: usize, targets: usize) -> Self {
+    pub fn none_of(rules: &RuleSet) -> Self {
         Self {
             generation: 0,
-            of_groups: vec![None; count],
+            of_groups: vec![0; rules.groups.len()],
+            of_sets: vec![0; rules.sets_count],
+            bundles: Vec::with_capacity(64),
             parts: Vec::with_capacity(256),
-            of_targets: vec![0; targets],
+            of_targets: vec![0; rules.targets.len()],
             lists: Vec::with_capacity(64),
             hits: Vec::with_capacity(256),
             operators: Vec::with_capacity(512),
@@ -84,7 +96,9 @@ impl Groups {
     }
 
     pub fn forget(&mut self) {
-        self.of_groups.fill(None);
+        self.of_groups.fill(0);
+        self.of_sets.fill(0);
+        self.bundles.clear();
         self.parts.clear();
         self.of_targets.fill(0);
         self.lists.clear();
@@ -143,11 +157,12 @@ impl Groups {
             self.generation = generation;
             self.forget();
         }
-        let known = self.of_groups.get(usize::from(number)).copied().flatten();
-        let known = known.unwrap_or_else(|| self.lists_of(message, view, number));
-        let parts = known.from as usize..known.to as usize;
+        let known = self.of_groups.get(usize::from(number)).and_then(|it| it.checked_sub(1));
+        let place = known.unwrap_or_else(|| self.bundle_of(message, view, number));
+        let Some(bundle) = self.bundles.get(place as usize).copied() else { return 0..0 };
+        let parts = bundle.from as usize..bundle.to as usize;
         let Some(operator) = operator.filter(|_| !parts.is_empty()) else { return parts };
-        let row = known.row.unwrap_or_else(|| self.look_at_group(message, view, number, known));
+        let row = bundle.row.unwrap_or_else(|| self.look_at_bundle(message, view, place, bundle));
         if self.has(view, row, operator) { parts } else { 0..0 }
     }
 
@@ -157,18 +172,18 @@ impl Groups {
         has_bit(self.operators.get(from..from + view.row_words()).unwrap_or_default(), operator)
     }
 
-    /// Finds which operators may match a value of a group's lists.
-    fn look_at_group(
+    /// Finds which operators may match a value of a bundle's lists.
+    fn look_at_bundle(
         &mut self,
         message: &mut Message,
         view: &View,
-        number: u16,
-        known: Known,
+        place: u32,
+        bundle: Bundle,
     ) -> u32 {
         let mut all = std::mem::take(&mut self.row);
         all.clear();
         let (mut first, mut is_one) = (None, true);
-        for part in known.from as usize..known.to as usize {
+        for part in bundle.from as usize..bundle.to as usize {
             let Some(own) = self.row_of(message, view, part) else { continue };
             let from = own as usize;
             let row = self.operators.get(from..from + view.row_words()).unwrap_or_default();
@@ -188,8 +203,8 @@ impl Groups {
             (self.operators.len() - all.len()) as u32
         };
         self.row = all;
-        if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
-            *kept = Some(Known { row: Some(row), ..known });
+        if let Some(kept) = self.bundles.get_mut(place as usize) {
+            kept.row = Some(row);
         }
         row
     }
@@ -233,49 +248,133 @@ impl Groups {
         hits.get(at).copied()
     }
 
-    fn lists_of(&mut self, message: &mut Message, view: &View, number: u16) -> Known {
-        let from = self.parts.len() as u32;
-        let Some(group) = view.rules.groups.get(usize::from(number)) else {
-            return Known { from, to: from, row: None };
-        };
-        for target in &group.targets {
-            let list = if group.is_multi_match {
-                self.behind_each(message, view, group, *target)
-            } else {
-                self.behind_all(message, view, group, *target)
-            };
-            if self.lists.get(list as usize).is_some_and(|list| list.from < list.to) {
-                self.parts.push(list);
-            }
-        }
-        let known = Known { from, to: self.parts.len() as u32, row: None };
-        if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
-            *kept = Some(known);
-        }
-        known
-    }
-
-    fn behind_all(
-        &mut self,
-        message: &mut Message,
-        view: &View,
-        group: &Group,
-        target: u16,
-    ) -> u32 {
-        let mut place = self.collected(message, view, target);
+    /// The bundle of a group.
+    fn bundle_of(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
+        let Some(group) = view.rules.groups.get(usize::from(number)) else { return u32::MAX };
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
-        for step in pipeline.iter().flat_map(|pipeline| &pipeline.steps) {
-            place = self.behind_one(message, place, *step);
+        let place = if group.is_multi_match {
+            let from = self.parts.len();
+            for target in &group.targets {
+                let list = self.behind_each(message, view, group, *target);
+                self.put(list);
+            }
+            self.end_bundle(from, None)
+        } else {
+            let mut place = self.bundle_of_set(message, view, group);
+            for step in pipeline.iter().flat_map(|pipeline| &pipeline.steps) {
+                place = self.bundle_behind(message, place, *step);
+            }
+            place
+        };
+        if let Some(kept) = self.of_groups.get_mut(usize::from(number)) {
+            *kept = place + 1;
         }
         place
     }
 
-    /// The values of a target, as they come.
-    fn collected(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
-        let known = self.of_targets.get(usize::from(number)).copied().unwrap_or(0);
-        if let Some(known) = known.checked_sub(1) {
+    /// The values of a group's targets, as they come.
+    fn bundle_of_set(&mut self, message: &mut Message, view: &View, group: &Group) -> u32 {
+        let known = self.of_sets.get(usize::from(group.set)).and_then(|it| it.checked_sub(1));
+        if let Some(known) = known {
             return known;
         }
+        let from = self.parts.len();
+        for target in &group.targets {
+            let list = self.collected(message, view, *target);
+            self.put(list);
+        }
+        let place = self.end_bundle(from, None);
+        if let Some(kept) = self.of_sets.get_mut(usize::from(group.set)) {
+            *kept = place + 1;
+        }
+        place
+    }
+
+    /// What a transformation makes of a bundle.
+    #[inline]
+    fn bundle_behind(&mut self, message: &mut Message, place: u32, step: Transformation) -> u32 {
+        match self.bundles.get(place as usize) {
+            Some(bundle) if bundle.may_change.has(step) => {
+                self.changed_bundle(message, place, *bundle, step)
+            }
+            _ => place,
+        }
+    }
+
+    #[inline(never)]
+    fn changed_bundle(
+        &mut self,
+        message: &mut Message,
+        place: u32,
+        bundle: Bundle,
+        step: Transformation,
+    ) -> u32 {
+        let mut at = bundle.made;
+        while let Some(made) = at.checked_sub(1) {
+            let Some(known) = self.bundles.get(made as usize) else { break };
+            if known.step == Some(step) {
+                return made;
+            }
+            at = known.before;
+        }
+        let (from, mut is_changed) = (self.parts.len(), false);
+        for at in bundle.from as usize..bundle.to as usize {
+            let Some(list) = self.parts.get(at).copied() else { break };
+            let made = self.behind_one(message, list, step);
+            is_changed |= made != list;
+            self.parts.push(made);
+        }
+        if !is_changed {
+            self.parts.truncate(from);
+            if let Some(bundle) = self.bundles.get_mut(place as usize) {
+                bundle.may_change = bundle.may_change.without(step);
+            }
+            return place;
+        }
+        let made = self.end_bundle(from, Some(step));
+        if let Some(new) = self.bundles.get_mut(made as usize) {
+            new.before = bundle.made;
+        }
+        if let Some(bundle) = self.bundles.get_mut(place as usize) {
+            bundle.made = made + 1;
+        }
+        made
+    }
+
+    /// Puts a list into the bundle at hand, if it has values.
+    fn put(&mut self, list: u32) {
+        if self.list_at(list).is_some_and(|list| list.from < list.to) {
+            self.parts.push(list);
+        }
+    }
+
+    /// Ends a bundle that began there.
+    fn end_bundle(&mut self, from: usize, step: Option<Transformation>) -> u32 {
+        let lists = self.parts.get(from..).unwrap_or_default().iter();
+        let may_change = lists
+            .filter_map(|list| self.list_at(*list))
+            .fold(Steps::default(), |all, list| all.or(list.may_change));
+        let (from, to) = (from as u32, self.parts.len() as u32);
+        self.bundles.push(Bundle { from, to, may_change, row: None, made: 0, before: 0, step });
+        self.bundles.len() as u32 - 1
+    }
+
+    fn list_at(&self, place: u32) -> Option<&List> {
+        self.lists.get(place as usize)
+    }
+
+    /// The values of a target, as they come.
+    #[inline]
+    fn collected(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
+        let known = self.of_targets.get(usize::from(number)).copied().unwrap_or(0);
+        match known.checked_sub(1) {
+            Some(known) => known,
+            None => self.collect(message, view, number),
+        }
+    }
+
+    #[inline(never)]
+    fn collect(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
         let from = self.hits.len();
         let mut may_change = Steps::default();
         if let Some(GroupTarget { target, excluded }) = view.rules.targets.get(usize::from(number))

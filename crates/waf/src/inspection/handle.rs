@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::common::CommonTexts;
 use super::options::Options;
 use super::recorded::RecordedBody;
 use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
 use super::request::{Request, Response};
 use super::state::{Passing, State, Tried};
+use super::texts::Texts;
 use super::{names, plain};
 use crate::checks::Finding;
 use crate::plan::View;
@@ -21,7 +23,16 @@ pub struct Inspection {
 impl Inspection {
     /// Takes the head of a request.
     pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
-        let mut state = State::new(view, options);
+        Self::begin_with(view, Texts::new(), options, request)
+    }
+
+    /// The same, with what is known of texts that requests have in common.
+    pub fn begin_common(common: &CommonTexts, options: &Options, request: &Request<'_>) -> Self {
+        Self::begin_with(Arc::clone(common.view()), common.of(request), options, request)
+    }
+
+    fn begin_with(view: Arc<View>, known: Texts, options: &Options, request: &Request<'_>) -> Self {
+        let mut state = State::new(view, known, options);
         state.message.head(request);
         state.checked.head(request, &state.message);
         Self { state }

@@ -77,7 +77,7 @@ pub struct Message {
 
 impl Message {
     /// One of which nothing is known.
-    pub fn new(options: &Options, separator: u8) -> Self {
+    pub fn new(texts: Texts, options: &Options, separator: u8) -> Self {
         let body = BodySettings {
             limits: options.limits,
             inflated_bytes_max: options.inflated_bytes_max,
@@ -86,7 +86,7 @@ impl Message {
             recording: options.keeps_body.then(Recording::default),
             ..Default::default()
         };
-        Self { texts: Texts::new(), values: Values::new(), body, separator, has_too_many: false }
+        Self { texts, values: Values::new(), body, separator, has_too_many: false }
     }
 
     fn set(&mut self, variable: Variable, bytes: &[u8]) {

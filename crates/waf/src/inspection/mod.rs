@@ -6,6 +6,7 @@
 mod body_head;
 mod bounds;
 mod checked;
+mod common;
 mod compare;
 mod effects;
 mod encoded;
@@ -29,6 +30,7 @@ mod timer;
 mod values;
 mod written;
 
+pub use common::CommonTexts;
 pub use handle::Inspection;
 pub use options::{Mode, Options, TimeLimit};
 pub use recorded::RecordedBody;

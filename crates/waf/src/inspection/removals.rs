@@ -2,7 +2,7 @@
 
 use super::hit::Hit;
 use super::message::Message;
-use crate::plan::{Bits, CompiledRule};
+use crate::plan::Bits;
 use crate::seclang::{Control, Target, Variable};
 
 /// What is taken out.
@@ -21,39 +21,23 @@ impl Removals {
         Self { rules: Bits::none(rules), targets: Vec::new(), masked: Vec::new() }
     }
 
-    /// Takes out what a control says; others say nothing here.
-    pub fn take(&mut self, control: &Control, rules: &[CompiledRule]) {
-        let found = |is_it: &dyn Fn(&CompiledRule) -> bool| {
-            let mut found = Bits::none(rules.len());
-            let all = rules.iter().enumerate().filter(|(_, rule)| is_it(rule));
-            all.for_each(|(place, _)| found.set(place));
-            found
-        };
-        let has_message =
-            |rule: &CompiledRule, text: &str| rule.message_text().as_deref() == Some(text);
+    /// Takes out what a control says of these rules; others say nothing here.
+    pub fn take(&mut self, control: &Control, rules: &Bits) {
         match control {
-            Control::RemoveById(ids) => self.rules.add(&found(&|rule| ids.has(rule.id))),
-            Control::RemoveByTag(tag) => self.rules.add(&found(&|rule| rule.tags.contains(tag))),
-            Control::RemoveByMessage(text) => {
-                self.rules.add(&found(&|rule| has_message(rule, text)));
+            Control::RemoveById(_) | Control::RemoveByTag(_) | Control::RemoveByMessage(_) => {
+                self.rules.add(rules);
             }
-            Control::RemoveTargetById(ids, target) => {
-                self.target(found(&|rule| ids.has(rule.id)), target);
-            }
-            Control::RemoveTargetByTag(tag, target) => {
-                self.target(found(&|rule| rule.tags.contains(tag)), target);
-            }
-            Control::RemoveTargetByMessage(text, target) => {
-                self.target(found(&|rule| has_message(rule, text)), target);
-            }
+            Control::RemoveTargetById(_, target)
+            | Control::RemoveTargetByTag(_, target)
+            | Control::RemoveTargetByMessage(_, target) => self.target(rules, target),
             _ => {}
         }
     }
 
-    fn target(&mut self, rules: Bits, target: &Target) {
+    fn target(&mut self, rules: &Bits, target: &Target) {
         match self.targets.iter_mut().find(|(_, known)| known == target) {
-            Some((known, _)) => known.add(&rules),
-            None => self.targets.push((rules, target.clone())),
+            Some((known, _)) => known.add(rules),
+            None => self.targets.push((rules.clone(), target.clone())),
         }
     }
 

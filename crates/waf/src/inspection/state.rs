@@ -9,6 +9,7 @@ use super::message::Message;
 use super::options::{Mode, Options};
 use super::removals::Removals;
 use super::report::{Limit, Match, Verdict};
+use super::texts::Texts;
 use super::timer::Timer;
 use super::written::Written;
 use crate::plan::View;
@@ -87,7 +88,7 @@ pub(super) struct State {
 
 impl State {
     /// Before the first rule.
-    pub fn new(view: Arc<View>, options: &Options) -> Self {
+    pub fn new(view: Arc<View>, known: Texts, options: &Options) -> Self {
         let rules = &view.rules;
         let mut written = Written::new(&rules.symbols);
         for (symbol, value) in &view.initial {
@@ -98,11 +99,11 @@ impl State {
         }
         Self {
             mode: options.mode,
-            message: Message::new(options, rules.settings.argument_separator),
+            message: Message::new(known, options, rules.settings.argument_separator),
             written,
             hits: Vec::new(),
             removals: Removals::none(rules.rules.len()),
-            groups: Groups::none_of(rules.groups.len(), rules.targets.len()),
+            groups: Groups::none_of(rules),
             found: Vec::new(),
             matches: Vec::new(),
             highest_severity: NO_SEVERITY,

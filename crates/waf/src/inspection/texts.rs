@@ -20,7 +20,7 @@ impl FactsId {
     pub const NOTHING: Self = Self(0);
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Text {
     start: usize,
     length: usize,
@@ -34,6 +34,8 @@ struct Text {
     scope: ScopeId,
     /// A text that is the same but for case, or itself.
     like: TextId,
+    /// Whether its facts are of its own case alone.
+    is_exact: bool,
 }
 
 /// What a transformation has made of a text.
@@ -88,6 +90,65 @@ impl Texts {
         texts
     }
 
+    /// What is known of these texts, with room for a request's own.
+    pub fn copy(&self) -> Self {
+        fn copied<T: Copy>(all: &[T], room: usize) -> Vec<T> {
+            let mut copy = Vec::with_capacity(all.len() + room);
+            copy.extend_from_slice(all);
+            copy
+        }
+        Self {
+            bytes: copied(&self.bytes, 8_192),
+            texts: copied(&self.texts, 256),
+            made: copied(&self.made, 128),
+            places: self.places.clone(),
+            facts: copied(&self.facts, 1_024),
+            facts_count: self.facts_count,
+            looked_at: 0,
+            stage: self.stage,
+            output: Vec::new(),
+            work_bytes: 0,
+        }
+    }
+
+    /// Whether these bytes are one of them.
+    pub fn has(&self, bytes: &[u8]) -> bool {
+        let mask = self.places.len() - 1;
+        let places =
+            (0..PLACES_MAX).map(|offset| (hash(bytes) as usize).wrapping_add(offset) & mask);
+        let taken = places.map_while(|at| self.places[at].checked_sub(1));
+        taken.into_iter().any(|id| self.get(TextId(id)) == bytes)
+    }
+
+    /// Adds a text that many requests have, what each pipeline makes of it, and which operators match these.
+    pub fn learn(&mut self, bytes: &[u8], view: &View) {
+        let first = self.texts.len();
+        let id = self.add(bytes);
+        for pipeline in &view.rules.pipelines {
+            self.transformed(id, pipeline);
+        }
+        let mut from = first;
+        // What a pipeline makes of a text may be one that others begin with.
+        while from < self.texts.len() {
+            self.look_closely(TextId(from as u32), view);
+            from += 1;
+        }
+    }
+
+    /// Which operators match a text: those that may are tried. Patterns that go back may take long, so they stay what they are.
+    fn look_closely(&mut self, id: TextId, view: &View) {
+        let Some(text) = self.texts.get_mut(id.0 as usize) else { return };
+        // A row of its own: operators tell cases apart.
+        (text.like, text.is_exact) = (id, true);
+        let FactsId(facts) = self.look_at(id, ScopeId::ALL, view);
+        let words = view.row_words();
+        let from = facts as usize * words;
+        let Some(text) = self.texts.get(id.0 as usize) else { return };
+        let bytes = &self.bytes[text.start..text.start + text.length];
+        let Some(row) = self.facts.get_mut(from..from + words) else { return };
+        view.keep_matching(bytes, row);
+    }
+
     /// The empty one.
     pub const EMPTY: TextId = TextId(0);
 
@@ -126,6 +187,7 @@ impl Texts {
             facts: 0,
             scope: ScopeId::ALL,
             like: id,
+            is_exact: false,
         });
         if self.texts.len() * 2 > self.places.len() {
             self.grow();
@@ -229,6 +291,8 @@ impl Texts {
     #[inline(never)]
     fn look_at_like(&mut self, id: TextId, scope: ScopeId, view: &View) -> FactsId {
         let like = self.texts.get(id.0 as usize).map_or(id, |text| text.like);
+        let is_exact = self.texts.get(like.0 as usize).is_some_and(|like| like.is_exact);
+        let like = if is_exact { id } else { like };
         let was_looked_at = [id, like]
             .iter()
             .any(|id| self.texts.get(id.0 as usize).is_some_and(|it| it.facts > 0));
@@ -317,7 +381,7 @@ impl Texts {
 }
 
 /// Eight bytes at a time: each is mixed in by a product whose halves are added.
-fn hash(bytes: &[u8]) -> u64 {
+pub(super) fn hash(bytes: &[u8]) -> u64 {
     let mix = |state: u64, word: u64| {
         let product = u128::from(state ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xf39c_c060_5ced_c835;
         (product as u64) ^ (product >> 64) as u64

@@ -15,7 +15,17 @@ pub struct Written {
     /// Of stored collections.
     stored: Vec<(Variable, Box<[u8]>, Value)>,
     /// Of `TX`, with names that no rule has in it.
-    made: Vec<(Box<[u8]>, Value)>,
+    made: Vec<Made>,
+}
+
+/// A variable of `TX` whose name was made while rules ran.
+#[derive(Debug)]
+struct Made {
+    /// Of its name: rules make dozens of names that begin alike.
+    hash: u32,
+    /// In lower case.
+    name: Box<[u8]>,
+    value: Value,
 }
 
 impl Written {
@@ -48,8 +58,7 @@ impl Written {
         if let Some(symbol) = symbols.get(name) {
             return self.tx.get(symbol.0 as usize)?.as_ref();
         }
-        let found = self.made.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value)
+        self.made_at(hash(name), name).and_then(|at| self.made.get(at)).map(|it| &it.value)
     }
 
     /// Sets the value of a name that rules have, or removes it.
@@ -92,17 +101,27 @@ impl Written {
             self.set(collection, symbol, value, symbols);
             return true;
         }
-        let known = self.made.iter().position(|(known, _)| known.eq_ignore_ascii_case(name));
-        match (known, value) {
-            (Some(at), Some(value)) => self.made[at].1 = value,
+        let hash = hash(name);
+        match (self.made_at(hash, name), value) {
+            (Some(at), Some(value)) => self.made[at].value = value,
             (Some(at), None) => drop(self.made.remove(at)),
             (None, Some(value)) if self.made.len() < MADE_MAX => {
-                self.made.push((name.to_ascii_lowercase().into(), value));
+                self.made.push(Made { hash, name: name.to_ascii_lowercase().into(), value });
             }
             (None, Some(_)) => return false,
             (None, None) => {}
         }
         true
+    }
+
+    fn made_at(&self, hash: u32, name: &[u8]) -> Option<usize> {
+        let is_it = |it: &Made| it.hash == hash && it.name.eq_ignore_ascii_case(name);
+        self.made.iter().position(is_it)
+    }
+
+    /// The groups that a pattern has captured, in `TX:0` to `TX:9`.
+    pub fn groups_mut(&mut self) -> &mut [Option<Value>] {
+        self.tx.get_mut(..Symbols::GROUPS).unwrap_or_default()
     }
 
     /// All of a collection that have a value, with their names.
@@ -118,6 +137,13 @@ impl Written {
         let known = self.tx.iter().enumerate().filter_map(|(index, value)| {
             Some((symbols.name(Symbol(index as u32)), value.as_ref()?))
         });
-        Box::new(known.chain(self.made.iter().map(|(name, value)| (&**name, value))))
+        Box::new(known.chain(self.made.iter().map(|it| (&*it.name, &it.value))))
     }
+}
+
+/// FNV-1a, without regard to case.
+fn hash(name: &[u8]) -> u32 {
+    name.iter().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193)
+    })
 }

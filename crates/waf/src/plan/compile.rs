@@ -3,6 +3,7 @@
 mod drafts;
 mod operators;
 mod order;
+mod removals;
 mod rules;
 mod shared;
 
@@ -142,7 +143,8 @@ impl<'a> Compiler<'a> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        let Shared { pipelines, needs, groups, targets } = shared;
+        removals::resolve(&mut compiled);
+        let Shared { pipelines, needs, groups, targets, sets_count } = shared;
         let scopes = Scopes::new(&compiled, &groups, &targets, needs.len());
         let mut rules = RuleSet {
             rules: compiled,
@@ -155,6 +157,7 @@ impl<'a> Compiler<'a> {
             scopes,
             groups,
             targets,
+            sets_count: sets_count.into(),
             by_id: order.by_id,
         };
         rules.operators = view::indexes(&rules, &needs);

@@ -291,5 +291,12 @@ pub fn set_bit(row: &mut [u64], operator: u16) {
     }
 }
 
+/// Takes an operator out of a row of bits.
+pub fn clear_bit(row: &mut [u64], operator: u16) {
+    if let Some(word) = row.get_mut(usize::from(operator / 64)) {
+        *word &= !(1 << (operator % 64));
+    }
+}
+
 #[cfg(test)]
 mod tests;

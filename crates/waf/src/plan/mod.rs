@@ -26,7 +26,7 @@ pub use view::{Settings, View};
 pub(crate) use facts::{Stage, add_row, has_bit};
 pub(crate) use grams::PADDING_BYTES;
 pub(crate) use index::Bits;
-pub(crate) use operators::{Comparison, is_within};
+pub(crate) use operators::{Comparison, has_bad_escape, has_other_bytes, is_within};
 pub(crate) use rule::{Effect, Group, GroupTarget, Pipeline, PipelineId, Sign, VariableName};
 pub(crate) use scopes::ScopeId;
 pub(crate) use symbols::{Symbol, Symbols};

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::literals::ByteSet;
+use super::literals::{ByteSet, commonness};
 use super::template::CompiledTemplate;
 use crate::injection;
 use crate::seclang::Pattern;
@@ -34,6 +34,41 @@ pub enum Comparison {
     Xss,
     Always,
     Never,
+}
+
+impl Comparison {
+    /// Whether it matches a text; `None` where other things than the text decide, or where that may take long.
+    pub fn matches(&self, text: &[u8]) -> Option<bool> {
+        match self {
+            Self::Rx(Pattern::Linear(regex)) => Some(regex.is_match(text)),
+            Self::Pm(words) => Some(words.is_match(text)),
+            Self::ByteRange(allowed) => Some(has_other_bytes(text, allowed)),
+            Self::UrlEncoding => Some(has_bad_escape(text)),
+            Self::Utf8Encoding => Some(std::str::from_utf8(text).is_err()),
+            Self::Sqli => Some(injection::detect_sql(text).is_some()),
+            Self::Xss => Some(injection::detect_script(text)),
+            Self::Rx(Pattern::Backtracking(_))
+            | Self::RxTemplate(_)
+            | Self::Number(..)
+            | Self::Text(..)
+            | Self::Addresses(_)
+            | Self::Always
+            | Self::Never => None,
+        }
+    }
+}
+
+/// Whether a text has a byte that is not among the allowed ones.
+pub fn has_other_bytes(bytes: &[u8], allowed: &[u64; 4]) -> bool {
+    bytes.iter().any(|byte| allowed[usize::from(byte >> 6)] >> (byte & 63) & 1 == 0)
+}
+
+/// Whether a percent sign is not followed by two hexadecimal digits.
+pub fn has_bad_escape(bytes: &[u8]) -> bool {
+    memchr::memchr_iter(b'%', bytes).any(|at| {
+        let digits = bytes.get(at + 1..at + 3);
+        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    })
 }
 
 /// How numbers are compared.
@@ -76,8 +111,8 @@ impl TextComparison {
     pub fn holds(self, value: &[u8], argument: &[u8]) -> bool {
         match self {
             Self::Equal => value == argument,
-            Self::Within => memchr::memmem::find(argument, value).is_some(),
-            Self::Contains => memchr::memmem::find(value, argument).is_some(),
+            Self::Within => has_part(argument, value),
+            Self::Contains => has_part(value, argument),
             Self::ContainsWord => has_word(value, argument),
             Self::BeginsWith => value.starts_with(argument),
             Self::EndsWith => value.ends_with(argument),
@@ -100,6 +135,27 @@ pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
         Comparison::Sqli => those(&injection::may_be_sql),
         Comparison::Xss => those(&injection::may_be_script),
         _ => return None,
+    })
+}
+
+/// Product of the lengths of two texts up to which the one is looked for byte by byte: to make a searcher takes longer.
+const FEW_STEPS_MAX: usize = 16 << 10;
+
+/// Whether a text has another in it.
+fn has_part(text: &[u8], part: &[u8]) -> bool {
+    let Some(first) = part.first() else { return true };
+    if text.len().saturating_mul(part.len()) > FEW_STEPS_MAX {
+        return memchr::memmem::find(text, part).is_some();
+    }
+    // The byte that texts have the least often, near its beginning.
+    let (before, rare) = (0..)
+        .zip(part.iter().take(8))
+        .min_by_key(|(_, byte)| commonness(**byte))
+        .unwrap_or((0, first));
+    let mut places = memchr::memchr_iter(*rare, text);
+    places.any(|at| {
+        let start = at.checked_sub(before).and_then(|start| text.get(start..));
+        start.is_some_and(|start| start.starts_with(part))
     })
 }
 
@@ -147,6 +203,10 @@ mod tests {
             (Within, "GETS", "GET POST", false),
             (Contains, "abc", "b", true),
             (Contains, "abc", "", true),
+            (Contains, "aab", "ab", true),
+            (Contains, "aa", "aab", false),
+            (Within, "/via/", "/date/ /via/", true),
+            (Within, "", "a", true),
             (ContainsWord, "a bc d", "bc", true),
             (ContainsWord, "a abc bc_", "bc", false),
             (ContainsWord, "bcbc bc", "bc", true),

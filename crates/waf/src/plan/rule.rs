@@ -1,5 +1,6 @@
 //! What compiled rules are.
 
+use super::index::Bits;
 use super::operators::CompiledOperator;
 use super::symbols::Symbol;
 use super::template::{CompiledPiece, CompiledTemplate};
@@ -23,6 +24,8 @@ pub struct Pipeline {
 pub struct Group {
     /// The places of its targets among those of all groups.
     pub targets: Box<[u16]>,
+    /// The number of this list of targets: groups with the same share it.
+    pub set: u16,
     pub pipeline: PipelineId,
     pub is_multi_match: bool,
     /// Whether an operator of theirs is chosen beforehand.
@@ -49,8 +52,8 @@ pub enum Effect {
     Expire,
     /// A stored collection is opened.
     Open(Variable),
-    /// A change for this request.
-    Control(Control),
+    /// A change for this request, and the rules that it speaks of.
+    Control(Control, Bits),
     /// Values of this target are masked in logs.
     Mask(Target),
 }

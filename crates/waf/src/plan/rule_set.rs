@@ -65,6 +65,8 @@ pub struct RuleSet {
     pub(crate) groups: Vec<Group>,
     /// The targets of groups, one by one.
     pub(crate) targets: Vec<GroupTarget>,
+    /// How many different lists of targets groups have.
+    pub(crate) sets_count: usize,
     pub(crate) by_id: HashMap<u64, usize>,
 }
 

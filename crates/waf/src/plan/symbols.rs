@@ -8,15 +8,27 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub struct Symbol(pub u32);
 
 /// Names that rules use, in lower case.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Symbols {
     by_name: HashMap<Box<[u8]>, Symbol, BuildHasherDefault<NameHasher>>,
     names: Vec<Box<[u8]>>,
-    /// The numbers of `0` to `9`.
-    digits: [Option<Symbol>; 10],
+}
+
+impl Default for Symbols {
+    /// The names of groups that patterns capture come first, so that the number of each is its digit.
+    fn default() -> Self {
+        let mut symbols = Self { by_name: HashMap::default(), names: Vec::new() };
+        for digit in b'0'..=b'9' {
+            symbols.intern(&[digit]);
+        }
+        symbols
+    }
 }
 
 impl Symbols {
+    /// How many groups of a pattern have names.
+    pub const GROUPS: usize = 10;
+
     /// The number of a name; a new one has a new number.
     pub fn intern(&mut self, name: &[u8]) -> Symbol {
         let name = name.to_ascii_lowercase();
@@ -25,9 +37,6 @@ impl Symbols {
         }
         let symbol = Symbol(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
         self.names.push(name.clone().into());
-        if let [digit @ b'0'..=b'9'] = *name {
-            self.digits[usize::from(digit - b'0')] = Some(symbol);
-        }
         self.by_name.insert(name.into(), symbol);
         symbol
     }
@@ -38,11 +47,6 @@ impl Symbols {
             return self.by_name.get(name.to_ascii_lowercase().as_slice()).copied();
         }
         self.by_name.get(name).copied()
-    }
-
-    /// The number of a name that is a digit, if rules use it.
-    pub fn digit(&self, digit: u8) -> Option<Symbol> {
-        self.digits.get(usize::from(digit.wrapping_sub(b'0'))).copied().flatten()
     }
 
     /// The name of a number.

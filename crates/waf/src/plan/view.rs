@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::facts::{OperatorIndex, OperatorNeeds, Stage, row_words, set_bit};
+use super::facts::{OperatorIndex, OperatorNeeds, Stage, clear_bit, has_bit, row_words, set_bit};
 use super::index::Bits;
 use super::rule::{CompiledRule, Effect};
 use super::rule_set::RuleSet;
@@ -92,6 +92,20 @@ impl View {
         let indexes = self.rules.operators.get(self.index);
         let index = indexes.and_then(|of_scopes| of_scopes.get(scope.place()));
         index.map_or(0, OperatorIndex::length_min)
+    }
+
+    /// Leaves those operators in a row that match a text, and those that other things than the text decide or that may take long.
+    pub(crate) fn keep_matching(&self, text: &[u8], row: &mut [u64]) {
+        let places = self.phases.iter().flatten();
+        let links = places.flat_map(|place| &self.rules.rules[*place as usize].links);
+        for operator in links.map(|link| &link.operator) {
+            let number = operator.number.filter(|number| has_bit(row, *number));
+            if let Some(number) = number
+                && operator.kind.matches(text) == Some(false)
+            {
+                clear_bit(row, number);
+            }
+        }
     }
 
     /// How many words a row of operators has.

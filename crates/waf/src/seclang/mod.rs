@@ -7,6 +7,7 @@ mod actions;
 mod dialect;
 mod directive;
 mod lines;
+mod names;
 mod operator;
 mod pattern;
 mod problem;
@@ -20,6 +21,7 @@ pub use actions::{
     Action, Allow, Control, Disruption, Phase, SetVariable, Severity, Toggle, VariableChange,
 };
 pub use directive::{Directive, DirectiveKind, IdRange, Rule, Setting};
+pub use names::NamePattern;
 pub use operator::{Operator, OperatorKind};
 pub use pattern::{Groups, Pattern};
 pub use problem::{Place, Problem};

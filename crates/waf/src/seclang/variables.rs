@@ -1,7 +1,6 @@
 //! What rules look at.
 
-use regex::bytes::Regex;
-
+use super::names::NamePattern;
 use super::{Wrong, wrong, wrong_help};
 
 macro_rules! variables {
@@ -147,7 +146,7 @@ pub enum Selector {
     /// Those of this name, without regard to case.
     Name(Box<str>),
     /// Those whose name matches.
-    Pattern(Regex),
+    Pattern(NamePattern),
 }
 
 impl Selector {
@@ -288,7 +287,7 @@ fn selector(variable: Variable, member: &str) -> Result<Selector, Wrong> {
     }
     let pattern = member.strip_prefix('/').and_then(|it| it.strip_suffix('/'));
     match pattern {
-        Some(pattern) => super::pattern::of_names(pattern).map(Selector::Pattern),
+        Some(pattern) => NamePattern::new(pattern).map(Selector::Pattern),
         None if member.is_empty() => Err(wrong("a member's name is missing behind the colon")),
         None => Ok(Selector::Name(member.into())),
     }

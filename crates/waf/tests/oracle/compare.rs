@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use weir_waf::inspection::{
-    BodyLength, Inspection, Limit, Mode, Options, Request, Response, Verdict,
+    BodyLength, CommonTexts, Inspection, Limit, Mode, Options, Request, Response, Verdict,
 };
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 use weir_waf::seclang::{Phase, parse};
@@ -69,8 +69,27 @@ pub fn by_engine(
     exchange: &Exchange<'_>,
     names: &[String],
 ) -> Outcome {
-    let mut inspection =
-        Inspection::begin(Arc::clone(view), &Options::new(mode), &exchange.request());
+    let inspection = Inspection::begin(Arc::clone(view), &Options::new(mode), &exchange.request());
+    outcome(inspection, exchange, names)
+}
+
+/// The same, where every text of the head was learned before.
+pub fn by_engine_that_knows(
+    view: &Arc<View>,
+    mode: Mode,
+    exchange: &Exchange<'_>,
+    names: &[String],
+) -> Outcome {
+    let common = CommonTexts::new(Arc::clone(view));
+    let fields = exchange.headers.iter().flat_map(|(name, value)| [*name, *value]);
+    let arguments = exchange.target.split(|byte| matches!(byte, b'?' | b'&' | b'='));
+    let texts = fields.chain(arguments).chain([exchange.method, exchange.target, exchange.body]);
+    common.teach(&texts.collect::<Vec<_>>());
+    let inspection = Inspection::begin_common(&common, &Options::new(mode), &exchange.request());
+    outcome(inspection, exchange, names)
+}
+
+fn outcome(mut inspection: Inspection, exchange: &Exchange<'_>, names: &[String]) -> Outcome {
     let verdict = through(&mut inspection, exchange);
     inspection.logging();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -208,6 +227,10 @@ fn of_request(
             if let Some(what) = difference(&expected, &outcome, &program.unordered) {
                 return Err(format!("{mode:?}, {name}: {what}"));
             }
+        }
+        let outcome = by_engine_that_knows(view, mode, &exchange, &program.names);
+        if let Some(what) = difference(&expected, &outcome, &program.unordered) {
+            return Err(format!("{mode:?}, with texts that were learned: {what}"));
         }
         count += expected.held.len();
     }

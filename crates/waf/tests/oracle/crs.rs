@@ -7,7 +7,9 @@ use weir_waf::inspection::Mode;
 use weir_waf::plan::{Settings, View};
 use weir_waf::seclang::parse;
 
-use crate::compare::{Exchange, Outcome, by_engine, by_interpreter, difference};
+use crate::compare::{
+    Exchange, Outcome, by_engine, by_engine_that_knows, by_interpreter, difference,
+};
 use crate::interpreter::{Program, Words};
 use crate::support::answer::Answer;
 use crate::support::ftw::Stage;
@@ -95,6 +97,10 @@ fn compared(
         if let Some(what) = difference(&expected, &outcome, &program.unordered) {
             panic!("{} in {mode:?}, {} rules: {what}", stage.name, view.rules_count());
         }
+    }
+    let outcome = by_engine_that_knows(views[0], mode, &exchange, &program.names);
+    if let Some(what) = difference(&expected, &outcome, &program.unordered) {
+        panic!("{} in {mode:?}, with texts that were learned: {what}", stage.name);
     }
     expected
 }

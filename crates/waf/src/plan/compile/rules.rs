@@ -3,6 +3,7 @@
 use super::Compiler;
 use super::drafts::{Draft, phase_of, severity_of, tag};
 use super::shared::Shared;
+use crate::plan::index::Bits;
 use crate::plan::operators::CompiledOperator;
 use crate::plan::rule::{CompiledRule, Effect, Link, Sign, VariableName};
 use crate::plan::template::{CompiledTemplate, template};
@@ -114,7 +115,7 @@ impl Compiler<'_> {
             needs.filter(|_| is_chosen).map(|needs| shared.operator(needs, is_late)).transpose()?;
         let targets: Box<[Target]> = rule.targets.clone().into();
         // What `ctl` changes may be what this link itself has still to look at.
-        let is_steady = !effects.iter().any(|effect| matches!(effect, Effect::Control(_)));
+        let is_steady = !effects.iter().any(|effect| matches!(effect, Effect::Control(..)));
         let group = is_steady
             .then(|| shared.group(&targets, pipeline, is_multi_match, number.is_some()))
             .flatten();
@@ -150,7 +151,8 @@ impl Compiler<'_> {
             }
             Action::ExpireVariable { .. } => Effect::Expire,
             Action::InitCollection(collection, _) => Effect::Open(*collection),
-            Action::Control(control) => Effect::Control(control.clone()),
+            // Which rules it speaks of is known when all are compiled.
+            Action::Control(control) => Effect::Control(control.clone(), Bits::default()),
             Action::Sanitise(target) => Effect::Mask(target.clone()),
             _ => return None,
         })

@@ -12,6 +12,8 @@ pub(super) struct Shared {
     pub needs: Vec<OperatorNeeds>,
     pub groups: Vec<Group>,
     pub targets: Vec<GroupTarget>,
+    /// How many different lists of targets groups have.
+    pub sets_count: u16,
 }
 
 impl Shared {
@@ -46,6 +48,17 @@ impl Shared {
         u16::try_from(place).ok()
     }
 
+    /// The number of a list of targets. There are no more of them than groups.
+    fn set(&mut self, targets: &[u16]) -> u16 {
+        match self.groups.iter().find(|group| *group.targets == *targets) {
+            Some(known) => known.set,
+            None => {
+                self.sets_count = self.sets_count.saturating_add(1);
+                self.sets_count - 1
+            }
+        }
+    }
+
     /// The group of links that look at these values, if all of them are values of the message at hand.
     pub(super) fn group(
         &mut self,
@@ -67,7 +80,8 @@ impl Shared {
                 == (&targets, pipeline, is_multi_match)
         });
         let index = known.unwrap_or_else(|| {
-            self.groups.push(Group { targets, pipeline, is_multi_match, is_indexed: false });
+            let set = self.set(&targets);
+            self.groups.push(Group { targets, set, pipeline, is_multi_match, is_indexed: false });
             self.groups.len() - 1
         });
         self.groups[index].is_indexed |= is_indexed;

@@ -73,7 +73,7 @@ impl Walk<'_> {
             }
             Effect::Remove(collection, name) => self.changes_name(*collection, name),
             Effect::Expire | Effect::Open(_) => {}
-            Effect::Control(control) => match control {
+            Effect::Control(control, _) => match control {
                 Control::RemoveById(_) | Control::RemoveByTag(_) | Control::RemoveByMessage(_) => {
                     self.removals.push(control.clone());
                 }

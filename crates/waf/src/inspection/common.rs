@@ -1,0 +1,291 @@
+//! Texts that many requests have in common: the names of fields, and values that browsers send alike.
+//!
+//! What rules can make of a text depends on its bytes alone: which transformations change it, which operators may match it. So texts that come
+//! again and again are looked at once, and requests begin with a copy of what is known of them. Only values of fields that bear no secret are
+//! remembered. A request finds one of them by having the same bytes, so it learns nothing of others that it does not have.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::request::Request;
+use super::texts::Texts;
+use crate::plan::View;
+
+/// Fields whose values are remembered; and all that begin with one of the others.
+const FIELDS: [&[u8]; 15] = [
+    b"accept",
+    b"accept-charset",
+    b"accept-encoding",
+    b"accept-language",
+    b"cache-control",
+    b"connection",
+    b"content-type",
+    b"dnt",
+    b"host",
+    b"pragma",
+    b"priority",
+    b"te",
+    b"upgrade-insecure-requests",
+    b"user-agent",
+    b"x-requested-with",
+];
+const FIELDS_FROM: [&[u8]; 2] = [b"sec-ch-", b"sec-fetch-"];
+/// Longest text that is remembered.
+const TEXT_BYTES_MAX: usize = 256;
+/// Most texts that are remembered, without what transformations make of them.
+const TEXTS_MAX: usize = 96;
+/// One of so many requests is looked at for texts that are common.
+const SAMPLE: u32 = 16;
+/// A text is common if so many of these requests have it, of a window of them.
+const SEEN_MIN: u8 = 4;
+const WINDOW_SAMPLES: u32 = 256;
+/// Most texts that are counted in a window.
+const COUNTED_MAX: usize = 4_096;
+
+/// Common texts of the requests that one view's rules look at.
+#[derive(Debug)]
+pub struct CommonTexts {
+    view: Arc<View>,
+    learned: Mutex<Learned>,
+}
+
+#[derive(Debug)]
+struct Learned {
+    texts: Arc<Texts>,
+    /// How many were learned.
+    count: usize,
+    requests: u32,
+    samples: u32,
+    /// How often each text was seen in this window, by its hash.
+    seen: HashMap<u64, u8>,
+}
+
+impl Learned {
+    fn nothing() -> Self {
+        let texts = Arc::new(Texts::new());
+        Self { texts, count: 0, requests: 0, samples: 0, seen: HashMap::new() }
+    }
+
+    /// Counts a text that is not known yet. Whether it has become common.
+    fn is_common(&mut self, text: &[u8]) -> bool {
+        if self.texts.has(text) || self.seen.len() >= COUNTED_MAX {
+            return false;
+        }
+        let seen = self.seen.entry(super::texts::hash(text)).or_default();
+        *seen = seen.saturating_add(1);
+        *seen == SEEN_MIN
+    }
+
+    /// The next request's number of samples, if it is looked at.
+    fn is_sample(&mut self) -> bool {
+        self.requests = self.requests.wrapping_add(1);
+        if self.requests % SAMPLE != 0 {
+            return false;
+        }
+        self.samples += 1;
+        if self.samples % WINDOW_SAMPLES == 0 {
+            self.seen.clear();
+            // What is common changes with time: a full memory begins anew.
+            if self.count >= TEXTS_MAX {
+                (self.texts, self.count) = (Arc::new(Texts::new()), 0);
+            }
+        }
+        true
+    }
+}
+
+impl CommonTexts {
+    /// None yet, of requests that these rules look at.
+    pub fn new(view: Arc<View>) -> Self {
+        Self { view, learned: Mutex::new(Learned::nothing()) }
+    }
+
+    /// The rules.
+    pub fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    /// What is known before a request is looked at. Now and then it learns from one.
+    pub(super) fn of(&self, request: &Request<'_>) -> Texts {
+        let (known, new) = {
+            let mut learned = self.learned();
+            let new = if learned.is_sample() { common(&mut learned, request) } else { Vec::new() };
+            (Arc::clone(&learned.texts), new)
+        };
+        if !new.is_empty() {
+            self.learn(&known, &new);
+        }
+        known.copy()
+    }
+
+    /// Remembers these texts, whatever they are.
+    pub fn teach(&self, texts: &[&[u8]]) {
+        let known = Arc::clone(&self.learned().texts);
+        self.learn(&known, texts);
+    }
+
+    fn learn(&self, known: &Arc<Texts>, new: &[&[u8]]) {
+        let mut more = known.copy();
+        for text in new {
+            more.learn(text, &self.view);
+        }
+        let mut learned = self.learned();
+        // Another request may have taught others meanwhile: these come again.
+        if Arc::ptr_eq(&learned.texts, known) {
+            learned.texts = Arc::new(more);
+            learned.count += new.len();
+        }
+    }
+
+    /// No one who holds it can leave it half changed.
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Texts of a request that have become common with it, as far as there is room for them.
+fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Vec<&'a [u8]> {
+    let room = TEXTS_MAX.saturating_sub(learned.count);
+    let names = request.headers.iter().map(|(name, _)| *name);
+    let values = request.headers.iter().filter(|(name, _)| is_remembered(name));
+    let texts = [request.method, request.protocol].into_iter();
+    let texts = texts.chain(names).chain(values.map(|(_, value)| *value));
+    let mut common = texts
+        .filter(|text| (1..=TEXT_BYTES_MAX).contains(&text.len()) && learned.is_common(text))
+        .collect::<Vec<_>>();
+    common.truncate(room);
+    common
+}
+
+/// Whether values of a field are remembered.
+fn is_remembered(name: &[u8]) -> bool {
+    FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name))
+        || FIELDS_FROM.iter().any(|start| {
+            name.get(..start.len()).is_some_and(|part| part.eq_ignore_ascii_case(start))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspection::{BodyLength, Inspection, Mode, Options};
+    use crate::plan::{Files, RuleSet, Settings};
+
+    const RULES: &str = r#"
+SecRule REQUEST_HEADERS "@rx (?i)ev[i1]l" "id:1,phase:1,pass,t:none,t:lowercase"
+SecRule REQUEST_HEADERS "@rx Sensitive" "id:2,phase:1,pass,t:none"
+SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
+"#;
+
+    struct OneFile;
+
+    impl Files for OneFile {
+        fn find(&mut self, _: &str, _: &str) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn read(&mut self, _: &str) -> Result<Vec<u8>, String> {
+            Ok(RULES.as_bytes().to_vec())
+        }
+    }
+
+    fn common() -> CommonTexts {
+        let rules = RuleSet::compile(&["rules".into()], &mut OneFile).expect("rules");
+        let view = View::new(Arc::new(rules), &Settings::default()).expect("a view");
+        CommonTexts::new(Arc::new(view))
+    }
+
+    /// The rules that hold for a request with these fields.
+    fn found(common: &CommonTexts, headers: &[(&str, &str)]) -> Vec<u64> {
+        let fields: Vec<(&[u8], &[u8])> =
+            headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        let here = (std::net::Ipv4Addr::LOCALHOST.into(), 80);
+        let request = Request {
+            client: here,
+            server: here,
+            method: b"GET",
+            received_target: b"/",
+            target: b"/",
+            protocol: b"HTTP/1.1",
+            headers: &fields,
+            body: BodyLength::None,
+            changed_cookies: &[],
+            unique_id: b"1",
+        };
+        let options = Options::new(Mode::Detect);
+        let mut inspection = Inspection::begin_common(common, &options, &request);
+        inspection.request_headers();
+        inspection.matches().iter().map(|it| it.id).collect()
+    }
+
+    fn knows(common: &CommonTexts, text: &str) -> bool {
+        common.learned().texts.has(text.as_bytes())
+    }
+
+    #[test]
+    fn what_many_requests_have_is_learned_but_no_secret() {
+        let common = common();
+        let headers = [
+            ("Host", "shop.example"),
+            ("User-Agent", "Browser/1"),
+            ("Sec-Fetch-Mode", "navigate"),
+            ("Cookie", "session=secret"),
+            ("Authorization", "Bearer secret"),
+            ("X-Token", "secret"),
+        ];
+        let rounds = SAMPLE * u32::from(SEEN_MIN);
+        for round in 1..=rounds {
+            assert!(!knows(&common, "Browser/1"), "before round {round}");
+            found(&common, &headers);
+        }
+        for text in ["GET", "HTTP/1.1", "Host", "Cookie", "shop.example", "Browser/1", "navigate"] {
+            assert!(knows(&common, text), "{text}");
+        }
+        for text in ["session=secret", "session", "secret", "Bearer secret", "bearer secret"] {
+            assert!(!knows(&common, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_learned_changes_no_verdict() {
+        let values = [
+            "Sensitive",
+            "sensitive",
+            "SENSITIVE",
+            "evil",
+            "EV1L",
+            "an evil one",
+            "devil",
+            "kind",
+            "",
+        ];
+        let fresh: Vec<_> =
+            values.iter().map(|value| found(&common(), &[("Accept", value)])).collect();
+        assert_eq!(fresh[0], [2, 3]);
+        assert_eq!(fresh[1], [3]);
+        // Each value behind every other one.
+        for first in values {
+            let common = common();
+            common.teach(&[first.as_bytes()]);
+            for (value, expected) in values.iter().zip(&fresh) {
+                assert_eq!(found(&common, &[("Accept", value)]), *expected, "{first:?} {value:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_memory_begins_anew() {
+        let common = common();
+        let mut known = 0;
+        for round in 0..u32::from(SEEN_MIN) * SAMPLE * 200 {
+            let number = round / (u32::from(SEEN_MIN) * SAMPLE);
+            let agent = format!("Browser/{number}");
+            found(&common, &[("User-Agent", &agent)]);
+            let learned = common.learned();
+            assert!(learned.count <= TEXTS_MAX && learned.seen.len() <= COUNTED_MAX);
+            known = known.max(learned.count);
+        }
+        assert_eq!(known, TEXTS_MAX);
+        assert!(common.learned().count < TEXTS_MAX, "it began anew");
+    }
+}
