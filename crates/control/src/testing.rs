@@ -9,6 +9,7 @@ use weir_dataplane::outside;
 use weir_exchange::shared::counters::PerWorker;
 use weir_exchange::shared::live::LiveTable;
 use weir_waf::body::Limits;
+use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 use crate::monitors::Board;
@@ -56,17 +57,20 @@ pub fn observed_with(members: &[Address], workers: usize) -> Observed {
 pub fn observed_with_waf(rules: &'static str) -> Observed {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules(rules)).expect("good rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a good view");
+    let view = Arc::new(view);
     let mut snapshot = minimal();
     snapshot.virtual_servers[0].waf = Some(Arc::new(Waf {
         mode: WafMode::Block,
         checks: None,
-        view: Arc::new(view),
+        common: Arc::new(CommonTexts::new(Arc::clone(&view))),
+        view,
         limits: Limits::DEFAULT,
         body_bytes_max: 1 << 20,
         body_timeout_ms: 1_000,
         cookies: None,
         responses: None,
         work_bytes_max: 1 << 20,
+        time_max_ms: 1_000,
         unjudged: Unjudged::Block,
         record: Record::Off,
     }));

@@ -37,7 +37,8 @@ pub(super) fn read(file: &raw::File, context: &mut Context) -> Option<TimeZone> 
         Err(ReadError::Open(error)) => {
             let reason = crate::without_number(&error);
             let message = format!("the time zone `{name}` cannot be read from {FOLDER}: {reason}");
-            let help = "install the package tzdata, or write an offset from UTC, such as \"+01:00\"";
+            let help =
+                "install the package tzdata, or write an offset from UTC, such as \"+01:00\"";
             context.error_help(choice.span, message, help);
             return None;
         }

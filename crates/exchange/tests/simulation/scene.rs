@@ -11,6 +11,7 @@ use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
 use weir_waf::body::Limits;
+use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 /// When it begins.
@@ -161,9 +162,11 @@ impl Files for OneFile {
 fn waf(mode: WafMode) -> Arc<Waf> {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut OneFile).expect("sound rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("nothing is absent");
+    let view = Arc::new(view);
     Arc::new(Waf {
         mode,
-        view: Arc::new(view),
+        common: Arc::new(CommonTexts::new(Arc::clone(&view))),
+        view,
         checks: None,
         limits: Limits::DEFAULT,
         body_bytes_max: JUDGED_BYTES_MAX as u64,
