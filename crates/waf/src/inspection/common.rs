@@ -79,11 +79,11 @@ impl Learned {
     /// The next request's number of samples, if it is looked at.
     fn is_sample(&mut self) -> bool {
         self.requests = self.requests.wrapping_add(1);
-        if self.requests % SAMPLE != 0 {
+        if !self.requests.is_multiple_of(SAMPLE) {
             return false;
         }
         self.samples += 1;
-        if self.samples % WINDOW_SAMPLES == 0 {
+        if self.samples.is_multiple_of(WINDOW_SAMPLES) {
             self.seen.clear();
             // What is common changes with time: a full memory begins anew.
             if self.count >= TEXTS_MAX {

@@ -195,7 +195,7 @@ impl State {
         let bytes = self.message.texts.get(text);
         let groups = self.written.groups_mut();
         match outcome {
-            Outcome::No => return,
+            Outcome::No => {}
             Outcome::Groups(found) => {
                 let value = |range: std::ops::Range<usize>| {
                     Value::from_bytes(bytes.get(range).unwrap_or_default())
