@@ -49,6 +49,9 @@ fn another_pool_gets_what_the_member_gets() {
         client.response().assert_status(200);
     }
     client.get("/other").assert_status(200);
+    // A copy has none of its own.
+    client.send("GET /copied HTTP/1.1\r\nHost: a\r\nX-Mirrored: 1\r\n\r\n");
+    client.response().assert_status(200);
     wait_for(&proxy, "answered", 4.0);
     let mut seen = copies.requests();
     seen.sort_by_key(|it| it.body.len());
@@ -61,11 +64,11 @@ fn another_pool_gets_what_the_member_gets() {
     {
         assert_eq!(fields(get, name), [expected], "{name}");
     }
-    assert_eq!(member.request_count(), 5);
+    assert_eq!(member.request_count(), 6);
     assert_eq!(fields(&member.requests()[0], "x-mirrored"), ["0"], "that one is no copy");
-    assert_eq!(proxy.metric("weir_virtual_server_requests_total", &[]), 5.0);
+    assert_eq!(proxy.metric("weir_virtual_server_requests_total", &[]), 6.0);
     eventually("the log has the requests of clients", STEP_TIMEOUT, || {
-        proxy.process().output().matches("\"termination\"").count() == 5
+        proxy.process().output().matches("\"termination\"").count() == 6
     });
 }
 

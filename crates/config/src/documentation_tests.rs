@@ -309,3 +309,41 @@ fn the_documentation_s_examples_are_sound() {
         assert!(errors.is_empty(), "{errors:?}\n{file}");
     }
 }
+
+/// The YAML examples of a document, with the number of the line before each.
+fn shown(text: &str) -> Vec<(usize, String)> {
+    let (mut found, mut open) = (Vec::new(), None);
+    for (number, line) in (1..).zip(text.lines()) {
+        match (line.trim(), &mut open) {
+            ("```yaml", None) => open = Some((number, String::new())),
+            ("```", Some(_)) => found.extend(open.take()),
+            (_, Some((_, example))) => *example += &format!("{line}\n"),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn examples_in_documents_are_yaml() {
+    let mut documents: Vec<PathBuf> = std::fs::read_dir(project("docs"))
+        .expect("the folder of documents")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    documents.push(project("README.md"));
+    let (mut count, mut problems) = (0, Vec::new());
+    for document in documents {
+        for (line, example) in shown(&read(&document)) {
+            count += 1;
+            let (_, findings) = tree::parse(&tree::Lines::new(&example));
+            problems.extend(
+                findings
+                    .first()
+                    .map(|finding| format!("{}:{line}: {}", document.display(), finding.message)),
+            );
+        }
+    }
+    assert!(count >= 50, "{count}");
+    assert_eq!(problems, [""; 0]);
+}

@@ -342,8 +342,8 @@ fn days_to(year: i64, month: i64) -> i64 {
 /// The year of a second since 1970.
 fn year_of(unix_s: i64) -> i64 {
     let day = unix_s.div_euclid(DAY_S);
-    let year = 1_970 + day.div_euclid(366);
-    // The guess is too low by less than a year in each 1,461 of them.
+    // 400 years have 146,097 days. The guess is never too high, and too low by two years at most.
+    let year = 1_969 + day.saturating_mul(400).div_euclid(146_097);
     (year..).find(|year| days_to(year + 1, 1) > day).unwrap_or(year)
 }
 

@@ -147,7 +147,9 @@ impl DataPlane {
     /// Whether an address is listened on, by an interface that is still there.
     fn listens(&self, address: &ListenPoint) -> bool {
         let Some(sockets) = self.listeners.get(address) else { return false };
-        address.interface.is_none() || sockets.iter().flatten().all(sockets::has_interface)
+        address.interface.as_ref().is_none_or(|interface| {
+            sockets.iter().flatten().all(|socket| sockets::has_interface(socket, interface))
+        })
     }
 
     /// Lets go of what was prepared.

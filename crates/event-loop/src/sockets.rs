@@ -296,7 +296,6 @@ pub fn may_use(source: Source) -> Result<(), Errno> {
     bind_source(&new_socket(family(any))?, Source { address: any.ip(), ..source })
 }
 
-/// Sets an option that takes an int, by its level and number.
 /// Has a socket take only what comes by a network interface; what it sends leaves by that, and so does what its connections send.
 fn bind_to_interface(socket: &impl AsFd, interface: &str) -> Result<(), Errno> {
     let socket = socket.as_fd();
@@ -325,8 +324,8 @@ pub fn has_interface_named(name: &str) -> bool {
         .is_ok_and(|socket| net::netdevice::name_to_index(&socket, name) != Err(Errno::NODEV))
 }
 
-/// Whether the interface that a socket is bound to is still there: one that is made anew is another, though it has the name.
-pub fn has_interface(socket: &impl AsFd) -> bool {
+/// Whether the interface that a socket is bound to is still there and has this name: one that is made anew is another, though it has the name.
+pub fn has_interface(socket: &impl AsFd, interface: &str) -> bool {
     let mut name = [0_u8; libc::IFNAMSIZ];
     let mut length = libc::IFNAMSIZ as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes to a live buffer that is as long.
@@ -339,9 +338,11 @@ pub fn has_interface(socket: &impl AsFd) -> bool {
             &raw mut length,
         )
     };
-    result == 0 && length > 0
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    result == 0 && name == interface.as_bytes()
 }
 
+/// Sets an option that takes an int, by its level and number.
 fn set_option(
     socket: BorrowedFd<'_>,
     (level, option): (libc::c_int, libc::c_int),

@@ -97,14 +97,13 @@ pub(super) fn pools_beside(policies: &[Arc<Policy>]) -> impl Iterator<Item = usi
     rules.flat_map(|rule| &rule.actions).filter_map(Action::pool_beside)
 }
 
-/// What is asked beside a client's request has no client of its own whose address it could come from.
+/// A pool that is asked beside a client's request, or stands in for one: the question has no client of its own whose address it could come from.
 pub(super) fn refuse_pool(
-    (index, item, model): (usize, &NamedItem<raw::Pool>, Option<&Pool>),
-    policies: &[Arc<Policy>],
+    item: &NamedItem<raw::Pool>,
+    model: Option<&Pool>,
     context: &mut Context,
 ) {
-    let comes_from_clients = model.is_some_and(|model| model.source.is_client());
-    if comes_from_clients && pools_beside(policies).any(|pool| pool == index) {
+    if model.is_some_and(|model| model.source.is_client()) {
         let message = format!(
             "weir itself asks the pool `{}`, which connects from the addresses of clients (`source: client`)",
             clip(&item.name)

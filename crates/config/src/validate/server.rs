@@ -309,7 +309,10 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) {
         let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
-        refuse_pool((pool, item, model), policies, context);
+        // A fallback stands in for the pool that is asked.
+        if self.reached(pools_beside(policies), &[]).contains(&pool) {
+            refuse_pool(item, model, context);
+        }
         relay::refuse_clients_without_address(listen, item, model, context);
         relay::refuse_balance_of_requests(item, model, raw, context);
         datagrams::refuse_balance(item, model, raw, context);

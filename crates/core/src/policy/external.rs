@@ -16,6 +16,17 @@ const TOLD: [&[u8]; 5] = [
     b"X-Forwarded-Uri",
 ];
 
+/// Fields by which proxies name the client, its request or its user in other ways. A service might trust them, and clients could write them.
+const OF_PROXIES: [&[u8]; 7] = [
+    b"Forwarded",
+    b"X-Original-Host",
+    b"X-Original-Method",
+    b"X-Original-URI",
+    b"X-Original-URL",
+    b"X-Real-IP",
+    b"X-Rewrite-URL",
+];
+
 /// Fields of the client that are about its own request alone: its body, and which response it would take. The answer of the
 /// service has to be a whole one that is not encoded, since the client may get it.
 const ABOUT_THE_REQUEST: [&[u8]; 8] = [
@@ -73,6 +84,10 @@ impl External {
         line(out, b"Host", |out| out.extend_from_slice(authority));
         let mut withheld = FieldEdits::default();
         TOLD.iter().chain(&ABOUT_THE_REQUEST).for_each(|name| withheld.remove(name));
+        OF_PROXIES.iter().for_each(|name| withheld.remove(name));
+        // What members take from the service, the service does not take from clients.
+        let own = self.added.iter().chain(&self.user);
+        own.for_each(|name| withheld.remove(name.as_bytes()));
         withheld.remove_prefix(b"Content-");
         for field in head.fields.iter().filter(|field| field.forward) {
             let name = field.name.of(input);

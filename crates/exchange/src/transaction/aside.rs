@@ -34,9 +34,6 @@ use crate::transaction::sending::Passed;
 /// A longer body of an answer is not kept.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// What marks a copy of a client's request.
-const MIRRORED: &[u8] = b"X-Mirrored";
-
 /// Whoever has written such a head has bounded it.
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
@@ -57,7 +54,7 @@ pub fn begin(
     head.framing = body.map_or(Framing::None, |body| Framing::Length(body.len() as u64));
     let mut edits = RequestEdits::default();
     if order.parent.is_none() {
-        edits.fields.set(MIRRORED, |out| out.push(b'1'));
+        edits.fields.set(mirror::MIRRORED, |out| out.push(b'1'));
         edits.fields.remove(b"Expect");
     }
     let (message, forms) = ((&head, &*order.text), order.pool.forms);

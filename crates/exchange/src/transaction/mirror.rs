@@ -6,6 +6,7 @@ use std::rc::Rc;
 use weir_core::clock::Clock;
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
+use weir_http::fields::forwarded_values;
 use weir_http::h1::{BodyDecoder, BodyStep};
 use weir_http::h2::message::Lines;
 use weir_http::message::Framing;
@@ -17,6 +18,9 @@ use crate::parts::errand::{Errand, Mirrors, Order};
 use crate::parts::request::Request;
 use crate::parts::tools::Tools;
 use crate::transaction::exchange::Exchange;
+
+/// What marks a copy of a client's request, with the value `1`.
+pub const MIRRORED: &[u8] = b"X-Mirrored";
 
 /// Copies that are under way at a time, in one worker.
 pub const UNDER_WAY_MAX: u32 = 256;
@@ -32,9 +36,13 @@ pub fn choose(
 ) -> Mirrors {
     let taken = decision.mirrors.iter().filter(|mirror| mirror.takes(tools.draw()));
     let pools = taken.map(|it| traffic.beside(it.pool as usize, (facts, evaluation), now, scratch));
-    // What becomes a tunnel has no copy.
-    let is_copied = facts.request.upgrade.is_none() && !is_connect(facts);
+    // What becomes a tunnel has no copy; nor has a copy, which would go round for ever where it comes back to weir.
+    let is_copied = facts.request.upgrade.is_none() && !is_connect(facts) && !is_copy(facts);
     Mirrors(if is_copied { pools.collect() } else { Vec::new() })
+}
+
+fn is_copy(facts: &Facts<'_>) -> bool {
+    forwarded_values(&facts.request.fields, facts.request_input, MIRRORED).any(|it| it == b"1")
 }
 
 fn is_connect(facts: &Facts<'_>) -> bool {

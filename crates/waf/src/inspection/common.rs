@@ -11,8 +11,8 @@ use super::request::Request;
 use super::texts::Texts;
 use crate::plan::View;
 
-/// Fields whose values are remembered; and all that begin with one of the others.
-const FIELDS: [&[u8]; 15] = [
+/// Fields whose values are remembered.
+const FIELDS: [&[u8]; 22] = [
     b"accept",
     b"accept-charset",
     b"accept-encoding",
@@ -24,14 +24,25 @@ const FIELDS: [&[u8]; 15] = [
     b"host",
     b"pragma",
     b"priority",
+    b"sec-ch-ua",
+    b"sec-ch-ua-mobile",
+    b"sec-ch-ua-platform",
+    b"sec-fetch-dest",
+    b"sec-fetch-mode",
+    b"sec-fetch-site",
+    b"sec-fetch-user",
     b"te",
     b"upgrade-insecure-requests",
     b"user-agent",
     b"x-requested-with",
 ];
-const FIELDS_FROM: [&[u8]; 2] = [b"sec-ch-", b"sec-fetch-"];
 /// Longest text that is remembered.
 const TEXT_BYTES_MAX: usize = 256;
+/// Most texts that transformations make of one that is remembered. To look at them takes time, which the request that teaches it has to wait.
+const MADE_MAX: usize = 24;
+/// Most bytes and texts in all: each request begins with a copy of them.
+const ALL_BYTES_MAX: usize = 32 << 10;
+const ALL_TEXTS_MAX: usize = 512;
 /// Most texts that are remembered, without what transformations make of them.
 const TEXTS_MAX: usize = 96;
 /// One of so many requests is looked at for texts that are common.
@@ -39,6 +50,8 @@ const SAMPLE: u32 = 16;
 /// A text is common if so many of these requests have it, of a window of them.
 const SEEN_MIN: u8 = 4;
 const WINDOW_SAMPLES: u32 = 256;
+/// After so many windows the memory begins anew: what is common changes with time.
+const WINDOWS: u32 = 64;
 /// Most texts that are counted in a window.
 const COUNTED_MAX: usize = 4_096;
 
@@ -60,6 +73,9 @@ struct Learned {
     seen: HashMap<u64, u8>,
 }
 
+/// A text that is seen no more often: it is not to be looked at again in this window.
+const REFUSED: u8 = u8::MAX;
+
 impl Learned {
     fn nothing() -> Self {
         let texts = Arc::new(Texts::new());
@@ -72,7 +88,9 @@ impl Learned {
             return false;
         }
         let seen = self.seen.entry(super::texts::hash(text)).or_default();
-        *seen = seen.saturating_add(1);
+        if *seen < SEEN_MIN {
+            *seen += 1;
+        }
         *seen == SEEN_MIN
     }
 
@@ -85,8 +103,7 @@ impl Learned {
         self.samples += 1;
         if self.samples.is_multiple_of(WINDOW_SAMPLES) {
             self.seen.clear();
-            // What is common changes with time: a full memory begins anew.
-            if self.count >= TEXTS_MAX {
+            if self.samples.is_multiple_of(WINDOW_SAMPLES * WINDOWS) {
                 (self.texts, self.count) = (Arc::new(Texts::new()), 0);
             }
         }
@@ -109,31 +126,35 @@ impl CommonTexts {
     pub(super) fn of(&self, request: &Request<'_>) -> Texts {
         let (known, new) = {
             let mut learned = self.learned();
-            let new = if learned.is_sample() { common(&mut learned, request) } else { Vec::new() };
+            let new = if learned.is_sample() { common(&mut learned, request) } else { None };
             (Arc::clone(&learned.texts), new)
         };
-        if !new.is_empty() {
-            self.learn(&known, &new);
+        if let Some(text) = new {
+            self.learn(&known, text);
         }
         known.copy()
     }
 
     /// Remembers these texts, whatever they are.
     pub fn teach(&self, texts: &[&[u8]]) {
-        let known = Arc::clone(&self.learned().texts);
-        self.learn(&known, texts);
+        for text in texts {
+            let known = Arc::clone(&self.learned().texts);
+            self.learn(&known, text);
+        }
     }
 
-    fn learn(&self, known: &Arc<Texts>, new: &[&[u8]]) {
+    fn learn(&self, known: &Arc<Texts>, text: &[u8]) {
         let mut more = known.copy();
-        for text in new {
-            more.learn(text, &self.view);
-        }
+        let is_small = more.learn(text, &self.view, MADE_MAX);
+        let (texts, bytes) = more.total();
+        let has_room = is_small && texts <= ALL_TEXTS_MAX && bytes <= ALL_BYTES_MAX;
         let mut learned = self.learned();
-        // Another request may have taught others meanwhile: these come again.
-        if Arc::ptr_eq(&learned.texts, known) {
+        if !has_room {
+            learned.seen.insert(super::texts::hash(text), REFUSED);
+        } else if Arc::ptr_eq(&learned.texts, known) {
+            // Otherwise another request has taught it another text meanwhile: this one comes again.
             learned.texts = Arc::new(more);
-            learned.count += new.len();
+            learned.count += 1;
         }
     }
 
@@ -143,26 +164,27 @@ impl CommonTexts {
     }
 }
 
-/// Texts of a request that have become common with it, as far as there is room for them.
-fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Vec<&'a [u8]> {
-    let room = TEXTS_MAX.saturating_sub(learned.count);
+/// A text of a request that has become common with it, if there is room for one. All are counted, and those that are left come again.
+fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> {
+    if learned.count >= TEXTS_MAX {
+        return None;
+    }
     let names = request.headers.iter().map(|(name, _)| *name);
     let values = request.headers.iter().filter(|(name, _)| is_remembered(name));
     let texts = [request.method, request.protocol].into_iter();
     let texts = texts.chain(names).chain(values.map(|(_, value)| *value));
-    let mut common = texts
-        .filter(|text| (1..=TEXT_BYTES_MAX).contains(&text.len()) && learned.is_common(text))
-        .collect::<Vec<_>>();
-    common.truncate(room);
+    let mut common = None;
+    for text in texts.filter(|text| (1..=TEXT_BYTES_MAX).contains(&text.len())) {
+        if learned.is_common(text) {
+            common.get_or_insert(text);
+        }
+    }
     common
 }
 
 /// Whether values of a field are remembered.
 fn is_remembered(name: &[u8]) -> bool {
     FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name))
-        || FIELDS_FROM.iter().any(|start| {
-            name.get(..start.len()).is_some_and(|part| part.eq_ignore_ascii_case(start))
-        })
 }
 
 #[cfg(test)]
@@ -235,9 +257,11 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
         ];
         let rounds = SAMPLE * u32::from(SEEN_MIN);
         for round in 1..=rounds {
-            assert!(!knows(&common, "Browser/1"), "before round {round}");
+            assert!(!knows(&common, "GET"), "before round {round}");
             found(&common, &headers);
         }
+        assert!(knows(&common, "GET") && !knows(&common, "Browser/1"), "one text at a time");
+        (0..16 * SAMPLE).for_each(|_| drop(found(&common, &headers)));
         for text in ["GET", "HTTP/1.1", "Host", "Cookie", "shop.example", "Browser/1", "navigate"] {
             assert!(knows(&common, text), "{text}");
         }
@@ -274,18 +298,32 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
     }
 
     #[test]
-    fn a_full_memory_begins_anew() {
+    fn memory_is_bounded_and_begins_anew() {
         let common = common();
-        let mut known = 0;
-        for round in 0..u32::from(SEEN_MIN) * SAMPLE * 200 {
+        let (rounds, mut known) = (SAMPLE * WINDOW_SAMPLES * WINDOWS, 0);
+        for round in 0..rounds - 1 {
             let number = round / (u32::from(SEEN_MIN) * SAMPLE);
-            let agent = format!("Browser/{number}");
+            let agent = format!("Browser/{}", number % 400);
             found(&common, &[("User-Agent", &agent)]);
             let learned = common.learned();
             assert!(learned.count <= TEXTS_MAX && learned.seen.len() <= COUNTED_MAX);
             known = known.max(learned.count);
         }
         assert_eq!(known, TEXTS_MAX);
+        found(&common, &[]);
         assert!(common.learned().count < TEXTS_MAX, "it began anew");
+    }
+
+    #[test]
+    fn a_text_of_which_too_much_is_made_is_not_learned() {
+        let common = common();
+        let known = Arc::clone(&common.learned().texts);
+        assert!(!known.copy().learn(b"LOUD", &common.view, 0));
+        assert!(known.copy().learn(b"LOUD", &common.view, 1));
+        for number in 0..2 * ALL_TEXTS_MAX {
+            common.teach(&[format!("TEXT {number}").as_bytes()]);
+        }
+        let (texts, bytes) = common.learned().texts.total();
+        assert!(texts <= ALL_TEXTS_MAX && bytes <= ALL_BYTES_MAX, "{texts} {bytes}");
     }
 }

@@ -113,26 +113,31 @@ impl Texts {
 
     /// Whether these bytes are one of them.
     pub fn has(&self, bytes: &[u8]) -> bool {
-        let mask = self.places.len() - 1;
-        let places =
-            (0..PLACES_MAX).map(|offset| (hash(bytes) as usize).wrapping_add(offset) & mask);
+        let (mask, hash) = (self.places.len() - 1, hash(bytes) as usize);
+        let places = (0..PLACES_MAX).map(|offset| hash.wrapping_add(offset) & mask);
         let taken = places.map_while(|at| self.places[at].checked_sub(1));
         taken.into_iter().any(|id| self.get(TextId(id)) == bytes)
     }
 
-    /// Adds a text that many requests have, what each pipeline makes of it, and which operators match these.
-    pub fn learn(&mut self, bytes: &[u8], view: &View) {
+    /// How many there are, and their bytes.
+    pub fn total(&self) -> (usize, usize) {
+        (self.texts.len(), self.bytes.len())
+    }
+
+    /// Adds a text that many requests have, what each pipeline makes of it, and which operators match these. `false`: these would be more than so many.
+    pub fn learn(&mut self, bytes: &[u8], view: &View, made_max: usize) -> bool {
         let first = self.texts.len();
         let id = self.add(bytes);
         for pipeline in &view.rules.pipelines {
             self.transformed(id, pipeline);
         }
-        let mut from = first;
-        // What a pipeline makes of a text may be one that others begin with.
-        while from < self.texts.len() {
-            self.look_closely(TextId(from as u32), view);
-            from += 1;
+        if self.texts.len() > first + 1 + made_max {
+            return false;
         }
+        for new in first..self.texts.len() {
+            self.look_closely(TextId(new as u32), view);
+        }
+        true
     }
 
     /// Which operators match a text: those that may are tried. Patterns that go back may take long, so they stay what they are.
