@@ -619,7 +619,7 @@ fn secrets_without_a_file_are_refused() {
         .expect("weir");
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("SSLKEYLOGFILE names, and it names none"), "{told}");
+    assert!(told.contains("needs a file name in the environment variable SSLKEYLOGFILE"), "{told}");
 }
 
 const EARLY_DATA: &str = "resumption: stateful, early_data: true";

@@ -160,7 +160,7 @@ fn begin(
         changed_cookies: opened.map_or(&[], |opened| &opened.changed),
         unique_id: terms.request_id.as_bytes(),
     };
-    Inspection::begin_common(&terms.waf.common, options, &request)
+    terms.waf.common.begin(options, &request)
 }
 
 /// Whether client and member answer each other within their bodies (gRPC): neither can wait for the end of the other's.

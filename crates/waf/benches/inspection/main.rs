@@ -67,7 +67,7 @@ fn run(common: &CommonTexts, case: &Case) -> (Inspection, [f64; 5]) {
     let mut times = [cpu_us(); 6];
     let mut inspection = match begins_cold() {
         true => Inspection::begin(Arc::clone(common.view()), &options, &request),
-        false => Inspection::begin_common(common, &options, &request),
+        false => common.begin(&options, &request),
     };
     black_box(inspection.request_headers());
     times[1] = cpu_us();

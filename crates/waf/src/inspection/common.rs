@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::handle::{Inspection, begin_with};
+use super::options::Options;
 use super::request::Request;
 use super::texts::Texts;
 use crate::plan::View;
@@ -122,8 +124,13 @@ impl CommonTexts {
         &self.view
     }
 
+    /// Takes the head of a request, with what is known of texts that requests have in common.
+    pub fn begin(&self, options: &Options, request: &Request<'_>) -> Inspection {
+        begin_with(Arc::clone(&self.view), self.of(request), options, request)
+    }
+
     /// What is known before a request is looked at. Now and then it learns from one.
-    pub(super) fn of(&self, request: &Request<'_>) -> Texts {
+    fn of(&self, request: &Request<'_>) -> Texts {
         let (known, new) = {
             let mut learned = self.learned();
             let new = if learned.is_sample() { common(&mut learned, request) } else { None };
@@ -190,7 +197,7 @@ fn is_remembered(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspection::{BodyLength, Inspection, Mode, Options};
+    use crate::inspection::{BodyLength, Mode};
     use crate::plan::{Files, RuleSet, Settings};
 
     const RULES: &str = r#"
@@ -235,7 +242,7 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
             unique_id: b"1",
         };
         let options = Options::new(Mode::Detect);
-        let mut inspection = Inspection::begin_common(common, &options, &request);
+        let mut inspection = common.begin(&options, &request);
         inspection.request_headers();
         inspection.matches().iter().map(|it| it.id).collect()
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::common::CommonTexts;
 use super::options::Options;
 use super::recorded::RecordedBody;
 use super::report::{BodyProgress, Counts, Limit, Match, Verdict};
@@ -14,6 +13,19 @@ use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
 
+/// Takes the head of a request of which some texts are known.
+pub(super) fn begin_with(
+    view: Arc<View>,
+    known: Texts,
+    options: &Options,
+    request: &Request<'_>,
+) -> Inspection {
+    let mut state = State::new(view, known, options);
+    state.message.head(request);
+    state.checked.head(request, &state.message);
+    Inspection { state }
+}
+
 /// One request under inspection.
 #[derive(Debug)]
 pub struct Inspection {
@@ -23,19 +35,7 @@ pub struct Inspection {
 impl Inspection {
     /// Takes the head of a request.
     pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
-        Self::begin_with(view, Texts::new(), options, request)
-    }
-
-    /// The same, with what is known of texts that requests have in common.
-    pub fn begin_common(common: &CommonTexts, options: &Options, request: &Request<'_>) -> Self {
-        Self::begin_with(Arc::clone(common.view()), common.of(request), options, request)
-    }
-
-    fn begin_with(view: Arc<View>, known: Texts, options: &Options, request: &Request<'_>) -> Self {
-        let mut state = State::new(view, known, options);
-        state.message.head(request);
-        state.checked.head(request, &state.message);
-        Self { state }
+        begin_with(view, Texts::new(), options, request)
     }
 
     /// Evaluates the rules that look at the request's head. A limit that was reached is told by [`Self::request_body`] where checks without

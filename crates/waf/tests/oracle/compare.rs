@@ -85,7 +85,7 @@ pub fn by_engine_that_knows(
     let arguments = exchange.target.split(|byte| matches!(byte, b'?' | b'&' | b'='));
     let texts = fields.chain(arguments).chain([exchange.method, exchange.target, exchange.body]);
     common.teach(&texts.collect::<Vec<_>>());
-    let inspection = Inspection::begin_common(&common, &Options::new(mode), &exchange.request());
+    let inspection = common.begin(&Options::new(mode), &exchange.request());
     outcome(inspection, exchange, names)
 }
 
