@@ -26,7 +26,7 @@ section! {
         optional issuer: OneOrMany<Spanned<Text>>;
         /// For `jwt`: accepted audiences (claim `aud`); a token needs one of them. Default: not checked, so tokens that the issuer made for another service are accepted, too.
         optional audience: OneOrMany<Spanned<Text>>;
-        /// For `jwt`: accepted difference between the clocks of issuer and weir, for `exp` and `nbf`.
+        /// For `jwt`: accepted clock difference between the issuer and weir, for `exp` and `nbf`.
         default leeway: Duration<0, LEEWAY_MS_MAX> = Duration(30 * SECOND);
         /// For `jwt`: the field with the token, with or without the prefix `Bearer`. Default: `Authorization: Bearer TOKEN`.
         optional header: FieldName;
@@ -36,7 +36,7 @@ section! {
         optional pool: Name;
         /// For `external`: the path of the request to the service, optionally with a query. The method is `GET`. The client's method, path and query, host, scheme and address are in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`.
         default path: ProbePath = ProbePath("/".into());
-        /// For `external`: the fields of the client's request that the service gets. Default: all, except fields about the body, conditions and codings.
+        /// For `external`: the fields of the client's request that the service gets. Default: all, except fields about the body (`Content-…`, `Expect`), conditions and ranges (`If-…`, `Range`) and `Accept-Encoding`.
         optional request_headers: OneOrMany<Spanned<FieldName>>;
         /// For `external`: fields of the service's response that the member gets after the request was accepted. Client fields with these names are always removed.
         optional add_headers: OneOrMany<Spanned<FieldName>>;

@@ -24,9 +24,9 @@ choice! {
 }
 
 section! {
-    /// By a value of the request: the same value gets the same member while it is up.
+    /// Hash of a value of the request: requests with the same value go to the same member while it is up.
     HashBalance at "pools.NAME.balance" {
-        /// TEXT, or an expression without `${…}`.
+        /// The value to hash: TEXT, or an expression without `${…}`.
         required hash: Text;
     }
     later []

@@ -13,7 +13,7 @@ section! {
         optional brotli: WordOr<Off, CodingSettings>;
         /// Shorter responses are not compressed.
         default min_size: Size<0, GIB> = Size(KIB);
-        /// The lowest level when a worker is overloaded; `off` allows no compression at all. Default: `off`.
+        /// The lowest level to which weir reduces compression when a worker is overloaded. `off`: weir may stop compressing. Default: `off`.
         optional level_min: WordOr<Off, Whole<u8, 1, 9>>;
         /// Media types that are compressed: `text/html`, `text/*`, or a suffix such as `+json`. Default: compressible types: text, scripts, JSON, XML, SVG, WebAssembly, uncompressed fonts.
         optional types: Vec<crate::decode::Spanned<Text>>;

@@ -23,7 +23,7 @@ section! {
         optional requests: Connections;
         /// Requests per second; `5/m` and `10/5m` are rates over other times. Further ones get 429 with Retry-After. Default: no limit.
         optional requests_per_second: Rate;
-        /// Requests that may arrive at once after a pause. Default: the requests of a tenth of a second, at least 1; for a rate over a longer time, all of them.
+        /// Requests that may arrive at once after a pause (bucket size). Default: a tenth of `requests_per_second`, at least 1; for a rate over a longer time, its whole number (10 for `10/5m`).
         optional burst: Burst;
         /// Limits per client, or per value of another key.
         optional per_key: Vec<Spanned<RateLimit>>;
@@ -44,13 +44,13 @@ section! {
         optional requests_per_second: Rate;
         /// Most open requests.
         optional requests: Connections;
-        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits` only without `key`; in rules only in those that run for connections.
+        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections.
         optional connections_per_second: Rate;
-        /// Most open client connections. Further ones are closed. In `limits` only without `key`; in rules only in those that run for connections.
+        /// Most open client connections. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections.
         optional connections: Connections;
-        /// Requests that may arrive at once after a pause. Default: the requests of a tenth of a second, at least 1; for a rate over a longer time, all of them.
+        /// Requests that may arrive at once after a pause (bucket size). Default: a tenth of `requests_per_second`, at least 1; for a rate over a longer time, its whole number (10 for `10/5m`).
         optional burst: Burst;
-        /// What happens to a request above the limit. Only a rate can be waited for.
+        /// What happens to a request above the limit. `reject`: it gets 429. `delay`: it waits until the limit allows it; this needs `requests_per_second`. `close`: its connection is closed.
         default exceed: Exceed = Exceed::Reject;
         /// With `exceed: delay`: how long a request may be delayed; if it would take longer, it is rejected.
         default delay_max: Timeout = Duration(SECOND);

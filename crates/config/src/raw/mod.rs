@@ -158,11 +158,11 @@ section! {
 }
 
 section! {
-    /// First probes at a start or reload. A member gets no traffic before its first probe has passed. Therefore a configuration takes effect when each of its new pools has a usable member, and all new members have had their first probe (if the pool has a usable member: at most 400 ms later). Until then, weir repeats failed probes and resolves names without an address again. The previous configuration serves; at a start, connections wait.
+    /// First probes at a start or reload. A member gets no traffic before its first probe has passed. Therefore a configuration takes effect only when each new pool has a usable member, and each new member has been probed once. If a pool has a usable member, weir waits at most 400 ms for its other members. Until then, weir repeats failed probes and resolves names without an address again. During a reload, the previous configuration continues to serve; during a start, connections wait.
     FirstProbes at "first_probes" {
-        /// The longest wait. A new pool whose members are all down uses it completely. `0s`: no wait.
+        /// The longest wait. weir waits the full time if all members of a new pool are down. `0s`: no wait.
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
-        /// How a pool without a usable member then treats members that have not answered a probe.
+        /// After `wait`, if a pool has no usable member: `serve` sends requests to members that have not answered a probe, until their probes fail. With `refuse`, they get no requests before a probe has passed, and clients get 503.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;
     }
     later []
@@ -207,15 +207,15 @@ section! {
         required listen: OneOrMany<crate::decode::Spanned<ListenOn>>;
         /// `disabled`: the virtual server is checked and keeps its addresses, but does not listen. `weir status` shows it.
         default state: VirtualServerState = VirtualServerState::Enabled;
-        /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces nothing listens. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface that the client came by. Default: all interfaces.
+        /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces the virtual server does not listen. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface on which the client connected. Default: all interfaces.
         optional interfaces: Vec<crate::decode::Spanned<packet::InterfaceName>>;
-        /// Whether it may listen on an address that this host does not have yet, for example an address that moves between two hosts. Clients cannot connect until the host has the address.
+        /// Whether the virtual server may listen on an address that this host does not have yet, for example an address that moves between two hosts. Clients cannot connect until the host has the address.
         default free_bind: bool = false;
         /// The kernel holds a new connection until the client has sent data, or until this time has passed (in whole seconds, rounded up; the connection is then accepted as usual). This saves CPU per connection. Do not use it for protocols in which the server speaks first. Default: connections are accepted at once.
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
         /// The protocol. `http`: requests. `tcp`: connections, whose bytes are relayed unchanged. `udp`: datagrams, which are relayed unchanged. `fast_l4`: packets, which the kernel forwards by an eBPF program of weir; where that is impossible, TCP connections are relayed as with `tcp`.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
-        /// The pool for requests (with `type: tcp` for connections, with `type: udp` for datagrams). With `by_server_name`, it serves clients that send no server name or another one; without `pool`, these are refused. A virtual server needs no pool if it only redirects (`https_redirect`), or if rules (`policies`) answer, refuse or select a pool. Requests that no rule handles then get 503; connections with `type: tcp` are reset.
+        /// The pool for requests (with `type: tcp` for connections, with `type: udp` for datagrams). With `by_server_name`, it serves clients that send no server name or an unlisted one; without `pool`, these clients are refused. A virtual server needs no pool if it only redirects (`https_redirect`), or if rules (`policies`) answer, refuse or select a pool. Requests that no rule handles then get 503; connections with `type: tcp` are reset.
         either pool: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
         /// `fast_l4` only, instead of a pool: `route` sends packets along the routing table of this host.
         optional forward: Forward;
@@ -301,17 +301,17 @@ choice! {
 section! {
     /// Finds the client's address behind proxies, and sends it to members.
     ClientAddress at "virtual_servers.NAME.client_address" {
-        /// Addresses and networks of trusted proxies: only they can name another client. Default: none.
+        /// Addresses and networks of trusted proxies: only they can set the client's address. Default: none.
         optional trust: Vec<crate::decode::Spanned<Network>>;
         /// The field in which trusted proxies send the client's address. weir reads it from the right and skips trusted addresses.
         default header: FieldName = FieldName("X-Forwarded-For".into());
-        /// Whether trusted proxies begin each connection with the PROXY protocol (version 1 or 2). From other addresses it is refused.
+        /// Whether trusted proxies begin each connection with a PROXY header (version 1 or 2). A connection of a trusted proxy without it is closed. From other addresses, the header is not accepted: over HTTP, it is a malformed request.
         default proxy_protocol: bool = false;
         /// `X-Forwarded-For` for members. `append`: weir adds the address of the connection's peer. `replace`: weir sends only the client's address. `off`: the field stays unchanged.
         default x_forwarded_for: Forwarding = Forwarding::Off;
         /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members. They replace fields of the same name; `X-Forwarded-Proto` from an address in `trust` stays.
         default x_forwarded_proto: bool = false;
-        /// `Forwarded` (RFC 7239) for members, with the values of `x_forwarded_for`.
+        /// `Forwarded` (RFC 7239) for members. `append`, `replace` and `off` have the same meaning as in `x_forwarded_for`.
         default forwarded: Forwarding = Forwarding::Off;
     }
     later []
@@ -341,13 +341,13 @@ section! {
         default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
         /// The time for a request head, from its first byte to its last.
         default header_timeout: Timeout = Duration(10 * SECOND);
-        /// Longest pause in a request body, or while the client does not read the response. gRPC and event streams use `tunnel_timeout` instead.
+        /// Longest pause of a client while it sends a request body or reads a response. gRPC and event streams use `tunnel_timeout` instead.
         default body_timeout: Timeout = Duration(30 * SECOND);
-        /// Longest pause of a member in a response. gRPC and event streams (`text/event-stream`) use `tunnel_timeout` instead.
+        /// Longest pause of a member while it sends a response. gRPC and event streams (`text/event-stream`) use `tunnel_timeout` instead.
         default response_body_timeout: Timeout = Duration(5 * MINUTE);
         /// How long a client connection may be idle between two requests.
         default idle_timeout: Timeout = Duration(60 * SECOND);
-        /// Longest pause in both directions of a tunnel (WebSocket), an event stream or a gRPC call.
+        /// How long a tunnel (WebSocket), an event stream or a gRPC call may be idle in both directions.
         default tunnel_timeout: Timeout = Duration(HOUR);
         /// HTTP/2 toward clients: over TLS for clients that select `h2` by ALPN; without TLS for clients that send its preface (h2c with prior knowledge). Default: on with `tls`, off without.
         optional http2: bool;
@@ -359,7 +359,7 @@ section! {
         optional path: path::PathOr;
         /// Whether a request gets 400 if its target has bytes that RFC 3986 requires to be encoded: bytes above 0x7F, `"`, `<` and `>`. Otherwise weir percent-encodes them: rules and members get `%C3%A9` for `é`.
         default strict: bool = false;
-        /// Whether weir changes a `Location` that names the answering member, by the `Host` it received or by its address. The new one has the scheme and host that the client used. For WebDAV, `Destination` of `COPY` and `MOVE` is changed in the other direction.
+        /// Whether weir rewrites a `Location` that points to the answering member (by the `Host` that the member received, or by its address). The new `Location` has the scheme and host that the client used. For WebDAV, the `Destination` of `COPY` and `MOVE` is rewritten in the other direction.
         default rewrite_location: bool = false;
     }
     later []
@@ -379,7 +379,7 @@ choice! {
 section! {
     /// A pool of equivalent members.
     Pool at "pools.NAME" {
-        /// How a member is selected for a request. `round_robin`: in turn, by weight. `least_connections`: the member with the fewest open requests relative to its weight.
+        /// How a member is selected for a request. `round_robin`: in turn, by weight. `least_connections`: the member with the fewest open requests relative to its weight. `least_response_time`: the member with the shortest response times, in proportion to open requests and weight. `random_two`: the less loaded of two random members, drawn by weight. `source_address`: the same client address gets the same member while it is up.
         default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
         /// The servers. The list may be empty, for a pool that is filled later.
         required members: crate::decode::List<crate::decode::Spanned<member::MemberEntry>>;
@@ -407,7 +407,7 @@ section! {
         optional source: source::SourceOr;
         /// When members of lower priority get traffic.
         optional priority: Priority;
-        /// How long the share of a member grows after it has come up.
+        /// How long a member takes to reach its full share of the traffic after it has come up.
         optional slow_start: Timeout;
         /// Requests wait here while all members have reached their connection limit. Default: such requests get 503.
         optional queue: Queue;
@@ -421,7 +421,7 @@ section! {
         optional retry_budget: RetryBudget;
         /// The page for clients while no member is up, with status 503. Or `{ redirect: URL }`: clients are redirected.
         optional maintenance: Maintenance;
-        /// Whether members get the client's address by the PROXY protocol. Then clients do not share connections to members.
+        /// Whether members get the client's address by the PROXY protocol. If they do, each connection to a member serves only one client.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
         /// Malformed responses that are accepted from members. Some are always accepted: the same Content-Length several times, Content-Length together with chunks, spaces after the size of a chunk. Default: no others; the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. `bare_line_feeds` and `control_characters` apply to HTTP/1.
         optional lenient: Vec<crate::decode::Spanned<Leniency>>;
@@ -500,7 +500,7 @@ section! {
 }
 
 section! {
-    /// Where requests go if the pool has no room. A pool without an up member is not full: then `fallback` or `maintenance` applies.
+    /// The pool for requests when this pool is full. If no member is up, requests do not spill over: `fallback` or `maintenance` applies.
     Spillover at "pools.NAME.spillover" {
         /// The pool that serves them.
         required pool: Name;
@@ -549,7 +549,7 @@ section! {
         default eject: Timeout = Duration(30 * SECOND);
         /// Each further ejection in a row lasts twice as long, up to this time. Default: ten times `eject`.
         optional eject_max: Timeout;
-        /// Largest share of the pool's members that may be ejected at the same time, but always at least one.
+        /// Largest share of the pool's members that may be ejected at the same time. One member may always be ejected.
         default ejected_share_max: Percent = Percent(50);
     }
     later []

@@ -32,7 +32,7 @@ section! {
         optional headers: FieldTexts;
         /// The body of the request (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`.
         optional body: Payload;
-        /// The user of the probe's login (http and https: Basic authentication; redis: without it, the default user; ldap: the name for the bind, for example `cn=probe,dc=example`; mysql, postgresql, radius). Without it, ldap binds anonymously, and mysql and postgresql do not log in.
+        /// The user of the probe's login (http and https, with Basic authentication; redis, ldap, mysql, postgresql and radius). For ldap: the bind DN, for example `cn=probe,dc=example`. Without it, redis uses its default user, ldap binds anonymously, and mysql and postgresql do not log in.
         optional user: Text;
         /// The password of the user. It appears in no log or message, but everyone who can read the configuration can read it.
         optional password: SecretText;
@@ -62,11 +62,11 @@ section! {
         default record: DnsRecord = DnsRecord::A;
         /// The expected response code (dns).
         default rcode: DnsRcode = DnsRcode::Noerror;
-        /// The value that one record of the answer must have (dns), as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes, too. For mysql and postgresql: the first value of the answer to `query`, as text. Default: any answer passes.
+        /// For dns: the value that one record of the answer must have, as in a zone file: `192.0.2.1`, `10 mail.example.`; TXT without quotes. Default: an answer without records passes, too. For mysql and postgresql: the expected first value of the answer to `query`, as text. Default: any answer passes.
         optional value: Text;
         /// The role that the server must have (redis). Default: any.
         optional role: RedisRole;
-        /// The name of the entry that must exist (ldap). Default: the server's root entry, `""`.
+        /// The DN of the entry that must exist (ldap). Default: the server's root DSE, `""`.
         optional base: AnyText;
         /// The attribute that the entry must have (ldap).
         default attribute: Text = Text("objectClass".into());
@@ -251,7 +251,7 @@ section! {
 }
 
 section! {
-    /// The answer that drains a member. All given conditions must hold. It is tested before the expected answer.
+    /// The answer that drains a member. All given conditions must hold. weir tests them before it tests for the expected answer.
     DrainOn at "pools.NAME.monitors[].drain_on" {
         /// Status codes: one, a range in quotes, or a list of both (http and https).
         optional status: StatusExpectation;

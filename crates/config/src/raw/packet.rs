@@ -34,15 +34,15 @@ section! {
     FastL4Profile at "profiles.fast_l4.NAME" {
         /// How long a flow may be idle (no packet from either end). Then it is forgotten.
         default idle_timeout: FlowTimeout = Duration(5 * MINUTE);
-        /// The same for a TCP flow in which only the client has sent packets.
+        /// How long a TCP flow may be idle if only the client has sent packets.
         default handshake_timeout: FlowTimeout = Duration(10 * SECOND);
-        /// The same for a TCP flow that both ends have closed, or one end has reset.
+        /// How long a TCP flow may be idle after both ends have closed it, or one end has reset it.
         default closing_timeout: FlowTimeout = Duration(5 * SECOND);
         /// Whether both ends of a TCP flow get a reset when it ends because it is idle.
         default reset_on_timeout: bool = true;
         /// Whether both ends of a TCP flow get a reset when its member goes down. A new SYN always goes to another member.
         default reset_on_service_down: bool = true;
-        /// Whether a TCP flow may begin with a segment other than SYN: for forwarding, and for connections that were open before.
+        /// Whether a TCP flow may begin with a segment other than SYN. Use it for routing (`forward: route`), and for connections that were open before weir forwarded them.
         default loose_initiation: bool = false;
         /// Largest MSS that the ends of a TCP flow may offer; larger values are lowered to it. Default: unchanged.
         optional mss_max: Whole<u16, 88, 65_495>;
@@ -50,7 +50,7 @@ section! {
         default ttl: TtlOr = TtlOr::Word(TtlWord::Decrement);
         /// Type of service (IPv6: traffic class) of forwarded packets, as a number; the two ECN bits stay unchanged. Default: unchanged.
         optional tos: Whole<u8, 0, 255>;
-        /// Whether the destination address becomes the member's address. `false`: the packet keeps its destination and goes to the member as to a router (without a pool, along the routing table). Default: `true` with a pool and without `dsr`.
+        /// Whether the destination address becomes the member's address. `false`: the packet keeps its destination, and the member is its next hop (without a pool, the routing table selects the next hop). Default: `true` with a pool and without `dsr`.
         optional translate_address: bool;
         /// Whether the destination port becomes the member's port.
         default translate_port: bool = true;
@@ -73,7 +73,7 @@ section! {
         default name: PathName = PathName("weir".into());
         /// Most flows at the same time. Further ones are dropped and counted. A change of this number forgets all flows.
         default flows_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 20);
-        /// Most entries each for flows with `dsr`, clients with persistence, sources with a rate, and fragmented packets; the oldest entries are forgotten. A change of this number forgets all flows.
+        /// Most entries in each of four tables: flows with `dsr`, clients with persistence, sources with a rate, and fragmented packets. A full table forgets its oldest entries. A change of this number forgets all flows.
         default remembered_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 16);
         /// Sources whose packets are dropped before any other processing, on all `interfaces` and for all destinations. This also protects virtual servers of other types and the host's own services.
         optional deny: Vec<Spanned<Network>>;
@@ -83,7 +83,7 @@ section! {
         optional connections_per_second_per_source: Whole<u32, 1, RATE_MAX>;
         /// New flows of a source that may arrive at once after a pause. Default: the flows of one second.
         optional burst: Whole<u32, 1, RATE_MAX>;
-        /// Addresses and ports of virtual servers of types `http` and `tcp` whose SYNs are answered with SYN cookies before they reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`.
+        /// Addresses and ports of virtual servers of types `http` and `tcp`. weir answers SYNs to them with SYN cookies, before the SYNs reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`.
         optional syn_cookies: OneOrMany<Spanned<ListenAddress>>;
         /// What happens to flows when weir ends. `detach`: they end too, after `drain_timeout`. `keep`: the kernel continues to forward them, and the next weir with this `name` takes them over; `weir l4 detach` ends them.
         default on_exit: OnExit = OnExit::Detach;

@@ -18,11 +18,11 @@ section! {
     Path at "profiles.http.NAME.path" {
         /// `//`. `merge`: it becomes one slash, as in nginx, Apache httpd and Tomcat. `keep`: the member gets it unchanged, except at the start of the path; rules see one slash.
         default repeated_slashes: RepeatedSlashes = RepeatedSlashes::Merge;
-        /// `%2F`. `decode`: it becomes a slash. `keep`: the member gets `%2F`, rules see a slash; next to dots and in parameters it is refused.
+        /// `%2F`. `decode`: it becomes a slash. `keep`: the member gets `%2F`, rules see a slash; a `%2F` next to a dot-segment or in path parameters is refused.
         default encoded_slashes: EncodedSlashes = EncodedSlashes::Refuse;
         /// `\` and `%5C`. `slash`: it becomes a slash, as servers on Windows read it. `keep`: the member and the rules get `%5C`; do not use it for members on Windows, which read it as a slash.
         default backslashes: Backslashes = Backslashes::Refuse;
-        /// The text after a `;` in a segment (path parameters). `keep`: the member gets it, rules do not see it; after dots, or as a whole segment before others, it is refused. `remove`: neither gets it.
+        /// Path parameters: the text after a `;` in a segment. `keep`: the member gets them, rules do not see them; refused are parameters of a dot-segment (`..;x`), and of an empty segment that is not the last one (`/;x/a`). `remove`: neither the member nor rules get them.
         default parameters: Parameters = Parameters::Keep;
         /// `%00`. `keep`: the member gets it.
         default nul: Nul = Nul::Refuse;

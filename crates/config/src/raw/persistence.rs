@@ -29,7 +29,7 @@ section! {
         default http_only: bool = true;
         /// For an inserted cookie: whether browsers send it with requests from other sites.
         optional same_site: SameSite;
-        /// For an inserted cookie: whether members get it. If not, they get no cookie with a token of a configured pool, whatever its name is.
+        /// For an inserted cookie: whether members get it. If `false`, weir removes from requests each cookie that holds a token of a configured pool, whatever the name of the cookie is.
         default to_member: bool = false;
         /// For an inserted cookie: a file with keys, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
@@ -39,7 +39,7 @@ section! {
         default prefix_v6: Whole<u8, 0, 128> = Whole(128);
         /// For types with a table (`source_address`, `destination_address`, `learned`, `quic`): how long an entry is remembered after its last request or datagram.
         default timeout: Timeout = Duration(3 * MINUTE);
-        /// For types with a table: most remembered entries. If there are more, the entry that would end first is forgotten.
+        /// For types with a table: most remembered entries. If there are more, the entry that would expire first is forgotten.
         default entries_max: Whole<u32, 1, ENTRIES_MAX> = Whole(1 << 17);
         /// For `source_address`, `destination_address` and `learned`: whether virtual servers with the same pool share the table.
         default across_virtual_servers: bool = false;
@@ -47,7 +47,7 @@ section! {
         optional server_id: ServerId;
         /// For `hash` and `learned`: a template (TEXT) over the request whose value identifies the client. An empty value means no persistence.
         optional of: Text;
-        /// For `learned`: a template (TEXT) over the response, for example `${response.cookies['SESSION']}`. A request whose `of` has this value goes to the member that sent it. An empty value is not remembered. Default: the value of `of` is remembered with the member of its first request.
+        /// For `learned`: a template (TEXT) over the response, for example `${response.cookies['SESSION']}`. weir remembers its value and the member that sent the response. Later requests with this value in `of` go to that member. An empty value is not remembered. Default: weir remembers the value of `of` and the member that gets the first request with it.
         optional learn: Text;
         /// The name of another persistence, used when this one knows no member for a request.
         optional fallback: Name;

@@ -12,7 +12,7 @@ use crate::shapes::{
 section! {
     /// An ordered list of rules. Virtual servers list policies by name under `policies`.
     Policy at "policies.NAME" {
-        /// `first_match`: the first rule whose condition holds is followed, and this policy ends; the next policies in the virtual server's list still run. `all_match`: every rule whose condition holds is followed.
+        /// `first_match`: only the first rule whose condition holds runs, and this policy ends; the next policies in the virtual server's list still run. `all_match`: every rule whose condition holds runs.
         default strategy: Strategy = Strategy::FirstMatch;
         /// The rules, in order.
         required rules: Vec<Spanned<Rule>>;
@@ -32,7 +32,7 @@ choice! {
 }
 
 section! {
-    /// One rule: a condition, and actions that run when it holds. With `type: tcp` it runs for connections. Its actions are then `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` and `reset`.
+    /// One rule: a condition, and actions that run when it holds. With `type: tcp`, rules run for connections, and only these actions are available: `pool`, `member`, `persistence`, `rate_limit`, `log`, `trace`, `close` and `reset`.
     Rule at "policies.NAME.rules[]" {
         /// The rule's name in metrics and messages. Default: its number.
         optional name: Name;
@@ -47,7 +47,7 @@ section! {
 one_of! {
     /// The actions of a rule. `TEXT` below is a template: `${…}` in it is replaced by the value of an expression, `$$` stands for a dollar sign.
     Action at "policies.NAME.rules[].then[]" {
-        /// The pool for the request, or with `type: tcp` for the connection: its name, or names with weights: `{ blue: 95, green: 5 }`. With weights, persistence or a hash keeps a client in its pool. The last `pool` wins.
+        /// The pool for the request, or with `type: tcp` for the connection: its name, or names with weights: `{ blue: 95, green: 5 }`. If pools have weights, a client stays in its pool by persistence or by a hash. The last `pool` wins.
         Pool as "pool": PoolChoice;
         /// The member for the request or connection, instead of balancing: an address of the pool. If it is down, another member is selected.
         Member as "member": Endpoint;
@@ -59,7 +59,7 @@ one_of! {
         Redirect as "redirect": Redirect;
         /// Answers instead of a member. Ends the policies. In a rule that reads the response, it replaces the response.
         Respond as "respond": Respond;
-        /// A new path: TEXT, or a pattern with a replacement for each match. It is applied after the last policy and normalised again.
+        /// A new path: TEXT, or a pattern with a replacement for each match. weir changes the path after the last policy, and normalises the new path.
         RewritePath as "rewrite_path": Rewrite;
         /// A new query, in the same way, without the question mark; empty: no query.
         RewriteQuery as "rewrite_query": Rewrite;
@@ -122,7 +122,7 @@ choice! {
 }
 
 section! {
-    /// Copies of requests. A copy is sent together with the request, as rules have changed it, with `X-Mirrored: 1`. A request with a body is copied when its whole body is there, if it has at most 16 KiB and came in pieces of at most 4 KiB. weir never waits for a copy: a copy that cannot be sent at once is dropped and counted.
+    /// Copies of requests. weir sends the copy together with the request. The copy has the changes that rules made, and `X-Mirrored: 1`. A request with a body is copied when the body is complete, and only if the body has at most 16 KiB and arrived in pieces of at most 4 KiB. weir never waits for a copy: a copy that cannot be sent at once is dropped and counted.
     Mirror at "policies.NAME.rules[].then[].mirror" {
         /// The pool for the copies.
         required pool: Name;
@@ -173,7 +173,7 @@ section! {
         default match_size_max: Size<1, { 64 * KIB }> = Size(KIB);
         /// Media types of the bodies: `text/html`, `text/*`, or a suffix such as `+json`. Default: HTML, XHTML, CSS and JavaScript.
         optional types: Vec<Spanned<Text>>;
-        /// The largest body that is rewritten. If the length is known and larger, the body stays unchanged. If it is unknown, the rest after this many bytes stays unchanged; replacing also stops where the new body would become longer than this.
+        /// The largest body that is rewritten. If the length is known and larger, the body stays unchanged. If the length is unknown, only the bytes up to this size are rewritten. Replacing also stops before the new body would exceed this size.
         default size_max: Size<1, GIB> = Size(8 * MIB);
     }
     later []
@@ -224,7 +224,7 @@ section! {
         default secure: bool = false;
         /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.
         default http_only: bool = false;
-        /// Sets `SameSite` to this value, also if the cookie has another: whether browsers send it with requests from other sites.
+        /// Sets `SameSite` to this value, even if the cookie has another value. It decides whether browsers send the cookie with requests from other sites.
         optional same_site: SameSite;
     }
     later []

@@ -10,7 +10,7 @@ section! {
     TcpProfile at "profiles.tcp.NAME" {
         /// How long a connection may be idle, without a byte in either direction; then both ends are reset. A connection is not idle while one side is slow to receive.
         default idle_timeout: Timeout = Duration(5 * MINUTE);
-        /// The time for a client to send data that weir needs before relaying: the PROXY header, or the ClientHello for `by_server_name`. Then the connection is closed.
+        /// How long weir waits for client data that it needs before relaying: the PROXY header, or the ClientHello for `by_server_name`. After this time, the connection is closed.
         default hello_timeout: Timeout = Duration(10 * SECOND);
     }
     later []

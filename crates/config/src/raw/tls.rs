@@ -28,7 +28,7 @@ section! {
         optional ticket_key_file: FilePath;
         /// For `stateful`: memory for sessions. When it is full, the oldest sessions are forgotten.
         default cache_size: Size<MIB, { 64 * GIB }> = Size(64 * MIB);
-        /// For `stateful`: whether a returning client may send requests with its first message (0-RTT), which saves a round trip. Only methods that change nothing are accepted. Members are told by `Early-Data: 1`.
+        /// For `stateful`: whether a returning client may send requests with its first message (0-RTT), which saves a round trip. Only methods that change nothing are accepted. Members get these requests with `Early-Data: 1`.
         default early_data: bool = false;
         /// Whether a client without SNI, or with a name that no certificate has, is refused.
         default strict_sni: bool = false;
@@ -36,7 +36,7 @@ section! {
         optional client_certificates: ClientCertificates;
         /// The time for the handshake.
         default handshake_timeout: Timeout = Duration(10 * SECOND);
-        /// Most simultaneous handshakes, over all workers; further clients are closed. Default: no limit.
+        /// Most simultaneous handshakes, over all workers; further connections are closed. Default: no limit.
         optional handshakes_max: Whole<u32, 1, HANDSHAKES_MAX>;
         /// Other settings for some server names: TLS profiles, by name.
         optional by_name: Vec<crate::decode::Spanned<ByName>>;
@@ -60,7 +60,7 @@ section! {
 section! {
     /// Client certificates.
     ClientCertificates at "virtual_servers.NAME.tls.client_certificates" {
-        /// `require`: a client without a certificate is refused. `request`: it is served as well.
+        /// `require`: a client without a certificate is refused. `request`: a client without a certificate is served, too.
         default mode: ClientCertificateMode = ClientCertificateMode::Require;
         /// Certificates of the accepted authorities, in PEM.
         required ca: FilePath;
@@ -110,7 +110,7 @@ section! {
     Hsts at "virtual_servers.NAME.hsts" {
         /// How many days browsers remember it.
         default max_age_days: Whole<u32, 0, 36_500> = Whole(365);
-        /// Whether it includes all names below the host.
+        /// Whether it also applies to all subdomains of the host.
         default include_subdomains: bool = false;
         /// Whether the host may be added to the preload lists of browsers.
         default preload: bool = false;

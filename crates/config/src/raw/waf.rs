@@ -17,7 +17,7 @@ pub(crate) type Level = Whole<u8, 1, 4>;
 section! {
     /// The web application firewall: its rules, and the actions on findings. Rules are in ModSecurity's language, for example OWASP CRS ([waf.md](waf.md)). If a setting is missing here, the value in the rules applies.
     Waf at "virtual_servers.NAME.waf" {
-        /// What happens to a request that rules would deny. A policy can override it for some requests (`waf`). `off`: no request is inspected, except where a policy says so.
+        /// What happens to a request that rules would deny. `detect`: it is logged and passed on. `block`: it is denied. `off`: no request is inspected. A policy can set another mode for some requests, with the action `waf`.
         required mode: WafMode;
         /// The rules, in the order in which they are read: files, folders of CRS (with `crs-setup.conf`, `rules` and `plugins`), or the word `builtin` for weir's own rules ([waf-rules.md](waf-rules.md)). Default: `builtin`.
         optional rules: OneOrMany<Spanned<FilePath>>;
@@ -33,13 +33,13 @@ section! {
         optional variables: TxTexts;
         /// Checks that need no rules: their settings, or `off`. Default: all checks with their default actions and limits. In mode `detect`, none of them blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
-        /// Inspection of responses: for error messages and other data that must not leave. Default: none.
+        /// Inspection of responses, for error messages and other data that must not leak. Default: none.
         optional responses: Responses;
         /// Protection of the application's cookies, in every mode. Default: none.
         optional cookies: Cookies;
         /// Largest body that is inspected, before and after decoding (`Content-Encoding`). A request with a larger body is not judged. Bodies are held until they are judged.
         default body_size_max: Size<KIB, BODY_BYTES_MAX> = Size(MIB);
-        /// The time for a held body to be complete. After it, the client gets 408.
+        /// How long weir waits until a held body is complete. After this time, the client gets 408.
         default body_timeout: Timeout = Duration(2 * MINUTE);
         /// Most arguments of a request. Default: the value in the rules (`SecArgumentsLimit`), else 1000.
         optional arguments_max: Whole<u32, 1, 1_000_000>;
@@ -47,7 +47,7 @@ section! {
         optional depth_max: Whole<u16, 1, 10_000>;
         /// Most bytes that rules may read for one request. A byte counts each time it is read.
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
-        /// Longest processor time that rules may take for one request and its response. weir reads the clock after about every 64 KiB that rules have read.
+        /// Most CPU time that rules may use for one request and its response. weir checks it after about every 64 KiB that rules have read.
         default time_max: Duration<10, MINUTE> = Duration(SECOND);
         /// What happens to a request that cannot be judged, because its body is unreadable or exceeds a limit. `block`: in mode `block` the member does not get it. `pass`: it is passed on.
         default unjudged: Unjudged = Unjudged::Block;
@@ -58,7 +58,7 @@ section! {
 section! {
     /// Which responses are inspected, and how far. Members then get requests without `Accept-Encoding`; weir compresses responses itself.
     Responses at "virtual_servers.NAME.waf.responses" {
-        /// How much of a body is inspected, and held until it is judged; the rest is passed on as it arrives.
+        /// Most bytes of a body that are inspected. They are held until they are judged; the rest is passed on as it arrives.
         default size_max: Size<KIB, BODY_BYTES_MAX> = Size(512 * KIB);
         /// Media types of inspected bodies: `text/html`, or `text/*`. Event streams, gRPC calls and encoded bodies are never inspected. Default: `text/html`, `text/plain`, `text/xml`, `application/json`, `application/xml`.
         optional types: Vec<Spanned<Text>>;
@@ -77,7 +77,7 @@ section! {
         default secure: bool = false;
         /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.
         default http_only: bool = false;
-        /// Adds `SameSite` with this value to cookies without it: whether browsers send them with requests from other sites.
+        /// Adds `SameSite` with this value to cookies without it. It decides whether browsers send the cookies with requests from other sites.
         optional same_site: SameSite;
     }
     later []
@@ -97,9 +97,9 @@ choice! {
 section! {
     /// The log of the web application firewall: one line for each request that it blocks, would block, or cannot judge.
     WafLog at "log.waf" {
-        /// `stdout`, a file, or a syslog server, as for `log.access.to`. Without the section `log.waf`: the target of the access log.
+        /// `stdout`, a file, or a syslog server, as for `log.access.to`. Without the section `log.waf`, this log goes to the target of the access log.
         required to: crate::shapes::LogPath;
-        /// Which requests are recorded completely, so that other rules can judge them again (`weir waf diff`). Values with secret names are masked. A body is left out if it is longer than 64 KiB, or may hold a secret that cannot be masked.
+        /// Which requests are recorded completely, so that other rules can judge them again (`weir waf diff`). `told`: requests with a finding. `all`: all inspected requests. Values with secret names are masked. A body is left out if it is longer than 64 KiB, or may hold a secret that cannot be masked.
         default record: Record = Record::Off;
     }
     later []

@@ -169,11 +169,11 @@ impl Decode for AnyText {
 }
 
 section! {
-    /// What takes the place of a text, or of each match of a pattern in it.
+    /// A pattern, and the replacement for each match.
     Pattern at "policies.NAME.rules[].then[].rewrite_path" {
         /// A regular expression in the syntax of Rust's `regex` crate.
         required regex: Text;
-        /// What takes the place of each match: `$1` and `${name}` are what the pattern captured, `$$` is a dollar.
+        /// The replacement for each match: `$1` and `${name}` are captures, `$$` is a dollar sign.
         required to: AnyText;
     }
     later []
@@ -333,7 +333,7 @@ impl<T: Decode> Decode for ByStatus<T> {
 }
 
 section! {
-    /// How requests are sent to the same address over TLS.
+    /// The redirect to the same URL over TLS.
     HttpsRedirectSettings at "virtual_servers.NAME.https_redirect" {
         /// Status of the redirect: 301, 302, 303, 307 or 308.
         default status: StatusCode = StatusCode(308);

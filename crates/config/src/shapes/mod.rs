@@ -212,11 +212,11 @@ impl Decode for Network {
 }
 
 section! {
-    /// What a body must have in it, other than text; one of the two.
+    /// A pattern or bytes that the body must contain. Set one of the two keys.
     BodyPattern at "pools.NAME.monitors[].expect.body" {
         /// A regular expression in the syntax of Rust's `regex` crate; it matches anywhere in the body unless anchored.
         optional regex: Text;
-        /// Bytes in hexadecimal digits; spaces between them are passed over.
+        /// Bytes in hexadecimal digits; spaces between them are ignored.
         optional hex: HexBytes;
     }
     later []

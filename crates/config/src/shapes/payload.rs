@@ -53,7 +53,7 @@ impl Shown for HexBytes {
 section! {
     /// Bytes to send.
     PayloadHex at "pools.NAME.monitors[].send" {
-        /// In hexadecimal digits; spaces between them are passed over.
+        /// The bytes in hexadecimal digits; spaces between them are ignored.
         required hex: HexBytes;
     }
     later []
