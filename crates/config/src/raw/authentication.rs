@@ -36,7 +36,7 @@ section! {
         optional pool: Name;
         /// For `external`: the path of the request to the service, optionally with a query. The method is `GET`. The client's method, path and query, host, scheme and address are in `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`.
         default path: ProbePath = ProbePath("/".into());
-        /// For `external`: the fields of the client's request that the service gets. Default: all, except fields about the body (`Content-…`, `Expect`), conditions and ranges (`If-…`, `Range`) and `Accept-Encoding`.
+        /// For `external`: the fields of the client's request that the service gets. Default: all, except fields about the body (`Content-…`, `Expect`), conditions and ranges (`If-…`, `Range`), `Accept-Encoding`, and fields by which clients could deceive it (those of `add_headers` and `user_header`, `Forwarded`, `X-Real-IP`, `X-Original-…`, `X-Rewrite-URL`).
         optional request_headers: OneOrMany<Spanned<FieldName>>;
         /// For `external`: fields of the service's response that the member gets after the request was accepted. Client fields with these names are always removed.
         optional add_headers: OneOrMany<Spanned<FieldName>>;

@@ -31,6 +31,13 @@ impl Parked {
         }
     }
 
+    /// It has a member and waits for nothing any more: times that were set while it did mean nothing to it.
+    pub fn note_member(&mut self) {
+        if matches!(self, Self::Called(_)) {
+            *self = Self::No;
+        }
+    }
+
     /// Whether it waits.
     pub fn waits(&self) -> bool {
         matches!(self, Self::Until(_) | Self::InLine(_) | Self::Beside)

@@ -83,10 +83,7 @@ impl Ends {
             }
             self.tries.note(member);
             self.attempt.lease = Some(lease);
-            if matches!(self.parked, Parked::Called(_)) {
-                // It waits for nothing any more: times that were set while it did mean nothing to it.
-                self.parked = Parked::No;
-            }
+            self.parked.note_member();
             self.attempt.try_us = now.now_us();
             (self.attempt.connected_us, self.attempt.asked_us) = (0, 0);
             let local = &pool.members[member as usize];
