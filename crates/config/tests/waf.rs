@@ -25,8 +25,8 @@ fn defaults() {
     assert_eq!((waf.mode, waf.unjudged), (WafMode::Block, Unjudged::Block));
     assert_eq!(waf.limits, Limits::DEFAULT);
     assert_eq!((waf.body_bytes_max, waf.work_bytes_max), (1 << 20, 256 << 20));
-    assert_eq!(&*waf.view.rules().signatures[0], "Weirgate built-in rules");
-    assert!(waf.view.warnings.is_empty());
+    assert_eq!(&*waf.common.view().rules().signatures[0], "Weirgate built-in rules");
+    assert!(waf.common.view().warnings.is_empty());
     assert!(server("server_timing: true").waf.is_none());
 }
 
@@ -50,7 +50,7 @@ fn settings_are_those_of_rules() {
         let loaded = folder.load(&format!("waf: {{ mode: block, rules: own.conf{more} }}"), "");
         assert!(loaded.config.is_some(), "{:?}", loaded.diagnostics);
         let snapshot = loaded.config.expect("a configuration").snapshot(&Resolutions::new());
-        snapshot.virtual_servers[0].waf.as_ref().expect("an inspection").view.rules_count()
+        snapshot.virtual_servers[0].waf.as_ref().expect("an inspection").common.view().rules_count()
     };
     assert_eq!((rules(""), rules(", paranoia: 1"), rules(", paranoia: 2")), (1, 1, 2));
     assert_eq!(rules(", variables: { Blocking_Paranoia_Level: 3 }"), 2);
@@ -86,9 +86,11 @@ fn a_thousand_virtual_servers_share_everything() {
         assert!(Arc::ptr_eq(waf(index), waf(index % 4)), "{index}");
     }
     // Modes are apart and share the rules with their settings; settings are apart and share the rules.
-    assert!(!Arc::ptr_eq(waf(0), waf(1)) && Arc::ptr_eq(&waf(0).view, &waf(1).view));
-    assert!(!Arc::ptr_eq(&waf(0).view, &waf(2).view));
-    assert!(std::ptr::eq(waf(0).view.rules(), waf(2).view.rules()));
+    assert!(
+        !Arc::ptr_eq(waf(0), waf(1)) && Arc::ptr_eq(waf(0).common.view(), waf(1).common.view())
+    );
+    assert!(!Arc::ptr_eq(waf(0).common.view(), waf(2).common.view()));
+    assert!(std::ptr::eq(waf(0).common.view().rules(), waf(2).common.view().rules()));
 }
 
 #[test]
@@ -404,7 +406,7 @@ fn a_folder_of_crs() {
         let loaded = folder.load("waf: { mode: block, rules: [ crs ] }", "");
         let snapshot = loaded.config.expect("a configuration").snapshot(&Resolutions::new());
         let waf = snapshot.virtual_servers[0].waf.clone().expect("an inspection");
-        waf.view.rules().signatures.iter().map(ToString::to_string).collect::<Vec<_>>()
+        waf.common.view().rules().signatures.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let rest = ["config", "config b", "before", "901", "949", "after"];
     assert_eq!(signatures(), [&["example"][..], &rest].concat());

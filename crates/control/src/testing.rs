@@ -57,13 +57,11 @@ pub fn observed_with(members: &[Address], workers: usize) -> Observed {
 pub fn observed_with_waf(rules: &'static str) -> Observed {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules(rules)).expect("good rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a good view");
-    let view = Arc::new(view);
     let mut snapshot = minimal();
     snapshot.virtual_servers[0].waf = Some(Arc::new(Waf {
         mode: WafMode::Block,
         checks: None,
-        common: Arc::new(CommonTexts::new(Arc::clone(&view))),
-        view,
+        common: Arc::new(CommonTexts::new(Arc::new(view))),
         limits: Limits::DEFAULT,
         body_bytes_max: 1 << 20,
         body_timeout_ms: 1_000,

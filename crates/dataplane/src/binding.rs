@@ -76,6 +76,15 @@ pub fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&VirtualServer, &
     servers.flat_map(|server| server.listen.iter().map(move |point| (server, point)))
 }
 
+/// Whether the interface of a listener, if it has one, is still that which its sockets are bound to.
+pub fn are_on_interface<'s>(
+    mut sockets: impl Iterator<Item = &'s OwnedFd>,
+    point: &ListenPoint,
+) -> bool {
+    let is_there = |interface| sockets.all(|socket| sockets::has_interface(socket, interface));
+    point.interface.as_deref().is_none_or(is_there)
+}
+
 /// The virtual servers that listen on network interfaces which this host does not have now, with those.
 pub fn missing_interfaces(snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<str>)> {
     let mut missing: Vec<(Arc<str>, Arc<str>)> = Vec::new();

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_config::snapshot::ListenPoint;
-use weir_event_loop::sockets::has_interface;
 use weir_exchange::shared::live::LiveVirtualServer;
+
+use crate::binding::are_on_interface;
 
 /// So long they are kept at least: by then every worker has heard that nothing begins there any more.
 const KEPT_MS_MIN: u64 = 1_000;
@@ -57,11 +58,7 @@ impl DepartedListeners {
     /// too, where one cannot be had; new sockets serve then.
     pub fn duplicates(&self, address: &ListenPoint) -> Option<Vec<OwnedFd>> {
         let departed = self.0.get(address)?;
-        let is_there = address.interface.as_ref().is_none_or(|interface| {
-            let mut sockets = departed.sockets.iter().flatten();
-            sockets.all(|socket| has_interface(socket, interface))
-        });
-        if !is_there {
+        if !are_on_interface(departed.sockets.iter().flatten(), address) {
             return None;
         }
         departed.sockets.iter().map(|socket| socket.as_ref()?.try_clone().ok()).collect()

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::{Address, ListenPoint, Snapshot};
-use weir_event_loop::{clock, random, sockets};
+use weir_event_loop::{clock, random};
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
 pub use crate::binding::{BindError, missing_interfaces};
-use crate::binding::{addresses, adjust, bind, port, remove_socket_file};
+use crate::binding::{addresses, adjust, are_on_interface, bind, port, remove_socket_file};
 use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
 use crate::password_threads;
@@ -147,9 +147,7 @@ impl DataPlane {
     /// Whether an address is listened on, by an interface that is still there.
     fn listens(&self, address: &ListenPoint) -> bool {
         let Some(sockets) = self.listeners.get(address) else { return false };
-        address.interface.as_ref().is_none_or(|interface| {
-            sockets.iter().flatten().all(|socket| sockets::has_interface(socket, interface))
-        })
+        are_on_interface(sockets.iter().flatten(), address)
     }
 
     /// Lets go of what was prepared.
@@ -303,7 +301,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::sync::mpsc::{Receiver, sync_channel};
 
-    use weir_event_loop::ListenOptions;
+    use weir_event_loop::{ListenOptions, sockets};
 
     use super::*;
     use crate::endpoint::endpoint;

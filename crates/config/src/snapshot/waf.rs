@@ -8,16 +8,13 @@ use weir_http::cookie_attributes::CookieAttributes;
 use weir_waf::body::Limits;
 use weir_waf::checks::{Checks, CookieTerms};
 use weir_waf::inspection::CommonTexts;
-use weir_waf::plan::View;
 
 /// `waf:` of a virtual server. Virtual servers that say the same share it.
 #[derive(Debug, Clone)]
 pub struct Waf {
     /// What becomes of what rules find, unless a policy says otherwise.
     pub mode: WafMode,
-    /// The rules.
-    pub view: Arc<View>,
-    /// What is known of texts that requests have in common, under these rules.
+    /// The rules, with what is known of texts that requests have in common.
     pub common: Arc<CommonTexts>,
     /// What is looked at without rules; `None`: nothing.
     pub checks: Option<Arc<Checks>>,

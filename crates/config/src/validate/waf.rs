@@ -232,7 +232,6 @@ impl Wanted {
         });
         Waf {
             mode: policy::inspection(self.mode),
-            view: Arc::clone(common.view()),
             common,
             checks,
             cookies: None,

@@ -32,7 +32,7 @@ impl Parked {
     }
 
     /// It has a member and waits for nothing any more: times that were set while it did mean nothing to it.
-    pub fn note_member(&mut self) {
+    pub fn end(&mut self) {
         if matches!(self, Self::Called(_)) {
             *self = Self::No;
         }

@@ -23,7 +23,7 @@ impl WafRules {
         let mut seen = BTreeSet::new();
         let mut numbers = BTreeSet::new();
         for waf in snapshot.virtual_servers.iter().filter_map(|server| server.waf.as_ref()) {
-            let rules = waf.view.rules();
+            let rules = waf.common.view().rules();
             if seen.insert(std::ptr::from_ref(rules)) {
                 numbers.extend(rules.rules.iter().map(|rule| rule.id));
             }

@@ -69,7 +69,7 @@ pub fn inspect_head(
         checks,
         keeps_body,
     };
-    if waf.responses.is_some() && waf.view.looks_at_response_bodies() {
+    if waf.responses.is_some() && waf.common.view().looks_at_response_bodies() {
         // Rules cannot read what is encoded.
         decision.request.fields.remove(b"Accept-Encoding");
     }

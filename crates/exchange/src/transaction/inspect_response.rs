@@ -34,7 +34,7 @@ pub fn begin(
     let Some(Scrutiny::Passing(_, Some(judged))) = scrutiny else { return false };
     let Judged { mut inspection, terms, unjudged } = *judged;
     let Some(responses) = &terms.waf.responses else { return false };
-    let is_held = terms.waf.view.looks_at_response_bodies()
+    let is_held = terms.waf.common.view().looks_at_response_bodies()
         && is_looked_at(exchange, responses, (head, input));
     inspection.response(&inspection::Response {
         status: head.status,

@@ -59,8 +59,8 @@ pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
     let copy = copy_of(&exchange.request, exchange.ends.tries.pool.forms, is_on_stream);
     for (pool, preference) in pools {
         let tools = at.tools();
-        let Some((text, body)) = copy.clone().filter(|_| tools.mirrors_under_way < UNDER_WAY_MAX)
-        else {
+        let has_room = tools.mirrors_under_way < UNDER_WAY_MAX;
+        let Some((text, body)) = copy.as_ref().filter(|_| has_room).cloned() else {
             exchange.ends.server.counters.mirrors_dropped.add(1);
             continue;
         };

@@ -83,7 +83,7 @@ impl Ends {
             }
             self.tries.note(member);
             self.attempt.lease = Some(lease);
-            self.parked.note_member();
+            self.parked.end();
             self.attempt.try_us = now.now_us();
             (self.attempt.connected_us, self.attempt.asked_us) = (0, 0);
             let local = &pool.members[member as usize];

@@ -179,10 +179,7 @@ impl Exchange {
             // It was a time to look at what has been answered since.
             return;
         }
-        if self.ends.attempt.lease.is_some() {
-            // It is at its member already: a time that was set while it waited for something else.
-            return;
-        }
+        debug_assert!(self.ends.attempt.lease.is_none(), "what waits has no member");
         if login::holds(self, at) {
             return;
         }

@@ -162,11 +162,9 @@ impl Files for OneFile {
 fn waf(mode: WafMode) -> Arc<Waf> {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut OneFile).expect("sound rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("nothing is absent");
-    let view = Arc::new(view);
     Arc::new(Waf {
         mode,
-        common: Arc::new(CommonTexts::new(Arc::clone(&view))),
-        view,
+        common: Arc::new(CommonTexts::new(Arc::new(view))),
         checks: None,
         limits: Limits::DEFAULT,
         body_bytes_max: JUDGED_BYTES_MAX as u64,

@@ -102,7 +102,7 @@ impl Learned {
         if !self.requests.is_multiple_of(SAMPLE) {
             return false;
         }
-        self.samples += 1;
+        self.samples = self.samples.wrapping_add(1);
         if self.samples.is_multiple_of(WINDOW_SAMPLES) {
             self.seen.clear();
             if self.samples.is_multiple_of(WINDOW_SAMPLES * WINDOWS) {

@@ -49,7 +49,7 @@ fn kind(service: &Service) -> &'static str {
 }
 
 fn put_waf(text: &mut String, waf: &Waf) {
-    let rules = waf.view.rules_count();
+    let rules = waf.common.view().rules_count();
     put(text, format_args!("  waf: mode {}, unless a policy says otherwise", waf.mode.name()));
     put(text, format_args!("  waf: at most {rules} rules, all phases together"));
     let parts = [

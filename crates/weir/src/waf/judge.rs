@@ -70,7 +70,7 @@ impl Judge {
         };
         let head = HeadLimits { head_size_max: http.head_size_max, headers_max: http.headers_max };
         Some(Self {
-            view: Arc::clone(&waf.view),
+            view: Arc::clone(waf.common.view()),
             options,
             body_bytes_max: waf.body_bytes_max,
             reading: Reading { head, target: http.target },
