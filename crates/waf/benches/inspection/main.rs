@@ -24,7 +24,7 @@ const KILOBYTES: usize = 1_000;
 const WORST_SHOWN: usize = 5;
 
 /// Requests before the first that is measured.
-const LEARNING_ROUNDS: usize = 100;
+const LEARNING_ROUNDS: usize = 2_000;
 
 /// `COLD=1` leaves out what is known of texts that requests have in common.
 fn begins_cold() -> bool {
@@ -112,7 +112,8 @@ fn time_of(view: &CommonTexts, case: &Case, rounds: usize) -> f64 {
 
 fn show(view: &CommonTexts, case: &Case, rounds: usize) {
     // Texts that many requests have are learned from some of them.
-    (0..LEARNING_ROUNDS).for_each(|_| drop(run(view, case)));
+    let learning = if rounds > 1 { LEARNING_ROUNDS } else { 0 };
+    (0..learning).for_each(|_| drop(run(view, case)));
     let total = time_of(view, case, rounds);
     let mut phases: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {

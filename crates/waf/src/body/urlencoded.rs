@@ -4,6 +4,8 @@
 //! in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Unlike ModSecurity, which hands on an argument without name or value for
 //! each separator too many, empty pieces are skipped, as servers do.
 
+use memchr::{memchr2, memchr3};
+
 use super::differences::{Difference, Differences};
 use super::limits::{self, Limits};
 use super::problem::{Failure, Problem};
@@ -108,12 +110,12 @@ impl UrlEncoded {
         escape(behind).filter(|_| is_escape && !is_cut)
     }
 
-    /// The first byte that stands neither for itself nor for a space. It is near as a rule, so that a plain loop is faster than `memchr`.
+    /// The first byte that stands neither for itself nor for a space.
     fn special(&self, bytes: &[u8]) -> Option<usize> {
-        let (separator, in_value) = (self.separator, self.in_value);
-        bytes
-            .iter()
-            .position(|byte| *byte == separator || *byte == b'%' || (*byte == b'=' && !in_value))
+        match self.in_value {
+            true => memchr2(self.separator, b'%', bytes),
+            false => memchr3(self.separator, b'%', b'=', bytes),
+        }
     }
 
     fn byte(&mut self, byte: u8, to: &mut impl Sink) {
@@ -163,10 +165,9 @@ impl UrlEncoded {
         let before = buffer.len();
         let taken = limits::append(buffer, bytes, bytes_max);
         if counted {
-            let added = buffer.iter_mut().skip(before);
-            added.filter(|byte| **byte == b'+').for_each(|byte| *byte = b' ');
-        }
-        if counted {
+            // Without a branch: in prose every sixth byte is a space.
+            let added = buffer.get_mut(before..).unwrap_or_default();
+            added.iter_mut().for_each(|byte| *byte = if *byte == b'+' { b' ' } else { *byte });
             self.offset += taken as u64;
         }
         if taken < bytes.len() {

@@ -26,7 +26,7 @@ struct List {
     row: Option<u32>,
     /// One more than the place of the list with as many values that it was made of; 0: there is none.
     of: u32,
-    /// Which operators are asked for.
+    /// Which operators are asked for of the target's values, whatever is made of them.
     scope: ScopeId,
 }
 
@@ -480,15 +480,21 @@ impl Groups {
             }
             None => self.operators.resize(row + words, 0),
         }
-        let Self { hits, operators, .. } = self;
+        let Self { hits, lists, operators, .. } = self;
+        let is_narrow = is_narrow(view, lists, &list);
         let row_of_list = operators.get_mut(row..).unwrap_or_default();
         let values = hits.get(list.from as usize..list.to as usize).unwrap_or_default();
         let mut before = like.and_then(|like| hits.get(like.from as usize..)).into_iter().flatten();
-        for hit in values {
+        for (at, hit) in values.iter().enumerate() {
             if before.next().is_some_and(|before| before.text == hit.text) {
                 continue;
             }
-            let facts = message.texts.facts(hit.text, list.scope, view);
+            let scope = if is_narrow {
+                scope_of(view, &message.texts, lists, hits, list, at)
+            } else {
+                list.scope
+            };
+            let facts = message.texts.facts(hit.text, scope, view);
             if facts == FactsId::NOTHING {
                 continue;
             }
@@ -512,5 +518,55 @@ impl Groups {
             }
         }
         None
+    }
+}
+
+/// Whether few operators only are asked for of what one of its makers has made.
+fn is_narrow(view: &View, lists: &[List], list: &List) -> bool {
+    let mut at = Some(list);
+    while let Some(list) = at {
+        if list.maker.is_some_and(|maker| scope_behind(view, list.scope, maker) != list.scope) {
+            return true;
+        }
+        at = list.of.checked_sub(1).and_then(|of| lists.get(of as usize));
+    }
+    false
+}
+
+/// Which operators are asked for of a value of a list: those behind the transformations that made it, where these are few.
+fn scope_of(
+    view: &View,
+    texts: &Texts,
+    lists: &[List],
+    hits: &[Hit],
+    mut list: List,
+    at: usize,
+) -> ScopeId {
+    let text_of = |list: &List| hits.get(list.from as usize + at).map(|hit| hit.text);
+    let text = text_of(&list);
+    while let Some(before) = list.of.checked_sub(1).and_then(|of| lists.get(of as usize))
+        && text_of(before) == text
+    {
+        list = *before;
+    }
+    let Some(maker) = list.maker else { return list.scope };
+    let narrow = scope_behind(view, list.scope, maker);
+    let is_known = || text.is_some_and(|text| texts.known(text, narrow).is_some());
+    match maker {
+        // Its values stand there as they came as well: more is asked of these.
+        Maker::Each(_) if !is_known() => list.scope,
+        _ => narrow,
+    }
+}
+
+/// Which operators are asked for of what this makes of a target's values, those of this scope.
+fn scope_behind(view: &View, target: ScopeId, maker: Maker) -> ScopeId {
+    let scopes = &view.rules.scopes;
+    match maker {
+        Maker::Step(step) => scopes.of_steps(target, &[step]),
+        Maker::Each(PipelineId(pipeline)) => {
+            let pipeline = view.rules.pipelines.get(usize::from(pipeline));
+            pipeline.map_or(target, |pipeline| scopes.of_steps(target, &pipeline.steps))
+        }
     }
 }

@@ -159,6 +159,11 @@ impl Texts {
 
     /// The text of these bytes.
     pub fn add(&mut self, bytes: &[u8]) -> TextId {
+        self.add_with(bytes, || Steps::that_may_change(bytes))
+    }
+
+    /// The same, with the transformations that may change it.
+    fn add_with(&mut self, bytes: &[u8], may_change: impl FnOnce() -> Steps) -> TextId {
         let hash = hash(bytes);
         let mask = self.places.len() - 1;
         let mut free = None;
@@ -183,11 +188,10 @@ impl Texts {
         }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
-        let may_change = Steps::that_may_change(bytes);
         self.texts.push(Text {
             start,
             length: bytes.len(),
-            may_change,
+            may_change: may_change(),
             made: 0,
             facts: 0,
             scope: ScopeId::ALL,
@@ -248,7 +252,8 @@ impl Texts {
             at = made.before;
         }
         self.work_bytes += text.length as u64;
-        let (range, before, like) = (text.start..text.start + text.length, text.made, text.like);
+        let range = text.start..text.start + text.length;
+        let (before, like, may_change) = (text.made, text.like, text.may_change);
         let mut output = std::mem::take(&mut self.output);
         output.clear();
         let own = &self.bytes[range];
@@ -261,7 +266,11 @@ impl Texts {
             }
             return id;
         }
-        let made = self.add(&output);
+        let made = match step {
+            // What other letters may change they may change in lower case too.
+            Transformation::Lowercase => self.add_with(&output, || may_change.of_lowercase()),
+            _ => self.add(&output),
+        };
         self.output = output;
         self.made.push(Made { step, text: made, before });
         let place = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
@@ -286,7 +295,7 @@ impl Texts {
     }
 
     /// What is known of a text, if it was looked at for this scope.
-    fn known(&self, id: TextId, scope: ScopeId) -> Option<FactsId> {
+    pub fn known(&self, id: TextId, scope: ScopeId) -> Option<FactsId> {
         let text = self.texts.get(id.0 as usize)?;
         let facts = text.facts.checked_sub(1)?;
         text.scope.covers(scope).then_some(FactsId(facts))

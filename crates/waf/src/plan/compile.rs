@@ -145,7 +145,7 @@ impl<'a> Compiler<'a> {
         }
         removals::resolve(&mut compiled);
         let Shared { pipelines, needs, groups, targets, sets_count } = shared;
-        let scopes = Scopes::new(&compiled, &groups, &targets, needs.len());
+        let scopes = Scopes::new(&compiled, &groups, &targets, &pipelines, needs.len());
         let mut rules = RuleSet {
             rules: compiled,
             settings: self.settings,

@@ -1,5 +1,6 @@
 //! Which operators a text can match at all, found in one pass over it.
 
+use super::few::Few;
 use super::grams::{Grams, LITERAL_BYTES_MIN, PADDING_BYTES};
 use super::literals::{ByteSet, Needs};
 
@@ -22,6 +23,7 @@ struct Kind {
     /// Those that need a byte of a set and no literal.
     by_byte: ByByte,
     /// Literals of operators, and of those that are asked for behind the request.
+    few: Option<Few>,
     grams: Grams,
     late_grams: Grams,
     needs: Box<[Rest]>,
@@ -151,6 +153,7 @@ impl Kind {
             absent,
             always: always.into(),
             by_byte: ByByte::new(&by_set),
+            few: Few::new(&literals[0]),
             grams: Grams::new(&literals[0]),
             late_grams: Grams::new(&literals[1]),
             needs: rests.into(),
@@ -168,7 +171,10 @@ impl Kind {
         let length = padded.len().saturating_sub(PADDING_BYTES);
         operators.copy_from_slice(&self.always);
         self.by_byte.find(present, operators);
-        self.grams.find(padded, |operator| set_bit(operators, operator));
+        let text = padded.get(..length).unwrap_or_default();
+        if self.few.as_ref().is_none_or(|few| few.may_be_in(text)) {
+            self.grams.find(padded, |operator| set_bit(operators, operator));
+        }
         if stage == Stage::Response {
             self.late_grams.find(padded, |operator| set_bit(operators, operator));
         }

@@ -5,6 +5,7 @@
 
 mod compile;
 mod facts;
+mod few;
 mod grams;
 mod index;
 mod literals;

@@ -1,14 +1,17 @@
 //! Which operators can be asked of a value at all.
 //!
-//! A body as a whole is looked at by a few rules only: it is looked at for their operators and no others. Where the same bytes are a value of
-//! another variable too, they are looked at again for all.
+//! A few rules only look at a body as a whole: it is looked at for their operators and no others. The same holds for what some transformations make of a
+//! value. Where the same bytes are a value that other operators are asked for, they are looked at again for all.
 
 use super::facts::{bits_of_row, row_words, set_bit};
-use super::rule::{CompiledRule, Group, GroupTarget};
+use super::rule::{CompiledRule, Group, GroupTarget, Pipeline};
 use crate::seclang::Variable;
+use crate::transformation::Transformation;
 
 /// A scope has at most one in so many of all operators: others are not worth an index of their own.
 const NARROW_PART: usize = 4;
+/// Transformations of which few rules see the result, and which change most texts.
+const NARROWING: [Transformation; 1] = [Transformation::RemoveWhitespace];
 /// Most scopes: each takes memory.
 const SCOPES_MAX: usize = 8;
 /// Variables with long values that other variables have in them as well.
@@ -40,6 +43,8 @@ pub struct Scopes {
     narrow: Vec<Box<[u64]>>,
     /// That of each target of groups, whatever is made of its values.
     of_targets: Box<[ScopeId]>,
+    /// That of what each transformation makes of a value, by its number.
+    of_steps: Box<[ScopeId]>,
 }
 
 impl Scopes {
@@ -48,14 +53,21 @@ impl Scopes {
         rules: &[CompiledRule],
         groups: &[Group],
         targets: &[GroupTarget],
+        pipelines: &[Pipeline],
         operators: usize,
     ) -> Self {
-        let mut rows = vec![vec![0u64; row_words(operators)]; targets.len()];
+        let none = vec![0u64; row_words(operators)];
+        let mut of_targets = vec![none.clone(); targets.len()];
+        let mut of_steps = vec![none; Transformation::COUNT];
         for link in rules.iter().flat_map(|rule| &rule.links) {
             let group = link.group.and_then(|group| groups.get(usize::from(group)));
             let (Some(number), Some(group)) = (link.operator.number, group) else { continue };
             for target in &group.targets {
-                set_bit(&mut rows[usize::from(*target)], number);
+                set_bit(&mut of_targets[usize::from(*target)], number);
+            }
+            let pipeline = pipelines.get(usize::from(group.pipeline.0));
+            for step in pipeline.iter().flat_map(|pipeline| &pipeline.steps) {
+                set_bit(&mut of_steps[*step as usize], number);
             }
         }
         let mut scopes = Self::default();
@@ -63,13 +75,19 @@ impl Scopes {
             let is_whole = WHOLES.contains(&target.target.variable);
             if is_whole { scopes.scope(row, operators) } else { ScopeId::ALL }
         };
-        scopes.of_targets = targets.iter().zip(rows).map(scope).collect();
+        scopes.of_targets = targets.iter().zip(of_targets).map(scope).collect();
+        scopes.of_steps = vec![ScopeId::ALL; Transformation::COUNT].into();
+        for step in NARROWING.map(|step| step as usize) {
+            let row = std::mem::take(&mut of_steps[step]);
+            scopes.of_steps[step] = scopes.scope(row, operators);
+        }
         scopes
     }
 
     /// The scope of these operators, if they are few.
     fn scope(&mut self, row: Vec<u64>, operators: usize) -> ScopeId {
-        if bits_of_row(&row).count() * NARROW_PART > operators || self.narrow.len() >= SCOPES_MAX {
+        let count = bits_of_row(&row).count();
+        if count == 0 || count * NARROW_PART > operators || self.narrow.len() >= SCOPES_MAX {
             return ScopeId::ALL;
         }
         let known = self.narrow.iter().position(|known| **known == row[..]);
@@ -83,6 +101,12 @@ impl Scopes {
     /// The operators of each but [`ScopeId::ALL`], a bit each.
     pub fn narrow(&self) -> impl Iterator<Item = &[u64]> {
         self.narrow.iter().map(|row| &**row)
+    }
+
+    /// Which operators are asked for behind all of these transformations, of a target's values.
+    pub fn of_steps(&self, target: ScopeId, steps: &[Transformation]) -> ScopeId {
+        let of_step = |step: &Transformation| self.of_steps.get(*step as usize).copied();
+        steps.iter().filter_map(of_step).find(|scope| *scope != ScopeId::ALL).unwrap_or(target)
     }
 
     /// What values of a target are asked for.

@@ -1,5 +1,7 @@
 //! Command lines of shells, of Unix and Windows.
 
+use std::ops::Range;
+
 use super::scan;
 
 /// Removes `"`, `'`, `\` and `^`; a run of space, `,`, `;`, tab and line breaks becomes one space, and goes before `/` and `(`; letters
@@ -8,50 +10,94 @@ pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any_pair(input, changes) {
         return false;
     }
-    output.resize(input.len(), 0);
-    let (mut written, mut space) = (0, false);
-    for &byte in input {
-        let becomes = BECOMES[usize::from(byte)];
-        if becomes == REMOVED || (space && becomes == b' ') {
-            continue;
+    output.extend(input.iter().map(|byte| becomes(*byte)));
+    let (mut at, mut written) = (0, 0usize);
+    while let Some(block) = chunk(output, at)
+        && let Some(next) = chunk(output, at + 1)
+    {
+        let before = written.checked_sub(1).and_then(|last| output.get(last)).copied();
+        let pairs = block.iter().zip(&next);
+        let stays = !goes(before.unwrap_or(NO_NEIGHBOUR), block[0])
+            & (pairs.fold(0, |found, (byte, next)| found | u8::from(goes(*byte, *next))) == 0);
+        if stays && let Some(places) = output.get_mut(written..written + BLOCK) {
+            places.copy_from_slice(&block);
+            written += BLOCK;
+        } else {
+            written = compact(output, at..at + BLOCK, written);
         }
-        // The space is the last byte written.
-        if space && matches!(byte, b'/' | b'(') {
-            written -= 1;
-        }
-        space = becomes == b' ';
-        if let Some(place) = output.get_mut(written) {
-            *place = becomes;
-        }
-        written += 1;
+        at += BLOCK;
     }
+    let end = output.len();
+    written = compact(output, at..end, written);
     output.truncate(written);
     true
 }
 
+fn chunk(bytes: &[u8], at: usize) -> Option<[u8; BLOCK]> {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).copied()
+}
+
+/// Bytes that are looked at at once: most blocks of prose have nothing that goes.
+const BLOCK: usize = 16;
+
 /// What stands for a byte that is removed, which no byte becomes.
 const REMOVED: u8 = b'"';
 
-/// What becomes of each byte.
-static BECOMES: [u8; 256] = {
-    let mut becomes = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        becomes[byte] = match byte as u8 {
-            b'"' | b'\'' | b'\\' | b'^' => REMOVED,
-            b' ' | b',' | b';' | b'\t' | b'\r' | b'\n' => b' ',
-            other => other.to_ascii_lowercase(),
-        };
-        byte += 1;
+/// A neighbour because of which no byte goes.
+const NO_NEIGHBOUR: u8 = b'a';
+
+/// What becomes of a byte, without a branch.
+fn becomes(byte: u8) -> u8 {
+    if is_removed(byte) {
+        REMOVED
+    } else if separates(byte) {
+        b' '
+    } else {
+        byte.to_ascii_lowercase()
     }
-    becomes
-};
+}
+
+/// Whether a byte goes, of what bytes have become, or it does because of the next one.
+fn goes(byte: u8, next: u8) -> bool {
+    (byte == REMOVED) | (byte == b' ') & is_behind_no_space(next)
+}
+
+/// Writes the bytes at these places that stay behind those that stayed before, and tells how many these are then.
+fn compact(bytes: &mut [u8], places: Range<usize>, mut written: usize) -> usize {
+    for at in places {
+        let Some(&byte) = bytes.get(at) else { break };
+        let last = written.checked_sub(1);
+        let is_behind_space = last.and_then(|last| bytes.get(last)) == Some(&b' ');
+        if byte == REMOVED || is_behind_space && byte == b' ' {
+            continue;
+        }
+        if is_behind_space && is_behind_no_space(byte) {
+            written -= 1;
+        }
+        if let Some(place) = bytes.get_mut(written) {
+            *place = byte;
+        }
+        written += 1;
+    }
+    written
+}
+
+fn is_removed(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\'') | (byte == b'\\') | (byte == b'^')
+}
+
+/// Of bytes other than the space.
+fn separates(byte: u8) -> bool {
+    (byte == b',') | (byte == b';') | (byte == b'\t') | (byte == b'\r') | (byte == b'\n')
+}
+
+/// Whether a space before it goes.
+fn is_behind_no_space(byte: u8) -> bool {
+    (byte == b' ') | (byte == b'/') | (byte == b'(')
+}
 
 /// Whether this byte changes, or the next one because of it.
 fn changes(byte: u8, next: u8) -> bool {
-    let removed = (byte == b'"') | (byte == b'\'') | (byte == b'\\') | (byte == b'^');
-    let to_space =
-        (byte == b',') | (byte == b';') | (byte == b'\t') | (byte == b'\r') | (byte == b'\n');
-    let spare_space = (byte == b' ') & ((next == b' ') | (next == b'/') | (next == b'('));
-    byte.is_ascii_uppercase() | removed | to_space | spare_space
+    let spare_space = (byte == b' ') & is_behind_no_space(next);
+    byte.is_ascii_uppercase() | is_removed(byte) | separates(byte) | spare_space
 }

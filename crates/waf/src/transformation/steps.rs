@@ -29,6 +29,11 @@ impl Steps {
         Self(self.0 & !bit(step))
     }
 
+    /// Those that may change what [`Transformation::Lowercase`] makes of a value that these may change.
+    pub fn of_lowercase(self) -> Self {
+        Self(self.0 | bit(Transformation::Uppercase)).without(Transformation::Lowercase)
+    }
+
     /// Whether none is in both.
     pub fn is_disjoint(self, other: Self) -> bool {
         self.0 & other.0 == 0

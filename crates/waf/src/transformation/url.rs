@@ -1,40 +1,66 @@
 //! Percent-encoding of URLs and forms.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use super::best_fit::best_fit;
 use super::digits::{hex_digits, hex_four, hex_pair, narrow};
-use super::replace::replace_escapes;
 use super::scan;
 
 /// `%XX` and `+`; an invalid escape stands as it is.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
-    replace_escapes(input, output, |rest| memchr2(b'%', b'+', rest), plain_escape)
+    decoded(input, output, escape)
 }
 
 /// As [`decode`], and `%uXXXX`: the character of ASCII that looks like it, or else the low byte (as ModSecurity does with its Unicode
 /// map).
 pub(super) fn decode_with_unicode(input: &[u8], output: &mut Vec<u8>) -> bool {
-    replace_escapes(
-        input,
-        output,
-        |rest| memchr2(b'%', b'+', rest),
-        |rest| match rest {
-            [b'%', b'u' | b'U', digits @ ..] => {
-                let code = hex_four(digits)?;
-                Some((best_fit(code).unwrap_or_else(|| narrow(code)), 6))
-            }
-            _ => plain_escape(rest),
-        },
-    )
+    decoded(input, output, |rest| match rest {
+        [b'%', b'u' | b'U', digits @ ..] => {
+            let code = hex_four(digits)?;
+            Some((best_fit(code).unwrap_or_else(|| narrow(code)), 6))
+        }
+        _ => escape(rest),
+    })
 }
 
-fn plain_escape(rest: &[u8]) -> Option<(u8, usize)> {
+fn escape(rest: &[u8]) -> Option<(u8, usize)> {
     match rest {
-        [b'+', ..] => Some((b' ', 1)),
         [b'%', digits @ ..] => Some((hex_pair(digits)?, 3)),
         _ => None,
     }
+}
+
+/// Each `+` becomes a space; `escape` tells what an escape at a `%` stands for, and its length.
+fn decoded(
+    input: &[u8],
+    output: &mut Vec<u8>,
+    escape: impl Fn(&[u8]) -> Option<(u8, usize)>,
+) -> bool {
+    if memchr2(b'%', b'+', input).is_none() {
+        return false;
+    }
+    output.reserve(input.len());
+    let (mut rest, mut is_changed) = (input, false);
+    loop {
+        let plain = memchr(b'%', rest).unwrap_or(rest.len());
+        let (words, escaped) = rest.split_at_checked(plain).unwrap_or((rest, &[]));
+        output.extend(words.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }));
+        let Some(first) = escaped.first() else { break };
+        let (byte, length) = match escape(escaped) {
+            Some(found) => {
+                is_changed = true;
+                found
+            }
+            None => (*first, 1),
+        };
+        output.push(byte);
+        rest = scan::tail(escaped, length);
+    }
+    is_changed |= memchr(b'+', input).is_some();
+    if !is_changed {
+        output.clear();
+    }
+    is_changed
 }
 
 fn stands_for_itself(byte: u8) -> bool {

@@ -9,9 +9,20 @@ use super::scan;
 use super::utf8;
 
 /// The whitespace of C.
-pub(super) fn is_ascii_space(byte: u8) -> bool {
+pub(super) const fn is_ascii_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
+
+/// One for each byte but the whitespace of C.
+static STAYS: [u8; 256] = {
+    let mut stays = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        stays[byte] = !is_ascii_space(byte as u8) as u8;
+        byte += 1;
+    }
+    stays
+};
 
 /// A quick test for bytes that whitespace can start with.
 fn may_be_space(byte: u8) -> bool {
@@ -45,16 +56,33 @@ fn without_space(input: &[u8], mut length: usize) -> usize {
 
 /// Removes all whitespace. Twice is the same as once in well-formed UTF-8 only: bytes that a space kept apart may form a character.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
-    replace(
-        input,
-        output,
-        |rest| scan::position(rest, may_be_space),
-        |rest| match first_character(rest) {
-            (length, true) => (length, Some(())),
-            (length, false) => (without_space(rest, length), None),
-        },
-        |_, ()| {},
-    )
+    output.resize(input.len(), 0);
+    let mut rest = input;
+    let mut written = 0;
+    while !rest.is_empty() {
+        let ascii = scan::position(rest, |byte| byte >= 0x80).unwrap_or(rest.len());
+        let (words, other) = rest.split_at_checked(ascii).unwrap_or((rest, &[]));
+        // Whitespace is written as well and then written over: a branch would be mispredicted at most words.
+        for &byte in words {
+            if let Some(place) = output.get_mut(written) {
+                *place = byte;
+            }
+            written += usize::from(STAYS[usize::from(byte)]);
+        }
+        let (length, is_space) = first_character(other);
+        let length = if is_space { length } else { without_space(other, length) };
+        let (character, behind) = other.split_at_checked(length).unwrap_or((other, &[]));
+        if !is_space {
+            if let Some(places) = output.get_mut(written..written + character.len()) {
+                places.copy_from_slice(character);
+            }
+            written += character.len();
+        }
+        rest = behind;
+    }
+    let is_changed = written < input.len();
+    output.truncate(if is_changed { written } else { 0 });
+    is_changed
 }
 
 /// Each run of whitespace becomes one space.

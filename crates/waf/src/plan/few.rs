@@ -1,0 +1,89 @@
+//! Whether a text has one of few literals at all, found by vector instructions.
+//!
+//! Most texts have none of them, and are not looked at closer then. Each literal is known by a part that others have too, so that there are few parts.
+
+use aho_corasick::packed::{Config, Searcher};
+
+use super::literals::commonness;
+
+/// Most literals for which parts are chosen: that takes longer than in proportion to them.
+const LITERALS_MAX: usize = 256;
+/// Most parts that vector instructions find at once.
+const PARTS_MAX: usize = 64;
+/// Bytes of a part, and the fewest of a literal.
+const PART_BYTES_MAX: usize = 4;
+const PART_BYTES_MIN: usize = 3;
+/// Shorter texts are searched sooner than that they are asked.
+const TEXT_BYTES_MIN: usize = 64;
+
+/// Parts, one of which each of some literals has.
+#[derive(Debug)]
+pub struct Few(Searcher);
+
+impl Few {
+    /// Of literals in lower case, if they are few.
+    pub fn new(literals: &[(&[u8], u16)]) -> Option<Self> {
+        let mut left: Vec<&[u8]> = literals.iter().map(|(literal, _)| *literal).collect();
+        left.sort_unstable();
+        left.dedup();
+        if left.len() > LITERALS_MAX || left.iter().any(|it| it.len() < PART_BYTES_MIN) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        while !left.is_empty() && parts.len() < PARTS_MAX {
+            let part = best_part(&left)?;
+            left.retain(|literal| !has(literal, part));
+            parts.push(part);
+        }
+        let searcher = left.is_empty().then(|| Config::new().builder().extend(parts).build());
+        searcher.flatten().map(Self)
+    }
+
+    /// Whether a text in lower case may have one of them.
+    pub fn may_be_in(&self, text: &[u8]) -> bool {
+        text.len() < TEXT_BYTES_MIN || self.0.find(text).is_some()
+    }
+}
+
+/// The part that many of these literals have and few texts do.
+fn best_part<'a>(literals: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let parts = literals.iter().flat_map(|it| it.windows(it.len().min(PART_BYTES_MAX)));
+    parts.max_by_key(|part| {
+        let count = literals.iter().filter(|literal| has(literal, part)).count();
+        let common: usize = part.iter().map(|byte| usize::from(commonness(*byte))).sum();
+        count * 1_000 / common.max(1)
+    })
+}
+
+fn has(literal: &[u8], part: &[u8]) -> bool {
+    literal.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_a_literal_is_never_passed_over() {
+        let words: [&[u8]; 5] = [b"java.lang.runtime", b"java.io.file", b"%uff", b"xml", b"clone"];
+        let literals: Vec<(&[u8], u16)> = words.iter().map(|word| (*word, 0)).collect();
+        let few = Few::new(&literals).expect("few");
+        let prose = b"a text of many words, none of which is one of those that are looked for. ";
+        assert!(!few.may_be_in(prose));
+        assert!(few.may_be_in(b"short"));
+        for word in words {
+            for at in 0..=prose.len() {
+                let text = [&prose[..at], word, &prose[at..]].concat();
+                assert!(few.may_be_in(&text), "{}", String::from_utf8_lossy(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn short_literals_and_many_are_not_few() {
+        assert!(Few::new(&[(b"ab", 0)]).is_none());
+        let many: Vec<String> = (0..300).map(|number| format!("literal{number}")).collect();
+        let many: Vec<(&[u8], u16)> = many.iter().map(|it| (it.as_bytes(), 0)).collect();
+        assert!(Few::new(&many).is_none());
+    }
+}
