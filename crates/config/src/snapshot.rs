@@ -30,7 +30,7 @@ use weir_core::expression::{AddressSet, Slots, Template};
 use weir_core::limit::Rate;
 use weir_core::monitor::PassiveSettings;
 use weir_core::persistence::keys::Keys;
-use weir_core::policy::Policy;
+use weir_core::policy::{Action, Policy};
 use weir_core::retry::BudgetSettings;
 use weir_core::time_zone::TimeZone;
 use weir_http::flaws::Flaws;
@@ -104,6 +104,9 @@ pub struct Snapshot {
     /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
 }
+
+/// How often a request may be handed from one virtual server to another.
+pub const HAND_OVERS_MAX: usize = 8;
 
 /// The name of the pool of virtual servers that lead to none: no name of a file is empty.
 pub const NOBODY: &str = "";
@@ -187,7 +190,7 @@ impl Address {
 pub struct VirtualServer {
     /// Its key in the file.
     pub name: Arc<str>,
-    /// At least one; none is used twice in a snapshot.
+    /// None is used twice in a snapshot. Empty: others hand requests to it.
     pub listen: Vec<ListenPoint>,
     /// How it listens there.
     pub listening: Listening,
@@ -242,6 +245,28 @@ pub struct ConnectionPolicies {
 }
 
 impl VirtualServer {
+    /// The rules that hand requests to others, and to which.
+    pub fn hand_overs(&self) -> impl Iterator<Item = (RuleName, usize)> {
+        let rules = self
+            .policies
+            .iter()
+            .flat_map(|policy| policy.request.all().iter().map(move |rule| (policy, rule)));
+        rules.flat_map(|(policy, rule)| {
+            let others = rule.actions.iter().filter_map(Action::virtual_server);
+            let name =
+                || RuleName { policy: Arc::clone(&policy.name), rule: Arc::clone(&rule.name) };
+            others.map(move |to| (name(), to))
+        })
+    }
+
+    /// The virtual servers that its rules hand requests to, by their indexes in the snapshot; each once.
+    pub fn hands_over_to(&self) -> Vec<usize> {
+        let mut found: Vec<usize> = self.hand_overs().map(|(_, to)| to).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// The pools that it leads to by itself: without what policies choose, and without fallbacks.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();

@@ -151,6 +151,8 @@ struct WafStatus {
 /// What passed a virtual server.
 #[derive(Debug, Serialize)]
 struct Traffic {
+    /// The virtual servers that its rules hand requests to.
+    hands_over_to: Vec<String>,
     bytes_received: u64,
     bytes_sent: u64,
     /// What it does per second; `null` until that can be said.
@@ -396,11 +398,7 @@ fn virtual_server(
         unknown_server_name: totals.relays_unknown_server_name,
         stopped: totals.relays_stopped,
     });
-    let mut pools = reached_pools(configured, snapshot);
-    // The first is the one that has its own key; the order of the others is that of the file.
-    if let Some((_, others)) = pools.split_first_mut() {
-        others.sort_unstable();
-    }
+    let pools = pools_in_order(snapshot, index);
     VirtualServerStatus {
         name: live.name.to_string(),
         r#type: configured.service.name(),
@@ -432,6 +430,11 @@ fn virtual_server(
             server_error: totals.responses_5xx,
         },
         traffic: Traffic {
+            hands_over_to: configured
+                .hands_over_to()
+                .into_iter()
+                .map(|other| snapshot.virtual_servers[other].name.to_string())
+                .collect(),
             bytes_received: totals.bytes_received,
             bytes_sent: totals.bytes_sent,
             rates: rates.of(Way::Sockets, &live.name, &Counts::of_sockets(&totals)),
@@ -441,6 +444,29 @@ fn virtual_server(
         },
         request_duration: Latency::of(&totals.request_duration),
     }
+}
+
+/// The pools that requests of a virtual server can come to, also by others that it hands them to. The first is the one that has its own
+/// key; the order of the others is that of the file.
+fn pools_in_order(snapshot: &Snapshot, index: usize) -> Vec<usize> {
+    let mut servers = vec![index];
+    let mut pools = Vec::new();
+    let mut looked_at = 0;
+    while let Some(&at) = servers.get(looked_at) {
+        looked_at += 1;
+        let server = &snapshot.virtual_servers[at];
+        let new = server.hands_over_to().into_iter().filter(|other| !servers.contains(other));
+        servers.extend(new.collect::<Vec<_>>());
+        pools.extend(reached_pools(server, snapshot));
+    }
+    if let Some((first, others)) = pools.split_first() {
+        let first = *first;
+        let mut others: Vec<usize> = others.iter().copied().filter(|pool| *pool != first).collect();
+        others.sort_unstable();
+        others.dedup();
+        return [first].into_iter().chain(others).collect();
+    }
+    pools
 }
 
 impl Datagrams {

@@ -91,6 +91,8 @@ pub struct Decided<'a> {
     pub persistence: Option<Kept>,
     /// Who was let in by name; empty: nobody.
     pub user: &'a [u8],
+    /// The virtual server that it entered, if that has handed it over.
+    pub entered_at: Option<&'a str>,
 }
 
 impl Decided<'_> {
@@ -304,6 +306,10 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     }
     put_text_key(out, "virtual_server");
     put_json_string(out, entry.server.as_bytes());
+    if let Some(entered_at) = entry.decided.entered_at {
+        put_text_key(out, "entered_at");
+        put_json_string(out, entered_at.as_bytes());
+    }
     out.extend_from_slice(entry.request);
     for (key, value) in [("pool", entry.pool), ("member", entry.member)] {
         if let Some(value) = value.filter(|value| !value.is_empty()) {

@@ -334,6 +334,12 @@ impl RequestEdits {
         }
     }
 
+    /// Whether nothing is changed that whoever reads the head could see.
+    pub fn is_empty(&self) -> bool {
+        let given = [&self.path, &self.query, &self.authority];
+        self.fields.is_empty() && given.iter().all(|given| !given.is_given)
+    }
+
     /// The path to ask for, if it is another one.
     pub fn path(&self) -> Option<&[u8]> {
         self.path.get()

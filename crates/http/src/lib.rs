@@ -8,6 +8,7 @@ mod authority;
 mod chars;
 pub mod cookie_attributes;
 pub mod cookies;
+pub mod edited;
 pub mod edits;
 mod facts;
 pub mod fields;

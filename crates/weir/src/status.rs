@@ -71,7 +71,7 @@ fn render(status: &Status, paint: Paint) -> String {
     }
     for server in &status.virtual_servers {
         text.push('\n');
-        text += &render_server(server, &status.pools, paint);
+        text += &render_server(server, status, paint);
     }
     for server in status.packet_path.iter().flat_map(|path| &path.virtual_servers) {
         text.push('\n');
@@ -95,14 +95,17 @@ fn render(status: &Status, paint: Paint) -> String {
     text
 }
 
-fn render_server(server: &VirtualServer, known: &[Pool], paint: Paint) -> String {
+fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> String {
     let mut text = paint.heading(&format!("virtual server {}", server.name));
     let mut line = |tone, name: &str, value: String| {
         text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
     };
-    line(Tone::Plain, "listen", server.listen.join(", "));
-    let (tone, names) = pools_of(server, known);
+    line(Tone::Plain, "listen", listens_on(server, status));
+    let (tone, names) = pools_of(server, &status.pools);
     line(tone, if server.pools.len() > 1 { "pools" } else { "pool" }, names);
+    if !server.hands_over_to.is_empty() {
+        line(Tone::Plain, "hands over", format!("-> {}", server.hands_over_to.join(", ")));
+    }
     for certificate in &server.certificates {
         let (tone, text) = shown_certificate(certificate);
         line(tone, "certificate", text);
@@ -152,6 +155,20 @@ fn render_server(server: &VirtualServer, known: &[Pool], paint: Paint) -> String
         line(Tone::Plain, "now", per_second(rates, Kind::Http));
     }
     text
+}
+
+/// Where a virtual server listens, or which others hand requests to it.
+fn listens_on(server: &VirtualServer, status: &Status) -> String {
+    if !server.listen.is_empty() {
+        return server.listen.join(", ");
+    }
+    let others = status.virtual_servers.iter();
+    let from = others.filter(|other| other.hands_over_to.contains(&server.name));
+    let names: Vec<&str> = from.map(|other| other.name.as_str()).collect();
+    match names.is_empty() {
+        true => "nowhere".to_owned(),
+        false => format!("nowhere: gets requests from {}", names.join(", ")),
+    }
 }
 
 /// What a virtual server counts beside connections and bytes.

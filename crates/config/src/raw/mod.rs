@@ -35,7 +35,8 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode, ZoneChoice,
+    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode, Tried,
+    ZoneChoice,
 };
 use crate::snapshot;
 use crate::tree::Span;
@@ -203,8 +204,8 @@ section! {
 section! {
     /// An address that clients connect to.
     VirtualServer at "virtual_servers.NAME" {
-        /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. Two virtual servers cannot share an address, except one for UDP and one for TCP.
-        required listen: OneOrMany<crate::decode::Spanned<ListenOn>>;
+        /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. Two virtual servers cannot share an address, except one for UDP and one for TCP. Required, unless rules of other virtual servers hand requests to this one (action `virtual_server`).
+        optional listen: Tried<OneOrMany<crate::decode::Spanned<ListenOn>>>;
         /// `disabled`: the virtual server is checked and keeps its addresses, but does not listen. `weir status` shows it.
         default state: VirtualServerState = VirtualServerState::Enabled;
         /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces the virtual server does not listen. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface on which the client connected. Default: all interfaces.
@@ -261,6 +262,14 @@ section! {
         default server_timing: bool = false;
     }
     later []
+}
+
+impl VirtualServer {
+    /// Where it listens, and where the file says so; `None`: nowhere, or that is unsound.
+    pub fn listens_on(&self) -> Option<(&[Spanned<ListenOn>], Span)> {
+        let listen = self.listen.as_ref()?;
+        listen.value.0.as_ref().map(|all| (&all.0[..], listen.span))
+    }
 }
 
 choice! {

@@ -55,6 +55,8 @@ one_of! {
         Authenticate as "authenticate": Name;
         /// Sends a copy of the request to another pool. The response to the copy is discarded.
         Mirror as "mirror": Mirror;
+        /// Hands the request to another virtual server of type `http`, which decides about it as if the request had come there. Ends the policies.
+        VirtualServer as "virtual_server": Name;
         /// Answers with a redirect. Ends the policies. In a rule that reads the response, it replaces the response.
         Redirect as "redirect": Redirect;
         /// Answers instead of a member. Ends the policies. In a rule that reads the response, it replaces the response.

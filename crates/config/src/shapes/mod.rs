@@ -10,6 +10,7 @@ mod pools;
 mod replacements;
 mod secret;
 mod tls;
+mod tried;
 mod variables;
 mod zone;
 
@@ -34,6 +35,7 @@ pub(crate) use pools::{PoolChoice, Share};
 pub(crate) use replacements::Replacements;
 pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
+pub(crate) use tried::Tried;
 pub(crate) use variables::TxTexts;
 pub(crate) use zone::ZoneChoice;
 

@@ -20,6 +20,8 @@ pub enum LogField {
     Peer,
     /// Virtual server.
     VirtualServer,
+    /// That which a request entered, if another has decided about it.
+    EnteredAt,
     /// Method.
     Method,
     /// The authority asked for.
@@ -88,6 +90,7 @@ impl LogField {
         ("client_ip", Self::ClientIp),
         ("peer", Self::Peer),
         ("virtual_server", Self::VirtualServer),
+        ("entered_at", Self::EnteredAt),
         ("method", Self::Method),
         ("host", Self::Host),
         ("target", Self::Target),

@@ -11,12 +11,14 @@ use weir_core::expression::{
 
 use super::authentication::Authentications;
 use super::demands::Demands;
+use super::hand_over::{HandOver, Targets};
 use super::names::{find, undefined};
 use super::path_texts::PathCondition;
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, Spanned};
 use crate::quote::clip;
+use crate::raw;
 use crate::scalar::{Name, Text};
 use crate::shapes;
 use crate::snapshot::{KeyLimit, RuleName};
@@ -29,6 +31,8 @@ pub(super) struct Compiler<'a> {
     pub authentications: Authentications<'a>,
     pub pools: &'a BTreeMap<&'a str, usize>,
     pub persistence: &'a BTreeMap<&'a str, usize>,
+    /// The virtual servers that rules can name.
+    pub virtual_servers: Targets<'a>,
     /// The addresses of the members of all pools.
     pub members: BTreeSet<String>,
     /// Whether a pool has members that are found by name: their addresses are not known yet.
@@ -52,6 +56,8 @@ pub(super) struct Notes {
     pub path_conditions: Vec<PathCondition>,
     /// What the rules of each policy ask of the place where they are followed.
     pub demands: BTreeMap<String, Vec<Demands>>,
+    /// Rules that hand requests to other virtual servers.
+    pub hand_overs: Vec<HandOver>,
 }
 
 impl Compiler<'_> {
@@ -183,7 +189,7 @@ pub(super) fn compiler<'a>(
     data_sets: &'a DataSets,
     (slots, authentications): (Slots, Authentications<'a>),
     (pools, persistence): (&'a BTreeMap<&'a str, usize>, &'a BTreeMap<&'a str, usize>),
-    directory: &'a Path,
+    (file, directory): (&'a raw::File, &'a Path),
 ) -> Compiler<'a> {
     let pools_used = authentications.pools();
     Compiler {
@@ -192,6 +198,7 @@ pub(super) fn compiler<'a>(
         authentications,
         pools,
         persistence,
+        virtual_servers: Targets::of(file),
         members: BTreeSet::new(),
         has_named_members: false,
         pools_used,

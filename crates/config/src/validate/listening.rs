@@ -48,17 +48,17 @@ impl Listeners {
         raw: &raw::VirtualServer,
         context: &mut Context,
     ) -> Vec<(ListenPoint, Span)> {
-        let Some(listen) = &raw.listen else {
+        let Some((listen, listen_span)) = raw.listens_on() else {
             return Vec::new();
         };
-        let ranges: Vec<(&ListenRange, Span)> = ranges(&listen.value.0, context);
+        let ranges: Vec<(&ListenRange, Span)> = ranges(listen, context);
         let Some(interfaces) = interfaces(raw, context) else { return Vec::new() };
         let ports: usize = ranges.iter().map(|(range, _)| range.len()).sum();
         let ports = ports * interfaces.len();
         if ports > PORTS_MAX {
             let message = format!("`listen` has {ports} ports, at most {PORTS_MAX} are possible");
             context.error_help(
-                listen.span,
+                listen_span,
                 message,
                 "listen on fewer, or divide them among several virtual servers",
             );

@@ -9,6 +9,7 @@ mod datagrams;
 mod demands;
 mod external;
 mod files;
+mod hand_over;
 mod limit;
 mod listening;
 mod log;
@@ -78,7 +79,7 @@ pub(crate) fn validate(
     let mut slots = Slots::new();
     let names = (&pool_by_name, &persistence_by_name);
     let known = Authentications::new(authentication, directory, (&mut slots, names.0), context);
-    let mut compiler = compiler(&data_sets, (slots, known), names, directory);
+    let mut compiler = compiler(&data_sets, (slots, known), names, (file, directory));
     let profiles = Profiles::of(file);
     let mut tls = tls::TlsProfiles::new(profiles.tls, directory);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =

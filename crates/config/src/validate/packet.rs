@@ -105,14 +105,14 @@ impl Servers<'_> {
         protocol: PacketProtocol,
         context: &mut Context,
     ) -> Option<Vec<(PacketDestination, Span)>> {
-        let listen = raw.listen.as_ref()?;
+        let (listen, listen_span) = raw.listens_on()?;
         let owner = format!("virtual server `{}`", clip(name));
         let mut found = Vec::new();
-        for item in &listen.value.0 {
+        for item in listen {
             found.extend(expanded(&item.value, item.span, context)?);
             if found.len() > PORTS_MAX {
                 let message = format!("`listen` has more than {PORTS_MAX} ports");
-                context.error_help(listen.span, message, "`*` stands for all ports");
+                context.error_help(listen_span, message, "`*` stands for all ports");
                 return None;
             }
         }

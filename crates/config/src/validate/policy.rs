@@ -13,6 +13,7 @@ use super::authentication::authenticate;
 use super::compiler::Compiler;
 use super::demands::Demands;
 use super::files::{Source, content_type_of, field_value, source};
+use super::hand_over;
 use super::path_texts::PathCondition;
 use super::responses;
 use super::split;
@@ -103,6 +104,7 @@ impl Compiler<'_> {
             is_sound &= self.action(action, &mut actions, context).is_some();
         }
         is_sound &= come_in_time(&actions, waits, context);
+        is_sound &= hand_over::note(self, policy, raw, &actions, context);
         let actions = actions.into_iter().map(|(action, _)| action);
         let actions: Vec<Action> = actions.collect();
         let demands = Demands::of(raw, &name, condition.as_ref(), (&actions, &self.limits));
@@ -149,6 +151,7 @@ impl Compiler<'_> {
                     push(Action::RateLimit(limit as u32));
                 }
             }
+            raw::Action::VirtualServer(name) => push(hand_over::action(self, name, context)?),
             raw::Action::Redirect(redirect) => push(self.redirect(&redirect.value, context)?),
             raw::Action::Respond(respond) => push(self.respond(&respond.value, context)?),
             raw::Action::RewritePath(how) => {
@@ -393,7 +396,7 @@ fn come_in_time(actions: &[(Action, Span)], waits: bool, context: &mut Context) 
     }
     for ((action, _), (_, next)) in actions.iter().zip(actions.iter().skip(1)) {
         if action.is_end() {
-            let message = "nothing comes after an answer, `close` or `reset`";
+            let message = "nothing comes after an answer, `virtual_server`, `close` or `reset`";
             context.error_help(*next, message, "move it before");
             is_sound = false;
         }

@@ -17,7 +17,7 @@ use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use super::udp::{self, UdpProfiles};
 use super::waf::{self, WafProfiles};
-use super::{datagrams, files, listening, path, secure_cookies};
+use super::{datagrams, files, hand_over, listening, path, secure_cookies};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, if_given, or_absent};
@@ -173,6 +173,7 @@ impl<'a> Servers<'a> {
             let message = "every virtual server is disabled: nothing is served";
             context.warning_help(servers.span, message, "remove `state: disabled` from one");
         }
+        hand_over::check(&servers.0, &all, &policies.compiler.notes.hand_overs, context);
         for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
             let what = "connections of virtual servers of type tcp";
             relay::refuse_keys_of_requests(&self.pools[pool], what, context);

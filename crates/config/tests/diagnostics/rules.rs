@@ -267,7 +267,7 @@ fn actions_that_come_too_late() {
     check_rules("all_match", &[replaced, "{ then: [ { pool: p } ] }"], &[]);
     let redirected = "{ when: response.status == 500, then: [ { redirect: { to: /sorry } } ] }";
     check_rules("first_match", &[redirected, "{ then: [ { pool: p } ] }"], &[]);
-    let error = "error 13:79 nothing comes after an answer, `close` or `reset` -> move it before";
+    let error = "error 13:79 nothing comes after an answer, `virtual_server`, `close` or `reset` -> move it before";
     let after = redirected.replace(" ] }", ", { trace: a } ] }");
     check_rules("all_match", &[&after], &[error]);
 }

@@ -328,6 +328,9 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
     "weir_virtual_server_requests_ended_by_policy_total" Counter
         "Requests that policies answered, closed or reset."
         |server, to| to.value(server.totals.requests_ended_by_policy);
+    "weir_virtual_server_requests_handed_over_total" Counter
+        "Requests that rules handed to another virtual server, which counts them as its own."
+        |server, to| to.value(server.totals.requests_handed_over);
     "weir_virtual_server_responses_replaced_total" Counter
         "Responses replaced by rules: of members, and weir's own."
         |server, to| to.value(server.totals.responses_replaced);

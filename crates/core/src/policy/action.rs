@@ -52,6 +52,8 @@ pub enum Action {
     Mirror(Arc<Mirror>),
     /// An answer in place of a member's.
     Answer(Arc<Answer>),
+    /// Another virtual server decides about the request, by its index in the snapshot.
+    VirtualServer(u32),
     /// The connection ends without an answer.
     Close,
     /// The connection is reset.
@@ -107,12 +109,20 @@ impl Action {
         }
     }
 
-    /// Whether nothing more is done after it.
-    pub fn is_end(&self) -> bool {
-        matches!(self, Self::Answer(_) | Self::Close | Self::Reset)
+    /// The virtual server that decides about the request, by its index.
+    pub fn virtual_server(&self) -> Option<usize> {
+        match self {
+            Self::VirtualServer(server) => Some(*server as usize),
+            _ => None,
+        }
     }
 
-    /// Whether its request gets no member. An answer that reads the response takes the place of that.
+    /// Whether nothing more is done after it.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Answer(_) | Self::VirtualServer(_) | Self::Close | Self::Reset)
+    }
+
+    /// Whether its virtual server does nothing more with its request. An answer that reads the response takes the place of that.
     pub fn ends_request(&self) -> bool {
         self.is_end() && !self.reads_response()
     }
@@ -153,6 +163,7 @@ impl Action {
             | Self::Inspection(_)
             | Self::Authenticate(_)
             | Self::Mirror(_)
+            | Self::VirtualServer(_)
             | Self::Close
             | Self::Reset => Reads::default(),
         }

@@ -103,7 +103,7 @@ struct Target {
     is_too_long: bool,
 }
 
-/// How a request ends without a member.
+/// How the policies of a virtual server end, where they do not let the request go to a member.
 #[derive(Debug, Clone)]
 pub enum End {
     /// With an answer of this status; its fields are in [`Decision::answer`].
@@ -113,10 +113,27 @@ pub enum End {
         /// Its body.
         body: AnswerBody,
     },
+    /// Another virtual server decides, by its index in the snapshot.
+    VirtualServer(u32),
     /// The connection closes.
     Close,
     /// The connection is reset.
     Reset,
+}
+
+/// What goes with a request to the virtual server that it is handed to. All else that was decided stays behind.
+#[derive(Debug, Default)]
+pub struct HandOver {
+    /// Its index in the snapshot.
+    pub to: u32,
+    /// What is changed in the request.
+    pub request: RequestEdits,
+    /// Fields of the response, cookies among them, that do not depend on it.
+    pub response: FieldEdits,
+    /// The rules that were followed.
+    pub followed: Vec<u32>,
+    /// For the access log.
+    pub marks: Lines,
 }
 
 /// The body of an answer.
@@ -238,10 +255,24 @@ impl Decision {
                 return Ok(());
             }
         }
-        if self.end.is_some() {
-            return Ok(());
+        match self.end {
+            None | Some(End::VirtualServer(_)) => self.finish_target(form),
+            Some(_) => Ok(()),
         }
-        self.finish_target(form)
+    }
+
+    /// What goes with the request to another virtual server, if it is handed to one. Nothing of the decision is left then.
+    pub fn hand_over(&mut self) -> Option<HandOver> {
+        let Some(End::VirtualServer(to)) = self.end else { return None };
+        let over = HandOver {
+            to,
+            request: std::mem::take(&mut self.request),
+            response: std::mem::take(&mut self.response),
+            followed: std::mem::take(&mut self.followed),
+            marks: std::mem::take(&mut self.marks),
+        };
+        self.clear();
+        Some(over)
     }
 
     /// Makes the changes to the response alone, for a request that is answered before it came to the policies.
@@ -391,6 +422,7 @@ impl Decision {
             Action::Authenticate(by) => self.authenticate(by, evaluation, facts),
             Action::Mirror(mirror) => self.mirrors.push(Arc::clone(mirror)),
             Action::Answer(answer) => self.answer_with(answer, evaluation),
+            Action::VirtualServer(to) => self.end = Some(End::VirtualServer(*to)),
             Action::Close => self.end = Some(End::Close),
             Action::Reset => self.end = Some(End::Reset),
         }

@@ -17,7 +17,7 @@ pub use action::{
     PoolChoice, Rewrite, Secure, WafMode,
 };
 pub use authenticate::{Authenticator, How, Login};
-pub use decision::{AnswerBody, Authentication, Decision, End, Lines, RewriteError};
+pub use decision::{AnswerBody, Authentication, Decision, End, HandOver, Lines, RewriteError};
 pub use index::RuleIndex;
 pub use rules::{Policy, Rule, Rules, Strategy};
 pub use split::{Split, place_of};

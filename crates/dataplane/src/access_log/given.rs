@@ -230,6 +230,7 @@ impl Line<'_> {
             },
             LogField::Client | LogField::ClientIp | LogField::Peer => self.end(field)?,
             LogField::VirtualServer => Value::Text(entry.server.as_bytes()),
+            LogField::EnteredAt => Value::Text(entry.decided.entered_at?.as_bytes()),
             LogField::Method => self.kept(Kept::Method)?,
             LogField::Host => self.kept(Kept::Host)?,
             LogField::Target => self.kept(Kept::Target)?,

@@ -79,7 +79,10 @@ impl World {
                 rules: remembered.map_or(&[], |remembered| &remembered.followed),
                 rule_names: &ends.server.snapshot.rules,
                 persistence: remembered.and_then(|remembered| remembered.kept),
-                user: remembered.map_or(&[], Remembered::user),
+                user: remembered.map_or(&[], Remembered::logged_user),
+                entered_at: remembered
+                    .and_then(|remembered| remembered.entered_at.as_ref())
+                    .map(|server| &*server.live.name),
             },
             termination,
         };

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use weir_config::snapshot::{ClientAddress, Forwarding};
-use weir_core::expression::Facts;
+use weir_core::expression::{AddressSet, Facts};
 use weir_http::edits::{FieldEdits, RequestEdits};
 use weir_http::forwarded::{self, Source as Told};
 use weir_http::message::{Field, RequestHead, Scheme};
@@ -57,9 +57,10 @@ pub fn named_client(
 }
 
 /// Tells the member who the client is, as far as that is wanted. What is appended is the other end of the
-/// connection, as every proxy does it; what replaces all is the client that was found out.
+/// connection, as every proxy does it; what replaces all is the client that was found out. `trust`: whose word on the client is
+/// taken where it came in.
 pub fn tell_member(
-    settings: &ClientAddress,
+    (settings, trust): (&ClientAddress, &AddressSet),
     peer: Option<SocketAddr>,
     facts: &Facts<'_>,
     edits: &mut RequestEdits,
@@ -109,7 +110,7 @@ pub fn tell_member(
         };
         if !of_rules(edits, b"x-forwarded-proto") {
             // A trusted proxy knows better how it was asked.
-            let is_trusted = peer.is_some_and(|peer| settings.trust.contains(peer.ip()));
+            let is_trusted = peer.is_some_and(|peer| trust.contains(peer.ip()));
             let told = existing(b"x-forwarded-proto", facts, &edits.fields).next();
             let scheme = told.filter(|_| is_trusted).unwrap_or(scheme);
             scratch.clear();

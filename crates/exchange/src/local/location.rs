@@ -29,16 +29,22 @@ struct Schemes {
 
 impl Names {
     /// Keeps the names of a request, and changes where it says that something is to be copied or moved to: the
-    /// member knows that server by its own name.
-    pub fn take(&mut self, facts: &Facts<'_>, member: Scheme, edits: &mut RequestEdits) {
+    /// member knows that server by its own name. `asked`: what the client asked for, if that is not what the head has; else empty.
+    pub fn take(
+        &mut self,
+        (facts, asked): (&Facts<'_>, &[u8]),
+        member: Scheme,
+        edits: &mut RequestEdits,
+    ) {
         let (head, input) = (facts.request, facts.request_input);
-        let asked = head.authority(input);
-        if asked.is_empty() {
+        let received = head.authority(input);
+        if received.is_empty() {
             return;
         }
+        let asked = if asked.is_empty() { received } else { asked };
         self.schemes = Some(Schemes { client: facts.scheme, member });
         self.client.extend_from_slice(asked);
-        self.member.extend_from_slice(edits.authority().unwrap_or(asked));
+        self.member.extend_from_slice(edits.authority().unwrap_or(received));
         let (Some((client, member)), b"COPY" | b"MOVE") =
             (self.origins(), head.method_text.of(input))
         else {

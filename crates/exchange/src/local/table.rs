@@ -2,10 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use weir_config::snapshot::{AccessFormat, GivenFormat, HttpSettings, ListenPoint, Snapshot, Waf};
+use weir_config::snapshot::{
+    AccessFormat, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Snapshot, Waf,
+};
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
@@ -59,10 +62,19 @@ pub struct LocalServer {
     pub waf: Option<Arc<Waf>>,
     /// What is done with the cookies of its application; `None`: nothing.
     pub cookies: Option<Box<CookieKeeper>>,
+    /// Those that its rules hand requests to, by their places in the snapshot. No circle is among them, which would never be
+    /// dropped.
+    pub hands_over_to: Box<[(usize, Rc<Self>)]>,
     /// Where it stands in the snapshot.
     pub index: usize,
     /// The snapshot that it is from.
     pub snapshot: Arc<Snapshot>,
+}
+
+impl fmt::Debug for LocalServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalServer").field("name", &self.live.name).finish_non_exhaustive()
+    }
 }
 
 impl LocalServer {
@@ -70,6 +82,11 @@ impl LocalServer {
     pub fn tunnel_timeout_ms(&self) -> u64 {
         let relay = self.settings().service.relay();
         relay.map_or(self.http.tunnel_timeout_ms, |relay| relay.idle_timeout_ms)
+    }
+
+    /// The one that a rule hands requests to, by its place in the snapshot.
+    pub fn other(&self, index: usize) -> Option<&Rc<Self>> {
+        self.hands_over_to.iter().find(|(place, _)| *place == index).map(|(_, other)| other)
     }
 
     /// What the file says of it.
@@ -98,6 +115,76 @@ fn http2_limits(settings: &HttpSettings) -> http2::Limits {
     }
 }
 
+/// What the virtual servers of a table are made of.
+struct Servers<'a> {
+    table: &'a LiveTable,
+    pools: &'a Rc<[Rc<LocalPool>]>,
+    fields: Rc<RefCell<Fields>>,
+    worker: usize,
+}
+
+impl Servers<'_> {
+    /// All, each behind those that it hands requests to.
+    fn all(&self) -> Vec<Rc<LocalServer>> {
+        let servers = &self.table.snapshot.virtual_servers;
+        let ways: Vec<Vec<usize>> = servers.iter().map(|server| server.hands_over_to()).collect();
+        let mut is_target = vec![false; servers.len()];
+        ways.iter().flatten().for_each(|to| is_target[*to] = true);
+        let mut made: Vec<Option<Rc<LocalServer>>> = vec![None; servers.len()];
+        // A way has no more steps, and no circle: that was checked.
+        for _ in 0..=HAND_OVERS_MAX {
+            for (index, ways) in ways.iter().enumerate() {
+                let other = |to: &usize| Some((*to, made[*to].clone()?));
+                let others = || ways.iter().map(other).collect::<Option<_>>();
+                if let (None, Some(others)) = (&made[index], others()) {
+                    made[index] = Some(Rc::new(self.one(index, is_target[index], others)));
+                }
+            }
+            if made.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        debug_assert!(made.iter().all(Option::is_some), "a circle was refused");
+        made.into_iter().flatten().collect()
+    }
+
+    fn one(
+        &self,
+        index: usize,
+        is_target: bool,
+        hands_over_to: Box<[(usize, Rc<LocalServer>)]>,
+    ) -> LocalServer {
+        let Self { table, pools, fields, worker } = self;
+        let snapshot = &table.snapshot;
+        let server = &snapshot.virtual_servers[index];
+        let limits = HeadLimits {
+            head_size_max: server.http.head_size_max,
+            headers_max: server.http.headers_max,
+        };
+        let cookies = CookieKeeper::of(server, table);
+        let edits_responses =
+            server.server_timing || server.compression.is_some() || cookies.is_some();
+        LocalServer {
+            live: Arc::clone(&table.virtual_servers[index]),
+            counters: table.virtual_servers[index].counters.own(*worker),
+            edits_responses,
+            is_tcp: server.service.is_tcp(),
+            http: server.http,
+            limits,
+            http2_limits: http2_limits(&server.http),
+            pool: Rc::clone(&pools[server.pool]),
+            tls: table.tls[index].clone(),
+            gate: Gate::of(table, index, pools, fields).map(Box::new),
+            traffic: Traffic::of(table, (index, is_target), pools, fields).map(Box::new),
+            waf: server.waf.clone(),
+            cookies,
+            hands_over_to,
+            index,
+            snapshot: Arc::clone(snapshot),
+        }
+    }
+}
+
 impl LocalTable {
     /// The worker's view of `table`. Members that `previous` has keep their idle connections.
     pub fn new(table: &LiveTable, previous: Option<&Self>, worker: usize) -> Self {
@@ -115,43 +202,21 @@ impl LocalTable {
                 Rc::new(LocalPool::new(snapshot, index, live, old, worker, seed))
             })
             .collect();
-        let fields = Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots))));
-        let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = snapshot
-            .virtual_servers
-            .iter()
-            .enumerate()
-            .map(|(index, server)| {
-                let limits = HeadLimits {
-                    head_size_max: server.http.head_size_max,
-                    headers_max: server.http.headers_max,
-                };
-                let cookies = CookieKeeper::of(server, table);
-                let edits_responses =
-                    server.server_timing || server.compression.is_some() || cookies.is_some();
-                let local = LocalServer {
-                    live: Arc::clone(&table.virtual_servers[index]),
-                    counters: table.virtual_servers[index].counters.own(worker),
-                    edits_responses,
-                    is_tcp: server.service.is_tcp(),
-                    http: server.http,
-                    limits,
-                    http2_limits: http2_limits(&server.http),
-                    pool: Rc::clone(&pools[server.pool]),
-                    tls: table.tls[index].clone(),
-                    gate: Gate::of(table, index, &pools, &fields).map(Box::new),
-                    traffic: Traffic::of(table, index, &pools, &fields).map(Box::new),
-                    waf: server.waf.clone(),
-                    cookies,
-                    index,
-                    snapshot: Arc::clone(snapshot),
-                };
-                (Arc::clone(&server.name), Rc::new(local))
-            })
+        let servers = Servers {
+            table,
+            pools: &pools,
+            fields: Rc::new(RefCell::new(Fields::new(Arc::clone(&snapshot.slots)))),
+            worker,
+        };
+        let servers: HashMap<Arc<str>, Rc<LocalServer>, _> = servers
+            .all()
+            .into_iter()
+            .map(|server| (Arc::clone(&server.live.name), server))
             .collect();
         let mut listeners = HashMap::default();
-        for server in &snapshot.virtual_servers {
-            for point in &server.listen {
-                listeners.insert(point.clone(), Rc::clone(&servers[&server.name]));
+        for server in servers.values() {
+            for point in &server.settings().listen {
+                listeners.insert(point.clone(), Rc::clone(server));
             }
         }
         let has_compression = snapshot.virtual_servers.iter().any(|it| it.compression.is_some());

@@ -14,7 +14,7 @@ use weir_core::limit::{Admission, retry_after_s};
 use weir_core::persistence::cookie::{HiddenCookies, OtherTokens, Standing};
 use weir_core::persistence::{path_parameter, session_id};
 use weir_core::policy::{
-    Action, Decision, Policy, PoolChoice, RewriteError, Rule, Rules, Split, place_of,
+    Action, Decision, End, Policy, PoolChoice, RewriteError, Rule, Rules, Split, place_of,
 };
 use weir_http::cookies::{self, Remaining};
 use weir_http::edits::{Change, FieldEdits};
@@ -77,6 +77,13 @@ struct OfPool {
 pub enum Verdict {
     /// It goes to a member.
     Forward(Route),
+    /// Another virtual server decides.
+    HandedOver {
+        /// Its place in the snapshot.
+        to: usize,
+        /// It is held back until then, by a limit on its rate; 0: it is not.
+        not_before_us: u64,
+    },
     /// It ends here, as [`Decision::end`] says.
     End {
         /// It is held back until then, by a limit on its rate; 0: it is not.
@@ -109,10 +116,11 @@ pub struct Route {
 }
 
 impl Traffic {
-    /// What the virtual server at `index` does with requests; `None`: it hands them on as they are.
+    /// What the virtual server at `index` does with requests; `None`: it hands them on as they are. One that others hand requests
+    /// to goes by what these have decided before.
     pub fn of(
         table: &LiveTable,
-        index: usize,
+        (index, is_target): (usize, bool),
         pools: &Rc<[Rc<LocalPool>]>,
         fields: &Rc<RefCell<Fields>>,
     ) -> Option<Self> {
@@ -122,7 +130,8 @@ impl Traffic {
         let is_keyed = |pool: usize| !matches!(snapshot.pools[pool].balance, Balance::Method(_));
         let has_more =
             |pool: usize| is_keyed(pool) || snapshot.pools[pool].instead.pools().next().is_some();
-        let is_plain = server.policies.is_empty()
+        let is_plain = !is_target
+            && server.policies.is_empty()
             && server.persistence.is_none()
             && server.limits.requests.is_none()
             && server.limits.requests_max.is_none()
@@ -235,8 +244,12 @@ impl Traffic {
                 Limited::Closed => return Verdict::LimitClosed,
             }
         }
-        if decision.end.is_some() {
-            return Verdict::End { not_before_us };
+        match decision.end {
+            None => {}
+            Some(End::VirtualServer(to)) => {
+                return Verdict::HandedOver { to: to as usize, not_before_us };
+            }
+            Some(_) => return Verdict::End { not_before_us },
         }
         let chosen = match &decision.pool {
             None => (server.pool, None),
@@ -373,7 +386,7 @@ impl Traffic {
 
     /// Takes weir's own cookies out of what the member gets, whichever pool they are of and whether or not they
     /// decide about this request.
-    fn hide_cookies(&self, facts: &Facts<'_>, decision: &mut Decision, scratch: &mut Vec<u8>) {
+    pub fn hide_cookies(&self, facts: &Facts<'_>, decision: &mut Decision, scratch: &mut Vec<u8>) {
         let Some(hidden) = &self.hidden else { return };
         let fields = named(&facts.request.fields, facts.request_input, b"cookie");
         let is_ours = |name: &[u8], value: &[u8]| hidden.contains(name, value);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_config::snapshot::AccessFormat;
+use weir_config::snapshot::{AccessFormat, ClientAddress};
 use weir_core::expression::Facts;
 use weir_http::message::{RequestHead, Scheme};
 
@@ -19,7 +19,7 @@ pub struct Arrival<'a> {
     pub head: &'a RequestHead,
     /// What the head's spans are of.
     pub input: &'a [u8],
-    /// Where it came in.
+    /// Which decides about it: where it came in, or that which it was handed to.
     pub server: &'a Rc<LocalServer>,
     /// Where it comes from, where decisions look at that.
     pub from: Option<Whence>,
@@ -32,6 +32,7 @@ pub struct Arrival<'a> {
 }
 
 /// Where a request comes from.
+#[derive(Clone)]
 pub struct Whence {
     /// Who sent it.
     pub peer: Option<SocketAddr>,
@@ -39,6 +40,8 @@ pub struct Whence {
     pub listen: Option<SocketAddr>,
     /// The TLS that it came through.
     pub tls: Option<Rc<ClientTls>>,
+    /// Where it came in, if another virtual server has handed it over.
+    pub entered_at: Option<Rc<LocalServer>>,
 }
 
 impl Arrival<'_> {
@@ -52,9 +55,15 @@ impl Arrival<'_> {
         self.from.as_ref()?.tls.as_ref()
     }
 
+    /// How its client is found: that is a matter of the virtual server whose connection it has.
+    pub fn client_address(&self) -> &ClientAddress {
+        let entered_at = self.from.as_ref().and_then(|from| from.entered_at.as_ref());
+        &entered_at.unwrap_or(self.server).settings().client_address
+    }
+
     /// What rules see of it.
     pub fn facts<'a>(&'a self, around: &'a Around<'a>) -> Facts<'a> {
-        let settings = &self.server.settings().client_address;
+        let settings = self.client_address();
         Facts {
             request: self.head,
             request_input: self.input,

@@ -16,6 +16,8 @@ use crate::shared::logins::{Logins, Tag, Ticket};
 pub struct Identity {
     /// `request.user`; empty: nobody was let in by name.
     pub user: Box<[u8]>,
+    /// Who it was from where it came in, if another virtual server decides about it, whose rules do not go by that.
+    pub entered_as: Box<[u8]>,
     /// When it was looked at, in seconds since 1970: rules for the response find its token as those for the request did.
     pub unix_s: Option<u64>,
     /// Passwords that are checked; it waits for that.
@@ -43,6 +45,8 @@ pub struct Asking {
     pub begun_us: u64,
     /// When the time is looked at next.
     pub look_us: u64,
+    /// It is asked for the virtual server where the request came in, and another decides about that.
+    pub is_of_entry: bool,
     /// How far that is.
     pub progress: Progress,
 }

@@ -16,6 +16,7 @@ use crate::local::client_tls::ClientTls;
 use crate::local::key_limits::LimitPlace;
 use crate::local::location::Names;
 use crate::local::stickiness::{Kept, Stickiness};
+use crate::local::table::LocalServer;
 use crate::parts::errand::Mirrors;
 use crate::parts::identity::Identity;
 
@@ -55,6 +56,8 @@ pub struct Remembered {
     pub names: Names,
     /// Who it is from, where that was asked.
     pub identity: Option<Box<Identity>>,
+    /// Where it came in, if another virtual server decides about it.
+    pub entered_at: Option<Rc<LocalServer>>,
     /// Where copies of the request go.
     pub mirrors: Option<Box<Mirrors>>,
     /// The request itself, for rules that look at it with the response.
@@ -139,11 +142,22 @@ impl Remembered {
         checked.map_or(&[], |identity| &identity.user)
     }
 
+    /// The same for the access log, which tells who was let in where the request came in, too.
+    pub fn logged_user(&self) -> &[u8] {
+        let identity = self.identity.as_deref().filter(|identity| !identity.is_unchecked());
+        match identity {
+            Some(identity) if identity.user.is_empty() => &identity.entered_as,
+            Some(identity) => &identity.user,
+            None => &[],
+        }
+    }
+
     /// What was decided for a user whose password is not found right so far, or whom a service has not let in, is for nobody.
     pub fn forget_what_is_for_the_unchecked(&mut self) {
         let identity = self.identity.as_deref_mut().filter(|it| it.is_unchecked());
         let Some(identity) = identity else { return };
         identity.user = Box::default();
+        identity.entered_as = Box::default();
         self.response.clear();
         self.body_edits.clear();
         self.marks.clear();
@@ -165,6 +179,7 @@ impl Remembered {
         self.response_names.clear();
         self.names.clear();
         self.identity = None;
+        self.entered_at = None;
         self.mirrors = None;
         self.has_request = false;
     }

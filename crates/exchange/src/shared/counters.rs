@@ -191,6 +191,8 @@ counters! {
         requests_delayed,
         /// Requests that policies answered, closed or reset.
         requests_ended_by_policy,
+        /// Requests that rules handed to another virtual server, which counts them.
+        requests_handed_over,
         /// Responses that policies answered in the place of.
         responses_replaced,
         /// Requests that a policy rewrote into something that cannot be sent.

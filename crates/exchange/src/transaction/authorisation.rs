@@ -34,7 +34,7 @@ pub fn prepare(
     now: Clock,
     scratch: &mut Vec<u8>,
 ) -> Vec<Asking> {
-    let scheme = scheme_of(&arrival.server.settings().client_address, arrival.peer(), facts);
+    let scheme = scheme_of(arrival.client_address(), arrival.peer(), facts);
     let Decision { authentication, request, .. } = decision;
     let asked = authentication.externals.drain(..).rev();
     let asked = asked.filter_map(|by| {
@@ -50,6 +50,7 @@ pub fn prepare(
             preference,
             begun_us: 0,
             look_us: 0,
+            is_of_entry: false,
             progress: Progress::Unasked(text),
         })
     });
@@ -189,9 +190,11 @@ fn let_in(exchange: &mut Exchange, user: &[u8], mark: Option<&str>) {
         remembered.marks.push(|out| out.extend_from_slice(mark.as_bytes()));
     }
     if let Some(identity) = remembered.identity.as_deref_mut() {
-        identity.asks.pop();
-        if !user.is_empty() {
-            identity.user = user.into();
+        let is_of_entry = identity.asks.pop().is_some_and(|asking| asking.is_of_entry);
+        match user {
+            [] => {}
+            _ if is_of_entry => identity.entered_as = user.into(),
+            _ => identity.user = user.into(),
         }
     }
 }

@@ -281,7 +281,8 @@ impl Exchange {
                 Some(End::Reset) => {
                     self.end_unanswered(at, Termination::Policy, true);
                 }
-                Some(End::Close) | None => {
+                // What was handed over did not end here.
+                Some(End::Close | End::VirtualServer(_)) | None => {
                     self.end_unanswered(at, Termination::Policy, false);
                 }
             },

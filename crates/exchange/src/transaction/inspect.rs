@@ -54,7 +54,7 @@ pub fn inspect_head(
     };
     let Arrival { head, input, server, .. } = *arrival;
     let request_id = name_inspected(at.tools(), number, remembered);
-    let client = client_of(&server.settings().client_address, arrival.peer(), head, input);
+    let client = client_of(arrival.client_address(), arrival.peer(), head, input);
     let terms = Terms { waf: waf.clone(), mode, request_id, client };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
     let time = TimeLimit { max_us: waf.time_max_ms * 1_000, now_us: at.tools().cpu_us };

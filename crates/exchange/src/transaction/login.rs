@@ -12,7 +12,8 @@ use crate::local::traffic::Traffic;
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::errand::Mirrors;
-use crate::parts::identity::{Asking, Checking};
+use crate::parts::identity::Checking;
+use crate::parts::pending::Pending;
 use crate::shared::logins::{Answer, Overloaded};
 use crate::termination::Termination;
 use crate::transaction::asking::AT_ONCE_US;
@@ -27,29 +28,18 @@ fn now_s(turn: Turn) -> u64 {
     turn.now_ms() / 1_000
 }
 
-/// What has to be known of a request before anything that was decided about it takes effect.
-#[derive(Default)]
-pub struct Pending {
-    /// Passwords that are checked.
-    pub checks: Vec<Checking>,
-    /// Services that are asked then.
-    pub asks: Vec<Asking>,
-    /// Where copies of it go once it may go on.
-    pub mirrors: Option<Box<Mirrors>>,
-}
-
 /// Has the passwords of a request checked that are not known to be right, and services asked about it; it is held back until then.
 /// `None`: they are not checked, and nothing is for the user that the request names: it ends by a limit, cannot be sent, or too many
-/// wait.
+/// wait. `pending`: what it waits for already.
 pub fn ask(
     at: &mut impl Edge,
     of: (&Traffic, &Arrival<'_>),
     known: (&Facts<'_>, &mut Evaluation<'_>),
     decision: &mut Decision,
     considered: &mut Considered,
+    mut pending: Pending,
 ) -> Option<Pending> {
     let turn = at.turn();
-    let mut pending = Pending::default();
     if !decision.mirrors.is_empty() && considered.ending.is_none() {
         let mirrors = choose_mirrors(at, of.0, (known.0, &mut *known.1), decision);
         if mirrors.is_some() {
@@ -58,7 +48,7 @@ pub fn ask(
         }
         pending.mirrors = mirrors;
     }
-    if !decision.authentication.has_to_be_asked() {
+    if !decision.authentication.has_to_be_asked() && pending.is_settled() {
         return Some(pending);
     }
     if !matches!(considered.ending, None | Some(Ending::Policy)) {
@@ -75,7 +65,10 @@ pub fn ask(
         }
     }
     let mut scratch = at.tools().scratch.take();
-    pending.asks = authorisation::prepare(of, known, decision, turn.clock, &mut scratch);
+    // The last is asked first.
+    let mut asks = authorisation::prepare(of, known, decision, turn.clock, &mut scratch);
+    asks.append(&mut pending.asks);
+    pending.asks = asks;
     at.tools().scratch.give(scratch);
     let wait_us = match (pending.checks.is_empty(), pending.asks.is_empty()) {
         (false, _) => LOOK_US,

@@ -12,6 +12,7 @@ pub mod early_data;
 pub mod ending;
 pub mod ends;
 pub mod exchange;
+mod handing;
 pub mod inspect;
 pub mod inspect_response;
 pub mod learning;

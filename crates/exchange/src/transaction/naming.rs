@@ -33,7 +33,7 @@ pub fn name(
 ) -> Named {
     let mut scratch = tools.scratch.take();
     let mut named = Named::default();
-    match taken(settings, &arrival.server.settings().client_address, arrival) {
+    match taken(settings, arrival.client_address(), arrival) {
         Some(id) => {
             named.taken = id.into();
             scratch.extend_from_slice(id);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use weir_core::expression::{Facts, MemberFacts, ResponseFacts};
+use weir_core::expression::{Evaluation, Facts, MemberFacts, ResponseFacts};
 use weir_core::policy::{Decision, RewriteError};
 use weir_http::edits::FieldEdits;
 use weir_http::message::{ResponseHead, Scheme};
@@ -17,24 +17,29 @@ use crate::local::table::LocalServer;
 use crate::local::traffic::{Traffic, Verdict};
 use crate::parts::arrival::Arrival;
 use crate::parts::considered::{Considered, Ending};
+use crate::parts::handed_over::{Brought, Course};
 use crate::parts::identity::Identity;
 use crate::parts::notice::Notice;
+use crate::parts::pending::Pending;
 use crate::parts::remembered::Remembered;
 use crate::parts::tools::Tools;
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::handing::hand_over;
 use crate::transaction::learning::learn;
-use crate::transaction::login::{Pending, ask};
+use crate::transaction::login::ask;
 use crate::transaction::naming::{Named, name};
 use crate::transaction::rewrite;
 
-/// Decides about a request of a virtual server that does more than hand it on.
+/// Decides about a request of a virtual server that does more than hand it on. `brought`: what it brings from others, which have
+/// handed it over.
 pub fn consider(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
     traffic: &Traffic,
     decision: &mut Decision,
-) -> Considered {
+    mut brought: Option<Box<Brought>>,
+) -> Course {
     let server = arrival.server;
     let turn = at.turn();
     let around = traffic.around((at.tools().sources, turn.clock), Known::default());
@@ -44,6 +49,7 @@ pub fn consider(
     let mut fields = traffic.fields();
     let mut evaluation = fields.begin(facts);
     let mut held = std::mem::take(&mut at.tools().limit_places);
+    take_what_is_brought(brought.as_deref_mut(), decision, &mut held);
     let draw = if traffic.draws { at.tools().draw() } else { 0 };
     let scratches = (&mut *scratch, &mut held, draw);
     let verdict = match arrival.is_misdirected {
@@ -54,44 +60,99 @@ pub fn consider(
         }
     };
     if let Verdict::Forward(_) = verdict {
-        let settings = &server.settings().client_address;
-        tell_member(settings, arrival.peer(), &facts, &mut decision.request, &mut scratch);
-        if traffic.rewrites_bodies || !decision.body_edits.is_empty() {
-            rewrite::ask_for_plain(server, &facts, &mut decision.request.fields, &mut scratch);
-        }
+        tell_about_client(arrival, traffic, (&facts, brought.as_deref()), decision, &mut scratch);
     }
     at.tools().scratch.give(scratch);
+    let to = match verdict {
+        Verdict::HandedOver { to, .. } => Some(to),
+        _ => None,
+    };
     let named = match &server.settings().request_id {
-        Some(settings) => name(settings, arrival, decision, at.tools()),
-        None => Named::default(),
+        Some(settings) if to.is_none() => name(settings, arrival, decision, at.tools()),
+        _ => Named::default(),
     };
     traffic.count(turn.worker, decision);
     tell_lines(at, decision);
     let (mut considered, stickiness) = carry_out(at, server, verdict);
     considered.request_number = named.number;
     server.counters.requests_unauthenticated.add(u64::from(decision.authentication.is_refused));
-    let is_delayed = considered.not_before_us > turn.now_us();
-    server.counters.requests_delayed.add(u64::from(is_delayed));
     let known = (&facts, &mut evaluation);
-    let pending = ask(at, (traffic, arrival), known, decision, &mut considered);
+    let pending = wait_for(at, (traffic, arrival), known, decision, &mut considered, &mut brought);
     let user = if pending.is_some() { evaluation.user() } else { b"" };
+    if let (Some(to), Some(Ending::Policy)) = (to, considered.ending) {
+        let mut goes = brought.take().unwrap_or_default();
+        goes.limit_places = held;
+        goes.not_before_us = considered.not_before_us;
+        let goes = (goes, pending.unwrap_or_default(), user);
+        return match hand_over(at, arrival, to, decision, goes) {
+            Some(over) => Course::HandedOver(over),
+            None => Course::Decided(Considered { ending: Some(Ending::Failed), ..considered }),
+        };
+    }
+    let kept = (named.taken, user, pending.unwrap_or_default(), around.known());
+    let of = (&facts, decision, brought.as_deref_mut());
+    keep(at.tools(), arrival, traffic, of, (stickiness, &mut held), kept, &mut considered);
+    at.tools().limit_places = held;
+    Course::Decided(considered)
+}
+
+/// What was decided where a request was before holds.
+fn take_what_is_brought(
+    brought: Option<&mut Brought>,
+    decision: &mut Decision,
+    held: &mut Vec<LimitPlace>,
+) {
+    let Some(brought) = brought else { return };
+    debug_assert!(held.is_empty(), "what it holds was kept apart");
+    std::mem::swap(&mut brought.limit_places, held);
+    std::mem::swap(&mut brought.response, &mut decision.response);
+}
+
+/// What the member of a request is told of its client, and is not.
+fn tell_about_client(
+    arrival: &Arrival<'_>,
+    traffic: &Traffic,
+    (facts, brought): (&Facts<'_>, Option<&Brought>),
+    decision: &mut Decision,
+    scratch: &mut Vec<u8>,
+) {
+    let settings = &*arrival.server.settings().client_address;
+    let settings = (settings, &arrival.client_address().trust);
+    tell_member(settings, arrival.peer(), facts, &mut decision.request, scratch);
+    if traffic.rewrites_bodies || !decision.body_edits.is_empty() {
+        rewrite::ask_for_plain(arrival.server, facts, &mut decision.request.fields, scratch);
+    }
+    let passed = brought.iter().flat_map(|brought| &brought.passed);
+    for before in passed.filter_map(|server| server.traffic.as_ref()) {
+        before.hide_cookies(facts, decision, scratch);
+    }
+}
+
+/// What a request waits for, as [`ask`] says, with what it has brought; what is not asked about it then.
+fn wait_for(
+    at: &mut impl Edge,
+    of: (&Traffic, &Arrival<'_>),
+    known: (&Facts<'_>, &mut Evaluation<'_>),
+    decision: &mut Decision,
+    considered: &mut Considered,
+    brought: &mut Option<Box<Brought>>,
+) -> Option<Pending> {
+    let counters = &of.1.server.counters;
+    let is_delayed = considered.not_before_us > at.turn().now_us();
+    counters.requests_delayed.add(u64::from(is_delayed));
+    let mut waits_for = Pending::default();
+    if let Some(brought) = brought {
+        considered.not_before_us = considered.not_before_us.max(brought.not_before_us);
+        waits_for = std::mem::take(&mut brought.pending);
+    }
+    let pending = ask(at, of, known, decision, considered, waits_for);
     if pending.is_none() {
         decision.response.clear();
         decision.body_edits.clear();
     }
     let is_overloaded = considered.ending == Some(Ending::Overloaded);
-    server.counters.password_checks_refused.add(u64::from(is_overloaded));
-    keep(
-        at.tools(),
-        arrival,
-        traffic,
-        (&facts, decision),
-        (stickiness, &mut held),
-        (named.taken, user, pending.unwrap_or_default(), around.known()),
-        &mut considered,
-    );
-    at.tools().limit_places = held;
-    considered
+    counters.password_checks_refused.add(u64::from(is_overloaded));
+    pending
 }
 
 /// What a verdict means for its request, and how the client is kept at its member.
@@ -116,6 +177,10 @@ fn carry_out(
             considered.preference = route.preference;
             considered.not_before_us = route.not_before_us;
             stickiness = route.stickiness;
+        }
+        Verdict::HandedOver { not_before_us, .. } => {
+            considered.not_before_us = not_before_us;
+            considered.ending = Some(Ending::Policy);
         }
         Verdict::End { not_before_us } => {
             considered.not_before_us = not_before_us;
@@ -153,7 +218,7 @@ fn keep(
     tools: &mut Tools,
     arrival: &Arrival<'_>,
     traffic: &Traffic,
-    (facts, decision): (&Facts<'_>, &mut Decision),
+    (facts, decision, brought): (&Facts<'_>, &mut Decision, Option<&mut Brought>),
     (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
     (taken, user, pending, known): (Box<[u8]>, &[u8], Pending, Known),
     considered: &mut Considered,
@@ -173,6 +238,7 @@ fn keep(
         || !user.is_empty()
         || is_unchecked
         || mirrors.is_some()
+        || brought.is_some()
         || is_for_rules
         || server.http.rewrite_location
         || !decision.response.is_empty()
@@ -190,9 +256,17 @@ fn keep(
         remembered.followed.extend_from_slice(&decision.followed);
     }
     std::mem::swap(&mut remembered.limit_places, held);
+    let mut asked_for = Vec::new();
+    let mut entered_as = Box::default();
+    if let Some(brought) = brought {
+        entered_as = std::mem::take(&mut brought.user);
+        asked_for = keep_brought(&mut remembered, brought);
+    }
     // Whatever is not kept here of what is still checked, nobody would wait for.
-    if is_unchecked || !user.is_empty() || is_asked_again && facts.unix_s.is_some() {
-        let identity = Identity { user: user.into(), unix_s: facts.unix_s, checks, asks };
+    let is_named = !user.is_empty() || !entered_as.is_empty();
+    if is_unchecked || is_named || is_asked_again && facts.unix_s.is_some() {
+        let (user, unix_s) = (user.into(), facts.unix_s);
+        let identity = Identity { user, entered_as, unix_s, checks, asks };
         remembered.identity = Some(Box::new(identity));
     }
     if is_asked_again {
@@ -201,9 +275,19 @@ fn keep(
     if server.http.rewrite_location && considered.ending.is_none() {
         let is_secure = traffic.pool(considered.pool).settings().tls.is_some();
         let member = if is_secure { Scheme::Https } else { Scheme::Http };
-        remembered.names.take(facts, member, &mut decision.request);
+        remembered.names.take((facts, &asked_for), member, &mut decision.request);
     }
     considered.remembered = Some(remembered);
+}
+
+/// Keeps what a request brings from other virtual servers. What its client asked for there, if that was changed.
+fn keep_brought(remembered: &mut Remembered, brought: &mut Brought) -> Vec<u8> {
+    remembered.entered_at = brought.entered_at().cloned();
+    remembered.marks = brought.marks_with(&remembered.marks);
+    let later = std::mem::replace(&mut remembered.followed, std::mem::take(&mut brought.followed));
+    remembered.followed.extend(later);
+    std::mem::swap(&mut remembered.request_names, &mut brought.names);
+    std::mem::take(&mut brought.asked_for)
 }
 
 /// Hands on the lines that policies wrote.

@@ -16,6 +16,7 @@ use crate::parts::attempt::Attempt;
 use crate::parts::considered::Ending;
 use crate::parts::ends::{After, Ends};
 use crate::parts::failure::{Loss, MemberFailure};
+use crate::parts::handed_over::Course;
 use crate::parts::parked::Parked;
 use crate::parts::request::Need;
 use crate::parts::stream_end::StreamEnd;
@@ -83,11 +84,21 @@ impl Relay {
             Some(traffic) => {
                 let mut decision: Box<Decision> = at.tools().decision.take().unwrap_or_default();
                 decision.pool = Some(PoolChoice::One(pool as u32));
-                let found = consider(at, arrival, traffic, &mut decision);
-                let cut = found.ending.map(|ending| Cut::of(ending, &decision));
+                let course = consider(at, arrival, traffic, &mut decision, None);
+                let found = match course {
+                    Course::Decided(found) => {
+                        let cut = found.ending.map(|ending| Cut::of(ending, &decision));
+                        let pool = Rc::clone(traffic.pool(found.pool));
+                        (pool, found.preference, found.remembered, cut)
+                    }
+                    Course::HandedOver(_) => {
+                        let cut = Cut::of(Ending::Failed, &decision);
+                        (Rc::clone(&server.pool), Preference::Any, None, Some(cut))
+                    }
+                };
                 decision.clear();
                 at.tools().decision = Some(decision);
-                (Rc::clone(traffic.pool(found.pool)), found.preference, found.remembered, cut)
+                found
             }
         };
         let turn = at.turn();

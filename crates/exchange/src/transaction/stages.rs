@@ -3,7 +3,7 @@
 //!
 //! | stage | what may come of it |
 //! |---|---|
-//! | limits and policies ([`consider`]) | an answer, a time to wait for, another pool, edits; persistence wishes for a member |
+//! | limits and policies ([`consider`]) | an answer, a time to wait for, another pool, edits; persistence wishes for a member; another virtual server, which begins anew |
 //! | coding ([`compress::note_codings`]) | which compression its client takes |
 //! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the values that the application has set |
 //! | the web application firewall ([`inspect::inspect_head`]) | an answer; its body is held until it was judged |
@@ -15,6 +15,7 @@
 
 use std::rc::Rc;
 
+use weir_config::snapshot::HAND_OVERS_MAX;
 use weir_core::policy::Decision;
 use weir_http::message::{Framing, Method, RequestHead};
 
@@ -23,11 +24,12 @@ use crate::edge::Edge;
 use crate::local::cookies::Opened;
 use crate::local::pool::{LocalPool, Preference};
 use crate::parts::account::Account;
-use crate::parts::arrival::{Arrival, Registration};
+use crate::parts::arrival::{Arrival, Registration, Whence};
 use crate::parts::attempt::Attempt;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::end::End;
 use crate::parts::ends::Ends;
+use crate::parts::handed_over::{Brought, Course, HandedOver};
 use crate::parts::inspecting::Scrutiny;
 use crate::parts::pace::Pace;
 use crate::parts::parked::Parked;
@@ -59,6 +61,14 @@ struct Route {
     ending: Option<Ending>,
 }
 
+/// What was found about a request.
+enum Found {
+    /// Where it goes.
+    Route(Route),
+    /// Which virtual server decides about it.
+    HandedOver(Box<HandedOver>),
+}
+
 impl Exchange {
     /// Takes a request up; `buffer` is an empty one for the head that its member gets. The exchange is among the
     /// `transactions` then, under the key that was the next.
@@ -69,59 +79,14 @@ impl Exchange {
         registration: Registration,
         buffer: Vec<u8>,
     ) -> Verdict {
-        let Arrival { head, input, server, .. } = *arrival;
         let mut decision = at.tools().decision.take().unwrap_or_default();
-        let mut route = find_route(at, arrival, &mut decision);
-        let codings = compress::note_codings(at, server, head, input, &mut decision);
-        early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
-        trailers::announce(server, head, &mut decision.request);
-        let opened = open_cookies(at, arrival, &mut decision);
-        let scrutiny = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
-        let forms = route.pool.forms;
-        let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
-        let edits = &decision.request;
-        let remembered = trailers::keep_edits(at.tools(), server, head, edits, route.remembered);
-        let turn = at.turn();
-        let counters = &server.counters;
-        counters.requests.add(1);
-        counters.requests_active.add(1);
-        route.pool.note_request(turn.now_ms());
-        let Registration { key, client, stream, log_format, log_request } = registration;
-        let pace = Pace::of_request(head, input);
-        let mut account = Account::begin(turn.now_us(), log_format, log_request);
-        account.request_number = route.request_number;
-        let tries = Tries::new(route.pool, route.preference);
-        let server = Rc::clone(server);
-        let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);
-        // It is large, and written where it stays. To a place that may hold something the compiler would copy it.
-        let vacant = transactions.vacant();
-        *vacant = None;
-        *vacant = Some(Transaction::Http(Self {
-            ends: Ends {
-                key,
-                over: None,
-                client,
-                stream,
-                is_member_stopped: false,
-                tries,
-                parked: Parked::No,
-                attempt: Attempt::default(),
-                server,
-                remembered,
-                account,
-            },
-            codings,
-            transforms: None,
-            keep_alive,
-            client_closes,
-            phase: Phase::AwaitHead,
-            pace,
-            request,
-            response_framing: Framing::None,
-            client_ended: false,
-            scrutiny,
-        }));
-        Verdict { decision, ending: route.ending, not_before_us: route.not_before_us }
+        let begun = (registration, buffer);
+        match find_route(at, arrival, &mut decision, None) {
+            Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
+            Found::HandedOver(over) => {
+                begin_handed_over(at, transactions, arrival, begun, (decision, over))
+            }
+        }
     }
 
     /// Goes through the stages that are left: the exchange can be found by its key now.
@@ -221,6 +186,97 @@ impl Exchange {
     }
 }
 
+/// Begins an exchange on its way. A request that was handed over has come so far in another copy of it.
+#[inline(always)]
+fn begin_on(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    arrival: &Arrival<'_>,
+    (registration, buffer): (Registration, Vec<u8>),
+    (mut decision, mut route): (Box<Decision>, Route),
+) -> Verdict {
+    let Arrival { head, input, server, .. } = *arrival;
+    let codings = compress::note_codings(at, server, head, input, &mut decision);
+    early_data::tell_member(arrival.is_early, head, input, &mut decision.request);
+    trailers::announce(server, head, &mut decision.request);
+    let opened = open_cookies(at, arrival, &mut decision);
+    let scrutiny = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
+    let forms = route.pool.forms;
+    let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
+    let edits = &decision.request;
+    let remembered = trailers::keep_edits(at.tools(), server, head, edits, route.remembered);
+    let turn = at.turn();
+    let counters = &server.counters;
+    counters.requests.add(1);
+    counters.requests_active.add(1);
+    route.pool.note_request(turn.now_ms());
+    let Registration { key, client, stream, log_format, log_request } = registration;
+    let pace = Pace::of_request(head, input);
+    let mut account = Account::begin(turn.now_us(), log_format, log_request);
+    account.request_number = route.request_number;
+    let tries = Tries::new(route.pool, route.preference);
+    let server = Rc::clone(server);
+    let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);
+    // It is large, and written where it stays. To a place that may hold something the compiler would copy it.
+    let vacant = transactions.vacant();
+    *vacant = None;
+    *vacant = Some(Transaction::Http(Exchange {
+        ends: Ends {
+            key,
+            over: None,
+            client,
+            stream,
+            is_member_stopped: false,
+            tries,
+            parked: Parked::No,
+            attempt: Attempt::default(),
+            server,
+            remembered,
+            account,
+        },
+        codings,
+        transforms: None,
+        keep_alive,
+        client_closes,
+        phase: Phase::AwaitHead,
+        pace,
+        request,
+        response_framing: Framing::None,
+        client_ended: false,
+        scrutiny,
+    }));
+    Verdict { decision, ending: route.ending, not_before_us: route.not_before_us }
+}
+
+/// A virtual server has handed a request over: the other begins anew, with what goes with the request. As deep as requests are
+/// handed on, which is bounded when a configuration is checked.
+#[cold]
+#[inline(never)]
+fn begin_handed_over(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    arrival: &Arrival<'_>,
+    begun: (Registration, Vec<u8>),
+    (mut decision, over): (Box<Decision>, Box<HandedOver>),
+) -> Verdict {
+    let HandedOver { to, rewritten, brought } = *over;
+    debug_assert!(brought.passed.len() <= HAND_OVERS_MAX, "longer ways were refused");
+    let (head, input) = match &rewritten {
+        Some(rewritten) => (&rewritten.head, &*rewritten.text),
+        None => (arrival.head, arrival.input),
+    };
+    let entered_at = brought.entered_at().cloned();
+    let from = arrival.from.clone().map(|from| Whence { entered_at, ..from });
+    // What its handshake was for is the matter of the one where it came in.
+    let arrival = &Arrival { head, input, server: &to, from, is_misdirected: false, ..*arrival };
+    match find_route(at, arrival, &mut decision, Some(brought)) {
+        Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
+        Found::HandedOver(over) => {
+            begin_handed_over(at, transactions, arrival, begun, (decision, over))
+        }
+    }
+}
+
 /// Has the web application firewall judge a request that goes to a member, where there is one. What there is to do.
 fn judge(
     at: &mut impl Edge,
@@ -260,24 +316,35 @@ fn open_cookies(
 }
 
 /// Limits, policies and persistence say where a request goes, where the virtual server has such.
-fn find_route(at: &mut impl Edge, arrival: &Arrival<'_>, decision: &mut Decision) -> Route {
+#[inline(always)]
+fn find_route(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    decision: &mut Decision,
+    brought: Option<Box<Brought>>,
+) -> Found {
     let server = arrival.server;
     let Some(traffic) = &server.traffic else {
+        debug_assert!(brought.is_none(), "one that requests are handed to looks at them");
         // Where there are rules, it is judged with them.
         let ending = arrival.is_misdirected.then_some(Ending::Misdirected);
         let pool = Rc::clone(&server.pool);
-        return Route {
+        return Found::Route(Route {
             pool,
             preference: Preference::Any,
             not_before_us: 0,
             request_number: 0,
             remembered: None,
             ending,
-        };
+        });
+    };
+    let considered = match consider(at, arrival, traffic, decision, brought) {
+        Course::Decided(considered) => considered,
+        Course::HandedOver(over) => return Found::HandedOver(over),
     };
     let Considered { pool, preference, not_before_us, request_number, remembered, ending } =
-        consider(at, arrival, traffic, decision);
+        considered;
     // As its own snapshot numbers it: the table in force may have another by now.
     let pool = Rc::clone(traffic.pool(pool));
-    Route { pool, preference, not_before_us, request_number, remembered, ending }
+    Found::Route(Route { pool, preference, not_before_us, request_number, remembered, ending })
 }

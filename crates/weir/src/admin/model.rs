@@ -111,6 +111,9 @@ pub struct VirtualServer {
     /// Absent: that one alone.
     #[serde(default)]
     pub pools: Vec<String>,
+    /// The virtual servers that its rules hand requests to.
+    #[serde(default)]
+    pub hands_over_to: Vec<String>,
     pub connections: u64,
     pub connections_open: u64,
     pub connections_max: Option<u32>,

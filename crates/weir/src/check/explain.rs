@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use weir_config::snapshot::packet::{Fallback, PacketServer, PathSettings};
-use weir_config::snapshot::{Service, Waf};
+use weir_config::snapshot::{RuleName, Service, Snapshot, VirtualServer, Waf};
 use weir_config::{Config, Resolutions};
 use weir_control::packets::{cookies_obstacle, obstacle};
 
@@ -13,7 +13,13 @@ pub(super) fn explain(config: &Config) -> String {
     let mut text = String::new();
     for server in &snapshot.virtual_servers {
         let kind = kind(&server.service);
-        put(&mut text, format_args!("virtual server {} (type {kind}): by sockets", server.name));
+        let by = if server.listen.is_empty() {
+            "by requests that others hand over"
+        } else {
+            "by sockets"
+        };
+        put(&mut text, format_args!("virtual server {} (type {kind}): {by}", server.name));
+        put_hand_overs(&mut text, &snapshot, server);
         if let Some(waf) = &server.waf {
             put_waf(&mut text, waf);
         }
@@ -45,6 +51,14 @@ fn kind(service: &Service) -> &'static str {
         Service::Http => "http",
         Service::Tcp(_) => "tcp",
         Service::Udp(_) => "udp",
+    }
+}
+
+/// Which others get requests of a virtual server, by which rules.
+fn put_hand_overs(text: &mut String, snapshot: &Snapshot, server: &VirtualServer) {
+    for (RuleName { policy, rule }, to) in server.hand_overs() {
+        let to = &snapshot.virtual_servers[to].name;
+        put(text, format_args!("  hands requests over -> {to} (rule {policy}/{rule})"));
     }
 }
 

@@ -1,0 +1,233 @@
+//! Virtual servers that hand requests to others: the action `virtual_server`.
+//!
+//! What the other one checks of a request holds for those that are handed to it. What can be checked of a connection alone it
+//! cannot check of them: two virtual servers of which one would be the way around a check of the other are refused.
+
+mod circles;
+mod pairs;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_core::policy::{Action, Answer, Body, WafMode};
+
+use super::compiler::Compiler;
+use super::names::undefined;
+use crate::decode::{Context, Decode as _, NamedItem, Spanned};
+use crate::quote::clip;
+use crate::raw::policy as raw_policy;
+use crate::raw::{self, VirtualServerState, VirtualServerType};
+use crate::scalar::Name;
+use crate::snapshot::VirtualServer;
+use crate::tree::Span;
+
+/// What a request gets that is handed to a virtual server which is disabled.
+const DISABLED_STATUS: u16 = 503;
+
+/// The virtual servers of a file.
+pub(super) struct Targets<'a>(BTreeMap<&'a str, Target>);
+
+/// What a rule may find behind the name of a virtual server.
+#[derive(Clone, Copy)]
+enum Target {
+    /// One that serves requests, by its index in the snapshot.
+    Serving(u32),
+    /// One that does not serve.
+    Disabled,
+    /// One that sees no requests.
+    OfType(VirtualServerType),
+}
+
+impl<'a> Targets<'a> {
+    /// Those of this file.
+    pub fn of(file: &'a raw::File) -> Self {
+        let mut found = BTreeMap::new();
+        let mut index = 0;
+        for item in file.virtual_servers.iter().flat_map(|servers| &servers.value.0) {
+            // An unsound one has its place, so that its name is known.
+            let kind = item.value.as_ref().map_or(VirtualServerType::Http, |it| it.kind.value);
+            let state = item.value.as_ref().map(|it| it.state.value);
+            let is_disabled = state == Some(VirtualServerState::Disabled);
+            let target = match kind {
+                VirtualServerType::Http if is_disabled => Target::Disabled,
+                VirtualServerType::Http => Target::Serving(index),
+                kind => Target::OfType(kind),
+            };
+            found.insert(item.name.as_str(), target);
+            // Packets are not served here, and what is disabled not at all.
+            index += u32::from(!is_disabled && kind != VirtualServerType::FastL4);
+        }
+        Self(found)
+    }
+}
+
+/// A rule that hands requests to another virtual server.
+pub(super) struct HandOver {
+    policy: String,
+    to: String,
+    /// Where it says so.
+    span: Span,
+    /// It says that the web application firewall does not look at them.
+    leaves_out_waf: bool,
+}
+
+/// The action of this name.
+pub(super) fn action(
+    compiler: &Compiler<'_>,
+    name: &Spanned<Name>,
+    context: &mut Context,
+) -> Option<Action> {
+    let wanted = name.value.0.as_str();
+    match compiler.virtual_servers.0.get(wanted).copied() {
+        Some(Target::Serving(index)) => Some(Action::VirtualServer(index)),
+        Some(Target::Disabled) => {
+            let message = format!(
+                "virtual server `{}` is disabled: requests that this rule hands to it get {DISABLED_STATUS}",
+                clip(wanted)
+            );
+            context.warning_help(name.span, message, "enable it, or hand them to another");
+            Some(Action::Answer(Arc::new(Answer {
+                status: DISABLED_STATUS,
+                body: Body::None,
+                fields: Vec::new(),
+            })))
+        }
+        Some(Target::OfType(kind)) => {
+            let message = format!(
+                "virtual server `{}` is of type {}: requests can only be handed to one of type http",
+                clip(wanted),
+                kind.word()
+            );
+            context.error_help(name.span, message, "name one of type http, or use `pool`");
+            None
+        }
+        None => {
+            let known = compiler.virtual_servers.0.keys().copied();
+            undefined("virtual server", &clip(wanted), name.span, known, context);
+            None
+        }
+    }
+}
+
+/// Notes that a rule hands requests over, and reports what it does beside that and would have no effect.
+pub(super) fn note(
+    compiler: &mut Compiler<'_>,
+    policy: &str,
+    raw: &Spanned<raw_policy::Rule>,
+    actions: &[(Action, Span)],
+    context: &mut Context,
+) -> bool {
+    let named = |action: &Spanned<raw_policy::Action>| match &action.value {
+        raw_policy::Action::VirtualServer(name) => Some((name.value.0.clone(), name.span)),
+        _ => None,
+    };
+    let Some((to, span)) = raw.then.iter().flat_map(|then| then.iter()).find_map(named) else {
+        return true;
+    };
+    let mut is_sound = true;
+    for (_, place) in actions.iter().filter(|(action, _)| is_of_the_other(action)) {
+        let message = format!(
+            "this has no effect beside `virtual_server`: `{}` decides about it for the request",
+            clip(&to)
+        );
+        context.error_help(*place, message, format!("move it to a policy of `{}`", clip(&to)));
+        is_sound = false;
+    }
+    let is_off = |(action, _): &(Action, Span)| matches!(action, Action::Inspection(WafMode::Off));
+    let leaves_out_waf = actions.iter().any(is_off);
+    compiler.notes.hand_overs.push(HandOver {
+        policy: policy.to_owned(),
+        to,
+        span,
+        leaves_out_waf,
+    });
+    is_sound
+}
+
+/// Whether an action is about what the virtual server decides that a request is handed to.
+fn is_of_the_other(action: &Action) -> bool {
+    let is_for_the_member = matches!(
+        action,
+        Action::Pool(_)
+            | Action::Member(_)
+            | Action::Persistence(_)
+            | Action::Mirror(_)
+            | Action::LeaveUncompressed
+            | Action::ReplaceBody(_)
+            | Action::Inspection(WafMode::Detect | WafMode::Block)
+    );
+    is_for_the_member || action.needs_response()
+}
+
+/// A virtual server as the file has it, and as far as it is sound and serves.
+struct Server<'a> {
+    name: &'a str,
+    raw: &'a raw::VirtualServer,
+    built: Option<&'a VirtualServer>,
+    /// What its rules hand over to which, by its place.
+    to: Vec<(usize, &'a HandOver)>,
+}
+
+/// Checks what virtual servers hand to each other.
+pub(super) fn check(
+    items: &[NamedItem<raw::VirtualServer>],
+    built: &[Option<VirtualServer>],
+    noted: &[HandOver],
+    context: &mut Context,
+) {
+    let mut by_policy: BTreeMap<&str, Vec<&HandOver>> = BTreeMap::new();
+    noted.iter().for_each(|over| by_policy.entry(&over.policy).or_default().push(over));
+    let built: BTreeMap<&str, &VirtualServer> =
+        built.iter().flatten().map(|server| (&*server.name, server)).collect();
+    let sound: Vec<_> =
+        items.iter().filter_map(|item| Some((item, item.value.as_ref()?))).collect();
+    let places: BTreeMap<&str, usize> =
+        sound.iter().enumerate().map(|(place, (item, _))| (item.name.as_str(), place)).collect();
+    let given = |raw: &raw::VirtualServer| {
+        let names = raw.policies.iter().flat_map(|names| names.iter());
+        let overs = names.filter_map(|name| by_policy.get(name.value.0.as_str())).flatten();
+        overs.filter_map(|over| Some((*places.get(over.to.as_str())?, *over))).collect::<Vec<_>>()
+    };
+    let servers: Vec<Server<'_>> = sound
+        .iter()
+        .map(|found| Server {
+            name: &found.0.name,
+            raw: found.1,
+            built: built.get(found.0.name.as_str()).copied(),
+            to: given(found.1),
+        })
+        .collect();
+    refuse_unreachable(&sound, &servers, context);
+    if circles::refuse(&servers, context) {
+        pairs::check(&servers, context);
+    }
+}
+
+/// A virtual server that listens nowhere has to get its requests from others.
+fn refuse_unreachable(
+    sound: &[(&NamedItem<raw::VirtualServer>, &raw::VirtualServer)],
+    servers: &[Server<'_>],
+    context: &mut Context,
+) {
+    for (place, (item, raw)) in sound.iter().enumerate() {
+        if raw.listen.is_some() {
+            continue;
+        }
+        let gets_some = servers.iter().any(|server| server.to.iter().any(|(to, _)| *to == place));
+        if raw.kind.value == VirtualServerType::Http && gets_some {
+            pairs::refuse_keys_of_listeners(&servers[place], context);
+            continue;
+        }
+        let message = format!("`virtual_servers.{}` lacks `listen`", clip(&item.name));
+        let expected =
+            crate::decode::OneOrMany::<Spanned<crate::destination::ListenOn>>::expected();
+        let help = format!("add `listen:` with {expected}");
+        let help = match raw.kind.value {
+            VirtualServerType::Http => {
+                format!("{help}; or hand requests to it, by the action `virtual_server` of a rule")
+            }
+            _ => help,
+        };
+        context.error_help(item.name_span, message, help);
+    }
+}

@@ -1,0 +1,104 @@
+//! Requests that would be handed on for ever, or too often.
+
+use super::Server;
+use crate::decode::Context;
+use crate::quote::clip;
+use crate::snapshot::HAND_OVERS_MAX;
+
+/// Reports circles, and ways that are too long. Whether there is none.
+pub(super) fn refuse(servers: &[Server<'_>], context: &mut Context) -> bool {
+    let (order, left) = from_the_ends(servers);
+    if let Some(first) = left.iter().position(|is_left| *is_left) {
+        refuse_circle(servers, first, &left, context);
+        return false;
+    }
+    refuse_long_ways(servers, &order, context)
+}
+
+/// The places of virtual servers, each behind all that it hands requests to; and those that no such order has.
+fn from_the_ends(servers: &[Server<'_>]) -> (Vec<usize>, Vec<bool>) {
+    let mut left = vec![true; servers.len()];
+    let mut ways: Vec<usize> = servers.iter().map(|server| server.to.len()).collect();
+    let mut from: Vec<Vec<usize>> = vec![Vec::new(); servers.len()];
+    for (place, server) in servers.iter().enumerate() {
+        server.to.iter().for_each(|(to, _)| from[*to].push(place));
+    }
+    let mut order: Vec<usize> = (0..servers.len()).filter(|place| ways[*place] == 0).collect();
+    let mut next = 0;
+    while let Some(&place) = order.get(next) {
+        next += 1;
+        left[place] = false;
+        for &before in &from[place] {
+            ways[before] -= 1;
+            if ways[before] == 0 {
+                order.push(before);
+            }
+        }
+    }
+    (order, left)
+}
+
+/// Each of those that are left hands requests to another of them.
+fn refuse_circle(servers: &[Server<'_>], first: usize, left: &[bool], context: &mut Context) {
+    let mut way: Vec<usize> = Vec::new();
+    let mut at = first;
+    loop {
+        let Some((to, over)) = servers[at].to.iter().find(|(to, _)| left[*to]) else { return };
+        way.push(at);
+        if let Some(start) = way.iter().position(|place| place == to) {
+            let names = way[start..].iter().chain([to]).map(|place| servers[*place].name);
+            let message = format!("requests would be handed round for ever: {}", shown(names));
+            let help = "remove one of these `virtual_server` actions, or name a `pool`";
+            return context.error_help(over.span, message, help);
+        }
+        at = *to;
+    }
+}
+
+/// `order` has each behind all that it hands requests to.
+fn refuse_long_ways(servers: &[Server<'_>], order: &[usize], context: &mut Context) -> bool {
+    // Of each the number of times that a request may be handed on from there, and by which.
+    let mut longest: Vec<(usize, Option<usize>)> = vec![(0, None); servers.len()];
+    for &place in order {
+        for (index, (to, _)) in servers[place].to.iter().enumerate() {
+            let length = longest[*to].0 + 1;
+            if length > longest[place].0 {
+                longest[place] = (length, Some(index));
+            }
+        }
+    }
+    let all = longest.iter().enumerate();
+    let Some((mut at, (length, _))) = all.max_by_key(|(_, (length, _))| *length) else {
+        return true;
+    };
+    let length = *length;
+    if length <= HAND_OVERS_MAX {
+        return true;
+    }
+    let mut way = vec![at];
+    let mut span = None;
+    while let Some(index) = longest[at].1 {
+        let (to, over) = servers[at].to[index];
+        // That one is too many.
+        if way.len() <= HAND_OVERS_MAX + 1 {
+            span = Some(over.span);
+        }
+        way.push(to);
+        at = to;
+    }
+    if let Some(span) = span {
+        let names = way.iter().map(|place| servers[*place].name);
+        let message = format!(
+            "requests may be handed on {length} times, at most {HAND_OVERS_MAX} are possible: {}",
+            shown(names)
+        );
+        context.error_help(span, message, "hand them to the last one directly");
+    }
+    false
+}
+
+/// A way from one to the next.
+fn shown<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{}`", clip(name))).collect();
+    names.join(" -> ")
+}

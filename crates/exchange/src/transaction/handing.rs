@@ -1,0 +1,66 @@
+//! A virtual server hands a request to another: what was decided is taken apart, and what goes with the request is put together.
+
+use std::rc::Rc;
+
+use weir_core::policy::{Decision, HandOver};
+use weir_http::edited::edited;
+use weir_http::message::RequestHead;
+
+use crate::edge::Edge;
+use crate::parts::arrival::Arrival;
+use crate::parts::handed_over::{Brought, HandedOver, Rewritten};
+use crate::parts::notice::Notice;
+use crate::parts::pending::Pending;
+
+/// Hands a request over, as `decision` has it, to the virtual server at this place in the snapshot; nothing of the decision is left.
+/// `None`: it cannot be sent with the changes that rules have made.
+pub fn hand_over(
+    at: &mut impl Edge,
+    arrival: &Arrival<'_>,
+    to: usize,
+    decision: &mut Decision,
+    (mut brought, pending, user): (Box<Brought>, Pending, &[u8]),
+) -> Option<Box<HandedOver>> {
+    let server = arrival.server;
+    let Some(to) = server.other(to) else {
+        debug_assert!(false, "its table has it");
+        return None;
+    };
+    let rewritten = match decision.request.is_empty() {
+        true => None,
+        false => match rewrite(arrival, decision) {
+            Some(rewritten) => Some(rewritten),
+            None => {
+                server.counters.rewrites_failed.add(1);
+                let why = "the new target cannot be asked for";
+                at.tell(Notice::Unsendable { server: &server.live.name, why });
+                return None;
+            }
+        },
+    };
+    let HandOver { request, response, followed, marks, .. } = decision.hand_over()?;
+    if request.authority().is_some() && brought.asked_for.is_empty() {
+        brought.asked_for.extend_from_slice(arrival.head.authority(arrival.input));
+    }
+    brought.names.note(&request.fields);
+    brought.response = response;
+    brought.followed.extend(followed);
+    brought.marks = brought.marks_with(&marks);
+    brought.passed.push(Rc::clone(server));
+    brought.pending = pending;
+    brought.pending.asks.iter_mut().for_each(|asking| asking.is_of_entry = true);
+    if !user.is_empty() {
+        brought.user = user.into();
+    }
+    server.counters.requests_handed_over.add(1);
+    Some(Box::new(HandedOver { to: Rc::clone(to), rewritten, brought }))
+}
+
+fn rewrite(arrival: &Arrival<'_>, decision: &Decision) -> Option<Box<Rewritten>> {
+    let Arrival { head, input, server, .. } = *arrival;
+    let mut rewritten = Box::new(Rewritten { head: RequestHead::new(), text: Vec::new() });
+    let Rewritten { head: out, text } = &mut *rewritten;
+    // Both virtual servers take paths alike.
+    let made = edited((head, input), &decision.request, server.http.target, out, text);
+    made.is_ok().then_some(rewritten)
+}
