@@ -37,10 +37,11 @@ impl World {
     }
 
     /// The virtual server in the table in force that serves a client: the one that listens where it
-    /// came in, else the one that it knows.
+    /// came in, else the one that it knows, if that still has clients of its own.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
         let here = self.table.server_at(client.listen());
-        here.or_else(|| self.table.server(&client.server.live.name))
+        let known = || self.table.server(&client.server.live.name);
+        here.or_else(|| known().filter(|server| !server.settings().listen.is_empty()))
     }
 
     /// Whether no virtual server serves a client any more.
