@@ -424,3 +424,14 @@ fn rules_behind_one_that_hands_over_are_never_followed() {
         ],
     );
 }
+
+#[test]
+fn requests_do_not_come_back_by_the_network() {
+    let back = "error 8 virtual server `a` listens on `0.0.0.0:9001`, which a member of the pool `p` of `c` has: requests would go round for ever -> change the listener's or the member's port";
+    let text = file(
+        "  a: { listen: 0.0.0.0:9001, policies: [ to-b ] }\n  z: { listen: 127.0.0.1:82, pool: p }\n  b: { policies: [ to-c ] }\n  c: { pool: p }\n",
+        &("  to-c: { rules: [ { then: [ { virtual_server: c } ] } ] }\n".to_owned() + TO_B),
+    );
+    check(&text, &[back]);
+    check(&text.replace("0.0.0.0:9001", "0.0.0.0:9002"), &[]);
+}

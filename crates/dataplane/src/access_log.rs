@@ -286,6 +286,15 @@ impl AccessLog {
     }
 }
 
+fn put_servers(out: &mut Vec<u8>, entry: &Entry<'_>) {
+    put_text_key(out, "virtual_server");
+    put_json_string(out, entry.server.as_bytes());
+    if let Some(entered_at) = entry.decided.entered_at {
+        put_text_key(out, "entered_at");
+        put_json_string(out, entered_at.as_bytes());
+    }
+}
+
 fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64, of_log: u128) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(date.iso.as_bytes());
@@ -304,12 +313,7 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     if let Some(peer) = entry.peer.filter(|_| is_named || entry.peer != entry.client) {
         put_address(out, b",\"peer\":", peer);
     }
-    put_text_key(out, "virtual_server");
-    put_json_string(out, entry.server.as_bytes());
-    if let Some(entered_at) = entry.decided.entered_at {
-        put_text_key(out, "entered_at");
-        put_json_string(out, entered_at.as_bytes());
-    }
+    put_servers(out, entry);
     out.extend_from_slice(entry.request);
     for (key, value) in [("pool", entry.pool), ("member", entry.member)] {
         if let Some(value) = value.filter(|value| !value.is_empty()) {

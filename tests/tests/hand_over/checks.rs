@@ -60,6 +60,19 @@ fn places_at_a_time_are_held_and_given_back_in_both() {
     let (held, gate) = Member::gated("late");
     let mut bed = Bed::new();
     bed.member = held;
+    bed.main = "policies: [ routing ]\nlimits: { requests: 1 }".into();
+    let proxy = bed.start();
+    let mut waits = proxy.client();
+    waits.send("GET /app HTTP/1.1\r\nHost: a\r\n\r\n");
+    bed.member.wait_for_requests(1);
+    get(&proxy, "/else", "").assert_status(429);
+    assert_eq!(count(&proxy, "requests_limited", "main"), 1.0);
+    gate.store(true, std::sync::atomic::Ordering::Release);
+    waits.response().assert_status(200);
+    get(&proxy, "/else", "").assert_status(200);
+
+    let (held, gate) = Member::gated("late");
+    bed.member = held;
     bed.main = "policies: [ routing ]\nlimits: { requests: 2 }".into();
     bed.app = ", limits: { requests: 1, per_key: [ { requests: 1 } ] }".into();
     let proxy = bed.start();

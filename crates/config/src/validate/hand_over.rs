@@ -18,7 +18,7 @@ use crate::quote::clip;
 use crate::raw::policy as raw_policy;
 use crate::raw::{self, VirtualServerState, VirtualServerType};
 use crate::scalar::Name;
-use crate::snapshot::VirtualServer;
+use crate::snapshot::{ListenPoint, VirtualServer};
 use crate::tree::Span;
 
 /// What a request gets that is handed to a virtual server which is disabled.
@@ -169,10 +169,11 @@ struct Server<'a> {
 }
 
 /// Checks what virtual servers hand to each other.
-pub(super) fn check(
+pub(super) fn check<'a>(
     items: &[NamedItem<raw::VirtualServer>],
     built: &[Option<VirtualServer>],
     noted: &[HandOver],
+    leads_to: &dyn Fn(&VirtualServer, &ListenPoint) -> Option<&'a str>,
     context: &mut Context,
 ) {
     let mut by_policy: BTreeMap<&str, Vec<&HandOver>> = BTreeMap::new();
@@ -200,6 +201,7 @@ pub(super) fn check(
     refuse_unreachable(&sound, &servers, context);
     if circles::refuse(&servers, context) {
         pairs::check(&servers, context);
+        circles::refuse_loops(&servers, leads_to, context);
     }
 }
 

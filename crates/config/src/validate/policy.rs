@@ -163,20 +163,11 @@ impl Compiler<'_> {
             raw::Action::RewriteHost(how) => {
                 push(Action::RewriteHost(self.rewrite(how, Purpose::HeaderValue, context)?));
             }
-            raw::Action::SetHeader(fields) => {
-                let fields = self.fields(fields, FieldChange::Set, context)?;
-                fields.into_iter().map(Action::RequestField).for_each(push);
-            }
-            raw::Action::AddHeader(fields) => {
-                let fields = self.fields(fields, FieldChange::Add, context)?;
-                fields.into_iter().map(Action::RequestField).for_each(push);
-            }
-            raw::Action::RemoveHeader(names) => {
-                let fields = remove(&names.value.0, context)?;
-                fields.into_iter().map(Action::RequestField).for_each(push);
-            }
-            raw::Action::ReplaceHeader(fields) => {
-                let fields = self.patterns(fields, context)?;
+            raw::Action::SetHeader(_)
+            | raw::Action::AddHeader(_)
+            | raw::Action::RemoveHeader(_)
+            | raw::Action::ReplaceHeader(_) => {
+                let fields = request_fields(self, &raw.value, context)?;
                 fields.into_iter().map(Action::RequestField).for_each(push);
             }
             raw::Action::SetResponseHeader(_)
@@ -349,6 +340,24 @@ impl Compiler<'_> {
             }
         }
         is_sound.then_some(fields)
+    }
+}
+
+/// What an action does to fields of the request.
+fn request_fields(
+    compiler: &mut Compiler<'_>,
+    raw: &raw::Action,
+    context: &mut Context,
+) -> Option<Vec<FieldAction>> {
+    match raw {
+        raw::Action::SetHeader(fields) => compiler.fields(fields, FieldChange::Set, context),
+        raw::Action::AddHeader(fields) => compiler.fields(fields, FieldChange::Add, context),
+        raw::Action::RemoveHeader(names) => remove(&names.value.0, context),
+        raw::Action::ReplaceHeader(fields) => compiler.patterns(fields, context),
+        other => {
+            debug_assert!(false, "`{}` changes no field of requests", other.key());
+            None
+        }
     }
 }
 

@@ -173,7 +173,8 @@ impl<'a> Servers<'a> {
             let message = "every virtual server is disabled: nothing is served";
             context.warning_help(servers.span, message, "remove `state: disabled` from one");
         }
-        hand_over::check(&servers.0, &all, &policies.compiler.notes.hand_overs, context);
+        let noted = &policies.compiler.notes.hand_overs;
+        hand_over::check(&servers.0, &all, noted, &|of, point| self.leads_to(of, point), context);
         for &pool in self.pools_of_connections.difference(&self.pools_of_requests) {
             let what = "connections of virtual servers of type tcp";
             relay::refuse_keys_of_requests(&self.pools[pool], what, context);
@@ -454,6 +455,18 @@ impl<'a> Servers<'a> {
         reached.sort_unstable();
         reached.dedup();
         reached
+    }
+
+    /// The pool of a virtual server that has this address.
+    fn leads_to(&self, server: &VirtualServer, listen: &ListenPoint) -> Option<&str> {
+        let reached = self.reached(server.pools(), &server.policies);
+        let has_it = |pool: &usize| {
+            self.members[*pool].iter().any(|member| match &member.endpoint {
+                Endpoint::Literal(address) => reaches(address, listen),
+                Endpoint::Name { .. } => false,
+            })
+        };
+        reached.into_iter().find(has_it).map(|pool| self.pools[pool].name.as_str())
     }
 
     /// A virtual server whose pool has its own address would send each request to itself for ever.

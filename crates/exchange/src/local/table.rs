@@ -260,3 +260,54 @@ impl LocalTable {
         self.pools.iter().flat_map(|pool| pool.members.iter())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_config::{Resolutions, parse};
+
+    use super::*;
+    use crate::outside::Outside;
+
+    fn snapshot(text: &str) -> Arc<Snapshot> {
+        let parsed = parse("test.yaml", text);
+        let config = parsed.config.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        Arc::new(config.snapshot(&Resolutions::default()))
+    }
+
+    const HANDED_OVER: &str = "virtual_servers:\n  c: { pool: p }\n  b: { policies: [ to-c ] }\n  \
+         a: { listen: 127.0.0.1:80, policies: [ to-b, to-c ] }\n  d: { listen: 127.0.0.1:81, pool: p }\n\
+         policies:\n  to-b: { rules: [ { when: 'request.path == \"/b\"', then: [ { virtual_server: b } ] } ] }\n  \
+         to-c: { rules: [ { then: [ { virtual_server: c } ] } ] }\n\
+         pools: { p: { members: [ 127.0.0.1:9001 ] } }\n";
+
+    #[test]
+    fn each_finds_those_that_it_hands_requests_to() {
+        let live = LiveTable::build(snapshot(HANDED_OVER), None, 1, &Outside::known());
+        let table = LocalTable::new(&live, None, 0);
+        let server = |name: &str| Rc::clone(table.server(name).expect("it is there"));
+        let (a, b, c, d) = (server("a"), server("b"), server("c"), server("d"));
+        assert!(Rc::ptr_eq(a.other(b.index).expect("b"), &b));
+        assert!(Rc::ptr_eq(a.other(c.index).expect("c"), &c));
+        assert!(Rc::ptr_eq(b.other(c.index).expect("c"), &c));
+        assert!(a.other(d.index).is_none() && c.other(a.index).is_none());
+        // What goes with a request is looked at there; others pass requests on as they are.
+        assert!(c.traffic.is_some() && d.traffic.is_none());
+    }
+
+    #[test]
+    fn a_snapshot_that_was_replaced_is_dropped_with_the_last_request() {
+        let first = snapshot(HANDED_OVER);
+        let gone = Arc::downgrade(&first);
+        let live = LiveTable::build(first, None, 1, &Outside::known());
+        let table = LocalTable::new(&live, None, 0);
+        let under_way = Rc::clone(table.server("a").expect("it is there"));
+        let next = LiveTable::build(snapshot(HANDED_OVER), Some(&live), 1, &Outside::known());
+        let _in_force = LocalTable::new(&next, Some(&table), 0);
+        drop((table, live));
+        let other = under_way.other(1).expect("its own one is there as long as it is");
+        assert_eq!(&*other.live.name, "b");
+        assert!(gone.upgrade().is_some());
+        drop(under_way);
+        assert!(gone.upgrade().is_none(), "nothing holds it");
+    }
+}

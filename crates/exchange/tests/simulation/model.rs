@@ -97,8 +97,7 @@ impl Book {
         for attempt in &self.attempts {
             attempt.check(plan, client);
             assert!(!plan.is_blocked(), "no member is asked for what is blocked");
-            let is_asked = plan.server == Server::Asked;
-            assert!(!is_asked || self.is_let_in, "no member is asked before the service");
+            assert!(!plan.is_asked() || self.is_let_in, "no member is asked before the service");
         }
         let got = &client.got;
         assert!(!got.is_head_written, "a head was written and has not gone out");
@@ -188,10 +187,12 @@ impl Attempt {
                 }
             }
         };
-        if plan.server == Server::Asked {
+        if plan.is_asked() {
             let head = String::from_utf8_lossy(&self.bytes[..head_bytes]);
             let by = if self.stream_head.is_some() { "" } else { ": " };
             assert!(head.contains(&format!("X-User{by}{}", plan.number)), "the user: {head}");
+            let has_passed = head.contains(&format!("X-Entered{by}yes"));
+            assert_eq!(has_passed, plan.server == Server::HandedOver, "the way: {head}");
         }
         let framing = framing.filter(|_| !plan.is_tunnel());
         let Some(framing) = framing.filter(|framing| *framing != Framing::None) else {

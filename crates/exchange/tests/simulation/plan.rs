@@ -144,6 +144,8 @@ impl Plan {
                 (Server::Rewritten, Ask::Get),
                 (Server::Asked, Ask::Put),
                 (Server::Asked, Ask::WebSocket),
+                (Server::HandedOver, Ask::Put),
+                (Server::HandedOver, Ask::WebSocket),
             ] {
                 let mut plan = Self {
                     number: 1,
@@ -202,6 +204,11 @@ impl Plan {
         let has_bad_body =
             self.has_body() && (self.request.bytes == 200 || self.request.bytes > JUDGED_BYTES_MAX);
         self.server == Server::Guarded && (self.number % 10 == 7 || has_bad_body)
+    }
+
+    /// Whether a service is asked about it.
+    pub fn is_asked(&self) -> bool {
+        matches!(self.server, Server::Asked | Server::HandedOver)
     }
 
     /// Whether a second one like it does no harm.

@@ -40,11 +40,13 @@ pub enum Server {
     Rewritten,
     /// A service is asked about each of its requests.
     Asked,
+    /// The same, and then another virtual server decides, with limits of its own.
+    HandedOver,
 }
 
 impl Server {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Plain,
         Self::Queue,
         Self::Delayed,
@@ -53,6 +55,7 @@ impl Server {
         Self::Watched,
         Self::Rewritten,
         Self::Asked,
+        Self::HandedOver,
     ];
 }
 
@@ -95,7 +98,8 @@ fn snapshot() -> Snapshot {
         |first: u8| format!("members: [ \"10.0.0.{first}:80\", \"10.0.0.{}:80\" ]", first + 1);
     let rate = "requests_per_second: 1, burst: 1, exceed: delay, delay_max: 1h, entries_max: 16";
     let delay = format!("limits: {{ per_key: [ {{ key: \"${{request.host}}\", {rate} }} ] }}");
-    let (mut servers, mut pools) = (String::new(), String::new());
+    let places_at_a_time = "limits: { requests: 9, per_key: [ { key: \"${request.host}\", requests: 9, entries_max: 16 } ] }";
+    let (mut servers, mut pools, mut over) = (String::new(), String::new(), String::new());
     for (version, http2) in [(1, "false"), (2, "true")] {
         let retries = "retries: 2, retry_on: [ 503 ], retry_budget: { per_second_min: 100000 }";
         let first = 10 * version;
@@ -108,11 +112,22 @@ fn snapshot() -> Snapshot {
             ("watched", format!("pool: queue{version}, {http}")),
             ("rewritten", format!("pool: plain{version}, {http}, policies: [ rewriting ]")),
             ("asked", format!("pool: plain{version}, {http}, authenticate: portal")),
+            (
+                "entry",
+                format!(
+                    "pool: queue{version}, {http}, authenticate: portal, policies: [ over{version} ], {places_at_a_time}"
+                ),
+            ),
         ] {
             let port = servers.len() + 1;
             let listen = format!("listen: \"127.0.0.1:{port}\"");
             servers.push_str(&format!("  {name}{version}: {{ {listen}, {rest} }}\n"));
         }
+        let http = "http: { request_trailers: forward, body_size_max: 32KiB }";
+        servers.push_str(&format!(
+            "  inner{version}: {{ pool: queue{version}, {http}, {places_at_a_time} }}\n"
+        ));
+        over.push_str(&format!("  over{version}: {{ rules: [ {{ then: [ {{ set_header: {{ X-Entered: yes }} }}, {{ virtual_server: inner{version} }} ] }} ] }}\n"));
         let (plain, queue) = (free(first), places(first + 2));
         pools.push_str(&format!("  plain{version}: {{ http2: {http2}, {retries}, {plain} }}\n"));
         pools.push_str(&format!(
@@ -121,7 +136,7 @@ fn snapshot() -> Snapshot {
     }
     pools.push_str("  service: { members: [ 10.0.0.99:80 ] }\n");
     let text = format!(
-        "virtual_servers:\n{servers}pools:\n{pools}policies:\n{REWRITING}\nauthentication:\n{PORTAL}"
+        "virtual_servers:\n{servers}pools:\n{pools}policies:\n{REWRITING}\n{over}\nauthentication:\n{PORTAL}"
     );
     let parsed = weir_config::parse("simulation.yaml", &text);
     let config = parsed.config.unwrap_or_else(|| panic!("{:#?}\n{text}", parsed.diagnostics));
@@ -208,6 +223,8 @@ impl Scene {
             (Server::Rewritten, true) => "rewritten2",
             (Server::Asked, false) => "asked1",
             (Server::Asked, true) => "asked2",
+            (Server::HandedOver, false) => "entry1",
+            (Server::HandedOver, true) => "entry2",
         };
         self.table.server(name).expect("the configuration has it")
     }

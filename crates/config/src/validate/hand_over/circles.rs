@@ -1,9 +1,9 @@
 //! Requests that would be handed on for ever, or too often.
 
-use super::Server;
+use super::{HandOver, Server};
 use crate::decode::Context;
 use crate::quote::clip;
-use crate::snapshot::HAND_OVERS_MAX;
+use crate::snapshot::{HAND_OVERS_MAX, ListenPoint, VirtualServer};
 
 /// Reports circles, and ways that are too long. Whether there is none.
 pub(super) fn refuse(servers: &[Server<'_>], context: &mut Context) -> bool {
@@ -95,6 +95,47 @@ fn refuse_long_ways(servers: &[Server<'_>], order: &[usize], context: &mut Conte
         context.error_help(span, message, "hand them to the last one directly");
     }
     false
+}
+
+/// A member of a virtual server that gets requests of another has the address of that one: requests would go round by the network.
+/// `leads_to`: the pool of a virtual server with a member there.
+pub(super) fn refuse_loops<'a>(
+    servers: &[Server<'_>],
+    leads_to: &dyn Fn(&VirtualServer, &ListenPoint) -> Option<&'a str>,
+    context: &mut Context,
+) {
+    for server in servers {
+        let Some(entry) = server.built else { continue };
+        let mut reached: Vec<(usize, &HandOver)> = server.to.clone();
+        let mut looked_at = 0;
+        while let Some(&(at, over)) = reached.get(looked_at) {
+            looked_at += 1;
+            let found = servers[at].built.and_then(|other| {
+                let points = entry.listen.iter();
+                points.filter_map(|point| Some((leads_to(other, point)?, point))).next()
+            });
+            if let Some((pool, point)) = found {
+                let message = format!(
+                    "virtual server `{}` listens on `{point}`, which a member of the pool `{}` of `{}` has: \
+                     requests would go round for ever",
+                    clip(server.name),
+                    clip(pool),
+                    clip(servers[at].name)
+                );
+                context.error_help(
+                    over.span,
+                    message,
+                    "change the listener's or the member's port",
+                );
+                break;
+            }
+            for &(next, _) in &servers[at].to {
+                if !reached.iter().any(|(known, _)| *known == next) {
+                    reached.push((next, over));
+                }
+            }
+        }
+    }
 }
 
 /// A way from one to the next.
