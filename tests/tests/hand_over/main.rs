@@ -266,7 +266,7 @@ fn two_clients_at_once_get_their_own() {
             std::thread::spawn(move || {
                 let mut client = Client::connect(address);
                 for round in 0..100 {
-                    let is_over = (number + round) % 2 == 0;
+                    let is_over = (number + round).is_multiple_of(2);
                     let (path, seen) = if is_over { ("/app", "/new") } else { ("/own", "/own") };
                     let tag = format!("{number}-{round}-").repeat(1 + round * 7);
                     let way = format!("X-Tag: {number}.{round}\r\n");

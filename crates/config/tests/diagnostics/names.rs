@@ -63,8 +63,9 @@ fn names() {
     check(
         "virtual_servers: { a: {} }",
         &[
-            "error 1:23 `virtual_servers.a` lacks `listen` -> add `listen:` with an address to \
-             listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`), or a list of them",
+            "error 1:20 `virtual_servers.a` lacks `listen` -> add `listen:` with an address to \
+             listen on (`ip:port`, `ip:port-port`, `[v6]:port` or `unix:/path`), or a list of them; \
+             or hand requests to it, by the action `virtual_server` of a rule",
             "error 1:23 `virtual_servers.a` lacks `pool` -> add `pool:` with a name",
         ],
     );
