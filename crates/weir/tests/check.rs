@@ -209,3 +209,16 @@ fn the_exit_status_is_documented() {
     let document = one_line(include_str!("../../../docs/configuration.md"));
     assert!(document.contains(&format!("Exit status: {status}.")), "{status}");
 }
+
+#[test]
+fn the_way_of_requests_that_are_handed_over_is_explained() {
+    let content = "virtual_servers:\n  front: { listen: 127.0.0.1:80, policies: [ routing ] }\n  app: { pool: p }\n\
+                   policies: { routing: { rules: [ { name: all, then: [ { virtual_server: app } ] } ] } }\n\
+                   pools: { p: { members: [ 127.0.0.1:9001 ] } }\n";
+    let file = Temporary::new("hand-over.yaml", content);
+    let output = weir(&["check", "--explain", file.path()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let expected = "virtual server front (type http): by sockets\n  hands requests over -> app (rule routing/all)\n\
+                    virtual server app (type http): by requests that others hand over\n";
+    assert!(text(&output.stdout).ends_with(expected), "{}", text(&output.stdout));
+}

@@ -70,6 +70,10 @@ impl Addresses {
 const HTTP: &str = "http2: true, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
 const ROUGH: &str = "http2: true, request_trailers: forward, response_body_timeout: 1s, body_size_max: 16MiB, body_timeout: 1s, header_timeout: 1s";
 
+/// Of a virtual server that others hand requests to.
+const HANDED_OVER: &str =
+    "http: { request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s }";
+
 const POLICIES: &str = r#"policies:
   http2:
     rules:
@@ -141,6 +145,21 @@ const BALANCES: [&str; 7] = [
 /// Members come and go as monitors say.
 const MONITORED: &str = "slow_start: 5s, monitors: [ { type: tcp, interval: 1h } ]";
 
+/// What is changed of a request makes it another one, which is to be like the first.
+const OVER_TO_PACKED: &str = r#"  over-to-packed:
+    rules:
+      - when: 'request.method == "GET"'
+        then: [ { remove_header: X-Nobody-Sends-It }, { virtual_server: packed } ]
+      - then: [ { virtual_server: packed } ]
+"#;
+const OVER_TO_RULED: &str = r#"  over-to-ruled:
+    rules:
+      - then:
+          - remove_response_header: X-Nobody-Sends-It
+          - remove_header: X-Nobody-Sends-It
+          - virtual_server: ruled
+"#;
+
 const CHAIN_POLICY: &str = r#"  chain2:
     rules:
       - { when: 'request.path.startsWith("/2/")', then: [ { pool: chain2 } ] }
@@ -160,10 +179,34 @@ impl Settings<'_> {
         ["60s", "61s"][self.change % 2]
     }
 
+    /// Now and then other virtual servers decide.
+    fn hands_over(&self) -> bool {
+        self.change / 2 % 2 == 1
+    }
+
+    /// The virtual server of this name decides then in place of one that is described so.
+    fn behind(&self, name: &str, rest: String, lines: &mut Vec<String>) -> String {
+        if !self.hands_over() {
+            return rest;
+        }
+        lines.push(format!("{name}: {{ {rest}, {HANDED_OVER} }}"));
+        format!("policies: [ over-to-{name} ]")
+    }
+
     /// The rules, a section of the top level.
     pub fn policies(&self) -> String {
-        let chain = if self.addresses.inner.is_some() { CHAIN_POLICY } else { "" };
-        format!("{POLICIES}{chain}")
+        let mut policies = POLICIES.to_owned();
+        if self.addresses.inner.is_some() {
+            policies += CHAIN_POLICY;
+        }
+        for (server, over) in
+            [(Server::Compressed, OVER_TO_PACKED), (Server::Policies, OVER_TO_RULED)]
+        {
+            if self.hands_over() && self.addresses.server(server).is_some() {
+                policies += over;
+            }
+        }
+        policies
     }
 
     /// `http` of the first virtual server, [`Server::Http1`].
@@ -188,13 +231,14 @@ impl Settings<'_> {
                 Server::Http1 => continue,
                 Server::Http2 => ("http2", format!("pool: http2, {http}")),
                 Server::Policies => {
-                    ("policies", format!("pool: members, policies: [ http2, what ], {http}"))
+                    let rest = "pool: members, policies: [ http2, what ]".to_owned();
+                    ("policies", format!("{}, {http}", self.behind("ruled", rest, &mut lines)))
                 }
                 Server::Compressed => {
                     let gzip = format!("gzip: {{ level: {level} }}, min_size: 256B, level_min: 1");
                     let compression = format!("compression: {{ {gzip} }}");
-                    let rest = format!("pool: members, policies: [ http2 ], {compression}, {http}");
-                    ("compressed", rest)
+                    let rest = format!("pool: members, policies: [ http2 ], {compression}");
+                    ("compressed", format!("{}, {http}", self.behind("packed", rest, &mut lines)))
                 }
                 Server::Queue => ("queue", format!("pool: queue1, policies: [ queue2 ], {http}")),
                 Server::Rough => {
