@@ -143,6 +143,9 @@ const MEANINGS: &[(&str, &str)] = &[
     ("set_uri", "rewrite_path"),
     ("silent_drop", "close"),
     ("tarpit", "rate_limit"),
+    ("virtual", "virtual_server"),
+    ("targetlbvserver", "virtual_server"),
+    ("target_lbvserver", "virtual_server"),
     ("proxy_set_header", "set_header"),
     ("replace_path", "rewrite_path"),
 ];

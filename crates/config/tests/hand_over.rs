@@ -9,6 +9,14 @@ fn file(servers: &str, policies: &str) -> String {
     )
 }
 
+const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls");
+
+fn tls() -> String {
+    format!(
+        "{{ certificates: [ {{ cert: {CERTIFICATES}/shop-ec.crt, key: {CERTIFICATES}/shop-ec.key }} ] }}"
+    )
+}
+
 /// Each with its line.
 fn diagnostics(text: &str) -> Vec<String> {
     let found = parse("weir.yaml", text).diagnostics;
@@ -272,10 +280,7 @@ fn no_check_of_a_connection_is_passed_by() {
 
 #[test]
 fn tls_is_that_of_one_profile() {
-    let certificates = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls");
-    let tls = format!(
-        "{{ certificates: [ {{ cert: {certificates}/shop-ec.crt, key: {certificates}/shop-ec.key }} ] }}"
-    );
+    let tls = tls();
     let profiles = format!("profiles: {{ tls: {{ one: {tls}, two: {tls} }} }}\n");
     let errors = |a: &str, b: &str| {
         let text = pair(a, &format!(", listen: 127.0.0.1:81{b}")) + &profiles;
@@ -434,4 +439,28 @@ fn requests_do_not_come_back_by_the_network() {
     );
     check(&text, &[back]);
     check(&text.replace("0.0.0.0:9001", "0.0.0.0:9002"), &[]);
+}
+
+#[test]
+fn what_has_come_by_tls_is_not_redirected_to_it() {
+    let text = |keys: &str| {
+        file(
+            &format!(
+                "  a: {{ listen: 127.0.0.1:443, policies: [ to-b ]{keys} }}\n  b: {{ policies: [ to-c ] }}\n  c: {{ pool: p, https_redirect: true }}\n"
+            ),
+            &("  to-c: { rules: [ { then: [ { virtual_server: c } ] } ] }\n".to_owned() + TO_B),
+        )
+    };
+    check(&text(""), &[]);
+    let expected = "error 7 `c` has `https_redirect`, and requests of `a`, which has `tls`, are handed to it: they would be redirected for ever -> set `https_redirect` for the virtual server that listens without TLS";
+    check(&text(&format!(", tls: {}", tls())), &[expected]);
+}
+
+#[test]
+fn words_of_other_products_are_understood() {
+    for word in ["virtual", "targetLBVserver"] {
+        let text = pair("", "").replace("{ virtual_server: b }", &format!("{{ {word}: b }}"));
+        let found = diagnostics(&text);
+        assert!(found[0].ends_with("-> did you mean `virtual_server`?"), "{word}: {found:?}");
+    }
 }

@@ -97,8 +97,8 @@ fn refuse_long_ways(servers: &[Server<'_>], order: &[usize], context: &mut Conte
     false
 }
 
-/// A member of a virtual server that gets requests of another has the address of that one: requests would go round by the network.
-/// `leads_to`: the pool of a virtual server with a member there.
+/// What comes of requests that would come back: a member of a virtual server that gets requests of another has the address of that one,
+/// or a redirection to TLS answers what has come by TLS. `leads_to`: the pool of a virtual server with a member there.
 pub(super) fn refuse_loops<'a>(
     servers: &[Server<'_>],
     leads_to: &dyn Fn(&VirtualServer, &ListenPoint) -> Option<&'a str>,
@@ -114,6 +114,11 @@ pub(super) fn refuse_loops<'a>(
                 let points = entry.listen.iter();
                 points.filter_map(|point| Some((leads_to(other, point)?, point))).next()
             });
+            if server.raw.tls.is_some() && servers[at].raw.https_redirect.value.settings().is_some()
+            {
+                refuse_redirect(server, &servers[at], over, context);
+                break;
+            }
             if let Some((pool, point)) = found {
                 let message = format!(
                     "virtual server `{}` listens on `{point}`, which a member of the pool `{}` of `{}` has: \
@@ -136,6 +141,22 @@ pub(super) fn refuse_loops<'a>(
             }
         }
     }
+}
+
+/// It would redirect to itself.
+fn refuse_redirect(
+    server: &Server<'_>,
+    other: &Server<'_>,
+    over: &HandOver,
+    context: &mut Context,
+) {
+    let message = format!(
+        "`{}` has `https_redirect`, and requests of `{}`, which has `tls`, are handed to it: they would be redirected for ever",
+        clip(other.name),
+        clip(server.name)
+    );
+    let help = "set `https_redirect` for the virtual server that listens without TLS";
+    context.error_help(over.span, message, help);
 }
 
 /// A way from one to the next.
