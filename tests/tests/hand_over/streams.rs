@@ -1,9 +1,11 @@
 //! Bodies that stream, upgrades and HTTP/2 over a hand-over.
 
+use weir_tests::client::Client;
 use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::Member;
+use weir_tests::ports::Lease;
 use weir_tests::proxy::Proxy;
-use weir_tests::websocket;
+use weir_tests::{require, tls, websocket};
 
 use super::{Bed, count, wait_for_log};
 
@@ -113,4 +115,43 @@ fn a_pool_of_http2_gets_what_was_rewritten() {
     for line in [":path: /new\n", ":authority: inner.example\n", "x-way: Over\n"] {
         assert!(text.contains(line), "{text}");
     }
+}
+
+#[test]
+fn what_is_of_the_connection_stays_with_the_one_that_was_entered() {
+    require!("curl");
+    let mut bed = Bed::new();
+    bed.main = format!("policies: [ routing ]\nhsts: {{}}\n{}", tls::shop(""));
+    bed.app = ", policies: [ of-app ], client_address: { x_forwarded_proto: true }".into();
+    bed.policies = "  of-app:\n    strategy: all_match\n    rules:\n      - when: \"tls.sni == 'shop.example' && request.scheme == 'https'\"\n        then: [ { set_header: { X-Name: \"${tls.sni}\" } }, { set_cookie: { name: a, value: b } } ]\n"
+        .into();
+    let mut proxy = bed.start();
+    for version in ["--http1.1", "--http2"] {
+        let text = tls::get(proxy.address(), "/app", &["--include", version]);
+        let lower = text.to_lowercase();
+        for line in [
+            "strict-transport-security: max-age=31536000",
+            "set-cookie: a=b; path=/; httponly; secure",
+            "x-name: shop.example",
+            "x-forwarded-proto: https",
+        ] {
+            assert!(lower.contains(line), "{line}: {text}");
+        }
+    }
+    wait_for_log(&mut proxy, "\"tls_version\":\"1.3\"");
+    assert_eq!(count(&proxy, "requests", "app"), 2.0);
+}
+
+#[test]
+fn one_that_listens_no_more_serves_no_clients_of_its_own() {
+    let lease = Lease::new();
+    let mut bed = Bed::new();
+    bed.app = format!(", listen: \"{}\"", lease.address());
+    let proxy = bed.start();
+    let mut direct = Client::connect(lease.address());
+    direct.get("/app").assert_status(200);
+    bed.app = String::new();
+    proxy.reload_and_wait(&bed.setup());
+    direct.assert_closed();
+    proxy.client().get("/app").assert_status(200);
 }
