@@ -6,6 +6,8 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
+use weir_tests::{STEP_TIMEOUT, eventually};
+
 use super::{Bed, count, get, wait_for_log};
 
 const DENY: &str = "  of-app:\n    rules:\n      - name: deny\n        when: \"!cidr('10.0.0.0/8').containsIP(client.ip)\"\n        then: [ { respond: { status: 403, body: no } } ]\n";
@@ -188,6 +190,34 @@ fn services_of_both_are_asked_one_after_the_other() {
     assert!(text.contains("X-By-app: /inner\r\n"), "{text}");
     assert!(!text.contains(": me"), "{text}");
     wait_for_log(&mut proxy, "\"user\":\"of-app\"");
+
+    // Of one where it came in the log tells, and rules of the other do not know it, however late they are.
+    bed.app = ", policies: [ late ]".into();
+    bed.policies = "  late:\n    rules:\n      - when: 'response.status == 200'\n        then: [ { set_response_header: { X-Is: \"<${request.user}>\" } } ]\n".into();
+    proxy.reload_and_wait(&pools(bed.setup()));
+    let response = get(&proxy, "/app", "Cookie: front\r\n");
+    assert_eq!(response.assert_status(200).head.field("x-is"), Some("<>"));
+    wait_for_log(&mut proxy, "\"user\":\"of-front\"");
+}
+
+#[test]
+fn what_is_held_back_where_it_came_in_waits() {
+    let mut bed = Bed::new();
+    bed.main = "policies: [ routing ]\nlimits: { per_key: [ { requests_per_second: 1/h, burst: 1, exceed: delay, delay_max: 10h } ] }".into();
+    let proxy = bed.start();
+    get(&proxy, "/app", "").assert_status(200);
+    let mut waits = proxy.client();
+    waits.send("GET /app HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is held back", STEP_TIMEOUT, || {
+        count(&proxy, "requests_delayed", "main") == 1.0
+    });
+    let under_way = || proxy.metric("weir_virtual_server_requests_active", &["\"app\""]);
+    eventually("it is of the other", STEP_TIMEOUT, || under_way() == 1.0);
+    assert_eq!(bed.member.request_count(), 1);
+    assert_eq!(count(&proxy, "requests_delayed", "app"), 0.0);
+    waits.reset();
+    eventually("it is gone", STEP_TIMEOUT, || under_way() == 0.0);
+    assert_eq!(bed.member.request_count(), 1, "nobody got it");
 }
 
 #[test]
@@ -286,6 +316,11 @@ fn cookies_of_each_keep_clients_and_no_member_gets_them() {
     let response = get(&proxy, "/app", &format!("Cookie: {front}; {app}; other=1\r\n"));
     assert_eq!(response.head.field("set-cookie"), None, "it is known");
     assert!(response.text().contains("Cookie: other=1\r\n"), "{}", response.text());
+    // One that keeps nobody has no cookie of its own that it would look for.
+    bed.app = String::new();
+    proxy.reload_and_wait(&bed.setup());
+    let text = get(&proxy, "/app", &format!("Cookie: {front}; other=1\r\n")).text();
+    assert!(text.contains("Cookie: other=1\r\n"), "{text}");
 }
 
 #[test]

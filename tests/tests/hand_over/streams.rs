@@ -152,6 +152,8 @@ fn one_that_listens_no_more_serves_no_clients_of_its_own() {
     direct.get("/app").assert_status(200);
     bed.app = String::new();
     proxy.reload_and_wait(&bed.setup());
-    direct.assert_closed();
+    let answer = direct.try_send("GET /app HTTP/1.1\r\nHost: a\r\n\r\n");
+    let answer = answer.and_then(|()| direct.try_response(false));
+    assert!(answer.is_err(), "it is closed: {answer:?}");
     proxy.client().get("/app").assert_status(200);
 }

@@ -36,7 +36,7 @@ section! {
     Rule at "policies.NAME.rules[]" {
         /// The rule's name in metrics and messages. Default: its number.
         optional name: Name;
-        /// The condition: an expression ([docs/expressions.md](expressions.md)). It always reads the original request. If it reads `response.*`, the rule applies to the response. Default: the rule always applies.
+        /// The condition: an expression ([docs/expressions.md](expressions.md)). It always reads the original request, or the request as another virtual server has handed it over. If it reads `response.*`, the rule applies to the response. Default: the rule always applies.
         optional when: Text;
         /// The actions, in order.
         required then: Vec<Spanned<Action>>;
