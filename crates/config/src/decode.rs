@@ -769,6 +769,13 @@ impl Registry {
     }
 }
 
+/// The schema of a value that is one of these words, each with its meaning.
+pub(crate) fn words_schema(words: &[(&str, &str)]) -> Value {
+    let one =
+        |(word, meaning): &(&str, &str)| json!({ "const": word, "description": tidy(meaning) });
+    json!({ "anyOf": words.iter().map(one).collect::<Vec<_>>() })
+}
+
 /// Doc comments to running text.
 pub(crate) fn tidy(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
