@@ -23,7 +23,7 @@ pub enum Termination {
     Misdirected,
     /// It came before its client's handshake was done, and must not be done twice.
     TooEarly,
-    /// The client did more of something than anybody needs (HTTP/2).
+    /// The client exceeded a flood limit (HTTP/2).
     ClientFlood,
     /// No member could take the request.
     NoMember,
@@ -53,7 +53,7 @@ pub enum Termination {
     TunnelTimeout,
     /// The relayed connection was idle for too long.
     IdleTimeout,
-    /// What a connection has to begin with did not come in time.
+    /// The required first data of a connection did not arrive in time.
     HelloTimeout,
     /// It asked for no name that leads to a pool.
     UnknownServerName,

@@ -1,4 +1,4 @@
-//! What a client's handshake has settled, for conditions, logs and members.
+//! Results of a client's TLS handshake, for conditions, logs and members.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -10,7 +10,7 @@ use weir_tls::identity::subject_of;
 use weir_tls::server::suite_name;
 use weir_tls::{CertificateDer, Established, ProtocolVersion};
 
-/// What a client's handshake has settled.
+/// Results of a client's TLS handshake.
 #[derive(Debug)]
 pub struct ClientTls {
     version: &'static str,
@@ -25,7 +25,7 @@ pub struct ClientTls {
 /// The certificate of a client.
 struct Certificate {
     der: CertificateDer<'static>,
-    /// What is in it, when somebody has asked.
+    /// The parsed certificate, once it was needed.
     facts: OnceCell<CertificateFacts>,
 }
 

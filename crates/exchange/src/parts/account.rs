@@ -1,4 +1,4 @@
-//! What is counted and logged of a transaction.
+//! Counters and log data of a transaction.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use weir_config::snapshot::AccessFormat;
 
 use crate::local::pool::LocalMember;
 
-/// What is counted and logged of a transaction.
+/// Counters and log data of a transaction.
 pub struct Account {
     /// The form of its access log line.
     pub log_format: AccessFormat,

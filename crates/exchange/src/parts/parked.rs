@@ -1,4 +1,4 @@
-//! What a request waits for that has no member.
+//! The reason why a request waits without a member.
 
 use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
@@ -6,7 +6,7 @@ use weir_core::queue::Ticket;
 use crate::parts::considered::Ending;
 use crate::parts::tries::Lease;
 
-/// What a request waits for that has no member.
+/// The reason why a request waits without a member.
 #[derive(Default)]
 pub enum Parked {
     /// Nothing.

@@ -1,4 +1,4 @@
-//! What sessions of datagrams ask of the world.
+//! The interface between sessions of datagrams and their surroundings.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::parts::notice::Notice;
 use crate::session::{Session, Source, Tools};
 use crate::termination::Termination;
 
-/// What sessions ask of the world.
+/// The interface between sessions and their surroundings.
 pub trait SessionEdge: Sized {
     /// A socket to a member.
     type Socket: Copy;
@@ -41,7 +41,7 @@ pub trait SessionEdge: Sized {
     /// Sends to the member. An error is about something that was sent before, or says that nothing can be sent.
     fn to_member(&mut self, socket: Self::Socket, train: Train<'_>) -> Result<(), MemberFailure>;
 
-    /// Sends the first datagrams to the member, and tells it of the client.
+    /// Sends the first datagrams to the member, with the PROXY header if configured.
     fn introduce(
         &mut self,
         session: &Session<Self::Socket>,
@@ -69,7 +69,7 @@ pub trait SessionEdge: Sized {
     /// When this turn of the worker began.
     fn turn(&self) -> Turn;
 
-    /// What is used again by each.
+    /// Tools that all sessions share, one after another.
     fn tools(&mut self) -> &mut Tools;
 
     /// Where chance and the time of day come from.

@@ -123,7 +123,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What one virtual server did.
+    /// Totals of one virtual server.
     VirtualServerCounters => VirtualServerTotals {
         /// Client connections accepted.
         connections_accepted,
@@ -171,7 +171,7 @@ counters! {
         connections_ended_by_policy,
         /// Requests refused by a limit on their rate.
         requests_limited,
-        /// Requests that did not show who they are from.
+        /// Requests without valid credentials.
         requests_unauthenticated,
         /// Requests that a service was asked about, and let in.
         authorisations_allowed,
@@ -197,7 +197,7 @@ counters! {
         rewrites_failed,
         /// Requests that the web application firewall has judged, or could not judge.
         waf_inspected,
-        /// Of those, the ones whose members did not get them for what rules found.
+        /// Of those, requests that were blocked because of rules.
         waf_blocked,
         /// Of those, the ones that would have been blocked.
         waf_detected,
@@ -245,7 +245,7 @@ counters! {
         relays_member_connect,
         /// Connections that waited for a member for too long.
         relays_queue_timeout,
-        /// Connections that did not begin in time with what they have to.
+        /// Connections whose required first data did not arrive in time.
         relays_hello_timeout,
         /// Connections that began with something else than they have to.
         relays_client_malformed,
@@ -268,13 +268,13 @@ counters! {
         ;histograms
         /// From the complete request head to the last byte of the response handed to the socket.
         request_duration,
-        /// From the question to a service until its answer, or until nobody waits for it any more.
+        /// The time from a request to a service until its response, or until the response is no longer needed.
         authorisation_duration,
     }
 }
 
 counters! {
-    /// What one rule of a policy did.
+    /// Totals of one rule of a policy.
     RuleCounters => RuleTotals {
         /// Requests and responses that it was followed for.
         followed,
@@ -282,7 +282,7 @@ counters! {
 }
 
 counters! {
-    /// What one pool did.
+    /// Totals of one pool.
     PoolCounters => PoolTotals {
         /// Requests that were tried on a further member.
         retries,
@@ -298,7 +298,7 @@ counters! {
 }
 
 counters! {
-    /// What one member did.
+    /// Totals of one member.
     MemberCounters => MemberTotals {
         /// Requests sent to it.
         requests,
@@ -349,7 +349,7 @@ counters! {
 }
 
 impl MemberCounters {
-    /// Counts what was overlooked in a response, once per kind.
+    /// Counts the tolerated flaws of a response, once per kind.
     pub fn count_flaws(&self, flaws: Flaws) {
         for flaw in flaws.iter() {
             let counter = match flaw {
@@ -366,7 +366,7 @@ impl MemberCounters {
 }
 
 counters! {
-    /// What the worker threads did, whatever they served.
+    /// Totals of the worker threads.
     WorkerCounters => WorkerTotals {
         /// Access log lines dropped because the log could not take them in time.
         log_lines_dropped,

@@ -27,7 +27,7 @@ fn now_s(turn: Turn) -> u64 {
     turn.now_ms() / 1_000
 }
 
-/// What has to be known of a request before anything that was decided about it takes effect.
+/// Checks that must succeed before any decision about a request takes effect.
 #[derive(Default)]
 pub struct Pending {
     /// Passwords that are checked.
@@ -143,7 +143,7 @@ pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     authorisation::holds(exchange, at)
 }
 
-/// Nothing that was decided for the user is for whoever this is.
+/// Drops all decisions that depend on the user.
 fn refuse(exchange: &mut Exchange, at: &mut impl Edge, by: &Authenticator) {
     let mark = format!("authenticate {}: the user or the password is wrong", by.name);
     authorisation::forget_decided(exchange, at, &mark);

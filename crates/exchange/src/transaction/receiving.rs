@@ -56,7 +56,7 @@ impl Exchange {
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.is_cut = true;
         if is_judged_whole(self) {
-            // Nobody will answer what cannot be judged.
+            // The firewall cannot judge a part of a request, so no member gets it.
             return self.respond(at, 400, Termination::ClientAbort);
         }
         if !self.ends.is_client_behind(at) {

@@ -24,7 +24,7 @@ pub fn repeat(
         return false;
     }
     let clock = at.turn().clock;
-    // A place that is taken counts for the member's rate, and may be its trial: none is taken in vain.
+    // A place counts for the member's rate, and may be its trial request: none is taken in vain.
     if !pool.has_retry(clock.now_ms()) {
         return false;
     }

@@ -16,7 +16,7 @@ use crate::parts::tries::Lease;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 
-/// What a failure counts as at least, where members are compared by the time they take.
+/// The least response time that a failure counts as, where members are compared by response time.
 const FAILED_US_MIN: u64 = 100_000;
 
 /// The result of looking for a member.
@@ -25,7 +25,7 @@ pub enum Found {
     Member,
     /// It waits for one.
     Waits,
-    /// There is none.
+    /// No member.
     Nobody {
         /// Those that are up have no room.
         is_full: bool,
@@ -56,7 +56,7 @@ impl Ends {
                 Ok(lease) => lease,
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
-                    // What has been sent of it must be here to be sent again.
+                    // A request can only wait if the part that was sent is still stored.
                     let may_wait =
                         is_first || !need.is_sent || (need.is_replayable && need.is_whole);
                     if is_full
@@ -104,7 +104,7 @@ impl Ends {
         Found::Nobody { is_full }
     }
 
-    /// How it ends that has found nobody: with a status, where it is a request.
+    /// The status and termination reason if no member was found.
     pub fn why_nobody(&self) -> (u16, Termination) {
         match self.tries.failure {
             Some(reason) => (reason.status(), reason.termination()),
