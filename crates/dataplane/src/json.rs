@@ -1,4 +1,4 @@
-//! JSON and text, piece by piece: what lines of logs are made of.
+//! JSON and text, piece by piece, for lines of logs.
 
 use std::io::Write as _;
 

@@ -1,8 +1,8 @@
-//! Numbers that nobody can tell in advance.
+//! Unpredictable numbers.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Bytes that nobody can tell in advance: what keys are made of.
+/// Unpredictable bytes, for keys.
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     fill(&mut bytes);

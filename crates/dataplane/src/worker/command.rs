@@ -1,4 +1,4 @@
-//! What the control plane may want of a worker.
+//! Commands of the control plane to a worker.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub enum Command {
     },
     /// End now.
     Stop,
-    /// Panic, to show what that costs.
+    /// Panic, for tests.
     #[cfg(test)]
     Panic,
 }
