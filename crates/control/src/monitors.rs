@@ -1,12 +1,10 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
-//! What is put in force next is probed before it is ([`Monitors::prepare`]), so that its members are known when
-//! they get their first request; `first_probes` says what is waited for. A monitor whose probe and schedule are
-//! unchanged keeps its task and its state;
-//! one that is gone stops. A monitor that is new on a member which already takes traffic starts by trusting
-//! it, so that a reload never takes a healthy member out of service. Counts of probes belong to neither: they
-//! stay with the place and type of the monitor, which are its labels in the metrics, so that a counter only
-//! grows.
+//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members is
+//! known when they get their first request; `first_probes` decides how long weir waits. A monitor with unchanged probe and
+//! schedule keeps its task and its state; a removed one stops. A new monitor of a member that already has traffic begins
+//! with the state "up", so that a reload never takes a healthy member out of service. Counts of probes belong to the place
+//! and type of the monitor, which are its labels in the metrics, so that a counter only grows.
 
 mod first_probes;
 mod verdicts;
@@ -41,14 +39,14 @@ pub struct Monitors {
     board: Board,
 }
 
-/// What the monitors say, for metrics and status. Clones show the same.
+/// Results of the monitors, for metrics and status. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Mutex<VerdictsByMember>>);
 
 /// By pool and member label.
 type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 
-/// What one monitor of one member says.
+/// The result of one monitor of one member.
 #[derive(Debug, Clone)]
 pub struct MonitorReport {
     /// Its type in the file.
@@ -79,7 +77,7 @@ pub struct UnknownMembers {
 }
 
 impl Board {
-    /// The reports of one member in force, in the order of its monitors; empty if it has none.
+    /// The reports of one active member, in the order of its monitors; empty if it has none.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
@@ -133,7 +131,7 @@ impl Board {
     }
 }
 
-/// What all probe tasks use.
+/// Shared state of all probe tasks.
 #[derive(Debug)]
 struct Shared {
     tls: TlsClients,
@@ -175,7 +173,7 @@ impl Monitors {
         Self { members: HashMap::new(), shared: Arc::new(shared), board: Board::default() }
     }
 
-    /// What the monitors say.
+    /// The results of the monitors.
     pub fn board(&self) -> Board {
         self.board.clone()
     }
@@ -209,8 +207,8 @@ impl Monitors {
         self.show();
     }
 
-    /// Watches the members of `table` from now on, which is put in force now, and of what is prepared those of `next`;
-    /// no others. Must be called within a tokio runtime.
+    /// Watches the members of `table`, which becomes active now, and of the prepared monitors those of `next`; no others.
+    /// Must be called within a tokio runtime.
     pub fn apply(&mut self, table: &LiveTable, next: Option<&Snapshot>) {
         let mut previous = std::mem::take(&mut self.members);
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
@@ -236,7 +234,7 @@ impl Monitors {
         self.shared.first_probes.awaited()
     }
 
-    /// What is left of the wait, at most.
+    /// The rest of the wait, at most.
     pub fn left(&self) -> Duration {
         let end = self.shared.first_probes.end();
         end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
@@ -356,7 +354,7 @@ impl Watched {
         running
     }
 
-    /// Stops what was prepared and is not in force; nothing of it is waited for.
+    /// Stops prepared monitors that did not become active.
     fn abandon(&mut self) {
         let mut verdicts = lock(&self.verdicts);
         self.tasks.retain(|task| !verdicts.forget_next(task.verdict));
@@ -396,7 +394,7 @@ impl Monitor {
         let mut at_ms = scheduled_ms;
         loop {
             let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
-            // Whether its time has come or it was told to: it probes.
+            // At its time, or on demand: it probes.
             let _ = timeout(left, self.probe_now.notified()).await;
             let started_ms = monotonic_ms();
             let is_scheduled = started_ms >= scheduled_ms;

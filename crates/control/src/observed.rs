@@ -1,4 +1,4 @@
-//! What metrics and status show: read-only views of the running process.
+//! State of the running process for metrics and status: read-only views.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,19 +17,19 @@ use crate::time::unix_ms;
 #[derive(Debug)]
 pub struct Observed {
     table: RwLock<Arc<LiveTable>>,
-    /// What the worker threads did.
+    /// Counters of the worker threads.
     pub workers: Arc<PerWorker<WorkerCounters>>,
-    /// What the writers of logs did.
+    /// Counters of the log writers.
     pub logs: Arc<AllLogCounters>,
-    /// What the monitors say.
+    /// Results of the monitors.
     pub monitors: Board,
-    /// What the packet path does.
+    /// State of the packet path.
     pub packets: crate::packets::Board,
-    /// Where its flows are asked for; `None`: there are none.
+    /// Access to its flows; `None`: there are none.
     flows: RwLock<Option<crate::packets::Flows>>,
-    /// What became of asking for OCSP responses.
+    /// Results of OCSP requests.
     pub ocsp: Arc<crate::ocsp::Counters>,
-    /// What became of fetching the keys of tokens.
+    /// Results of fetching token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
     /// Configurations that were asked for.
     pub reloads: Reloads,
@@ -41,11 +41,11 @@ pub struct Observed {
     pub starting: AtomicBool,
     /// Whether the process is ending.
     pub draining: AtomicBool,
-    /// What is put in force when its first probes are in.
+    /// The configuration that becomes active after its first probes.
     waiting: RwLock<Option<Waiting>>,
-    /// Workers that ended without being told to.
+    /// Workers that ended unexpectedly.
     pub workers_ended: AtomicU64,
-    /// What the last panic of a worker was.
+    /// The last panic of a worker.
     last_panic: RwLock<Option<WorkerPanic>>,
     /// Admin connections that were closed at once because there were too many.
     pub admin_turned_away: AtomicU64,
@@ -67,7 +67,7 @@ pub struct WorkerPanic {
     pub worker: usize,
     /// When, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// What it said, and where.
+    /// Its message and place.
     pub message: String,
 }
 
@@ -126,17 +126,17 @@ impl Observed {
         write(&self.flows, flows);
     }
 
-    /// What waits for first probes.
+    /// The configuration that waits for first probes.
     pub fn waiting(&self) -> Option<Waiting> {
         read(&self.waiting)
     }
 
-    /// Shows what waits for first probes.
+    /// Sets the configuration that waits for first probes.
     pub fn set_waiting(&self, waiting: Option<Waiting>) {
         write(&self.waiting, waiting);
     }
 
-    /// What the last panic of a worker was.
+    /// The last panic of a worker.
     pub fn last_panic(&self) -> Option<WorkerPanic> {
         read(&self.last_panic)
     }
@@ -155,8 +155,8 @@ fn write<T>(lock: &RwLock<T>, value: T) {
     *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
 
-/// A gauge as it is shown. Workers keep gauges as differences of what came and what went; a sum that is
-/// read while both change can be below zero for a moment.
+/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below zero
+/// for a moment.
 pub fn shown_gauge(total: u64) -> u64 {
     if i64::try_from(total).is_ok() { total } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! What several tests need: configurations in memory.
+//! Common helpers of tests: configurations in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,9 +1,9 @@
-//! What is wrong with a response, and is overlooked where it comes from a member that is trusted that far.
+//! Flaws of responses that are tolerated from members configured as lenient.
 //!
-//! Requests are read without any of this. Of a response whatever leaves is written anew, so that no flaw of a
-//! member reaches a client: the end of the body is found once, here, and told in weir's own framing.
+//! Requests are always read strictly. Responses are written anew, so that no flaw of a member reaches a client: the end of
+//! the body is determined once, here, and sent in weir's own framing.
 
-/// Something that a response must not have, though what is meant is clear.
+/// A flaw of a response whose meaning is clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// Content-Length that says the same number more than once, in several lines or as a list
@@ -84,7 +84,7 @@ impl Flaws {
         self.0 & flaw.bit() != 0
     }
 
-    /// Whether there is none.
+    /// Whether there are no flaws.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

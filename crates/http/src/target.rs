@@ -7,7 +7,7 @@ use crate::h1::RequestError;
 use crate::message::{Part, RequestHead, Span};
 use crate::path::{self, RawBytes, TargetForm};
 
-/// What one pass over the target has found.
+/// The result of one pass over the target.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) span: Span,

@@ -81,7 +81,7 @@ const OTHERS: [&str; 50] = [
 
 /// A name in lower case and the colon behind it as two words: the first byte lowest, zeros behind the colon.
 ///
-/// The colon tells where the name ends: without it, a name with zeros at its end would be the one before them.
+/// The colon marks the end of the name: without it, a name with zeros at its end would equal a shorter one.
 type Words = [u64; 2];
 
 #[derive(Clone, Copy)]

@@ -1,14 +1,14 @@
-//! Which pools are waited for before something is put in force.
+//! Selects the pools that a new configuration waits for.
 //!
-//! | the pool | it is waited for |
+//! | the pool | weir waits |
 //! |---|---|
-//! | has no usable member, and no address yet, or a first probe has no result or failed | as long as it may be; a probe that failed is repeated every [`REPEAT_INTERVAL`] |
-//! | has a usable member, and a first probe has no result | [`BESIDE_WAIT_MAX`] from then on |
-//! | else | not at all |
+//! | has no usable member, and no address yet, or a first probe has no result or failed | up to the limit; failed probes are repeated every [`REPEAT_INTERVAL`] |
+//! | has a usable member, and a first probe has no result | for a further [`BESIDE_WAIT_MAX`] |
+//! | otherwise | not at all |
 //!
-//! A member is usable when the monitors that it will have say up, and the operator wants it to take requests.
+//! A member is usable if its future monitors report it as up, and its administrative state allows requests.
 //!
-//! | what happens | cost, in members of the pool |
+//! | event | cost, in members of the pool |
 //! |---|---|
 //! | a pass, while no member is usable; the last first result | all of them |
 //! | another result | constant |
@@ -179,12 +179,12 @@ impl FirstProbes {
         awaited.map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// When none is waited for any more, at the latest.
+    /// The time when the wait for all pools ends, at the latest.
     pub(super) fn end(&self) -> Option<Instant> {
         lock(&self.pools).values().map(WaitedPool::end).max()
     }
 
-    /// Returns when fewer than so many pools are waited for. One task at a time may wait.
+    /// Returns when weir waits for fewer pools than this. Only one task at a time may wait.
     pub(super) async fn fewer_than(&self, count: usize) {
         while let Some(end) = self.first_end_of(count) {
             tokio::select! {
@@ -194,13 +194,13 @@ impl FirstProbes {
         }
     }
 
-    /// When the first pool is waited for no longer; `None`: fewer than so many are.
+    /// The time when the wait for the first pool ends; `None`: weir waits for fewer pools than this.
     fn first_end_of(&self, count: usize) -> Option<Instant> {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
         for pool in pools.values_mut() {
             if pool.beside_until.is_some_and(|until| until <= now) {
-                // What was usable may have failed meanwhile.
+                // A usable member may have failed meanwhile.
                 pool.look(now);
             }
         }

@@ -1,4 +1,4 @@
-//! What this host has: interfaces, addresses, ports, capabilities. All of it is read, nothing changed.
+//! Facts about this host: interfaces, addresses, ports, capabilities. All are only read.
 
 use std::collections::BTreeSet;
 use std::fs::read_to_string;
@@ -12,7 +12,7 @@ const ETHERNET: &str = "1";
 /// Lowest port that is taken for source translation: lower ones belong to services.
 const PORT_MIN: u16 = 1_024;
 
-/// Ports that Linux gives out unless told otherwise.
+/// The port range that Linux uses by default.
 const PORTS_DEFAULT: (u16, u16) = (32_768, 60_999);
 
 /// This host, as the calling thread sees it.

@@ -17,7 +17,7 @@ use super::tls::TlsClients;
 pub(super) struct Talk<'a> {
     pub address: &'a Address,
     pub source: Option<sockets::Source>,
-    /// What the member expects before anything else.
+    /// The PROXY header that the member expects first.
     pub proxy_protocol: Option<ProxyVersion>,
     /// The member's, for TLS.
     pub name: &'a str,

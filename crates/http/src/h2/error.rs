@@ -1,6 +1,5 @@
-//! Why a connection, or a stream of it, cannot go on. Sorted by blame: what the peer broke is a
-//! [`Misbehaviour`], what it did too much of a [`Flood`], and what the caller asked for in vain a
-//! [`SendError`].
+//! Reasons for the end of a connection or stream. By blame: a violation by the peer is a [`Misbehaviour`], an excess a
+//! [`Flood`], and an impossible call a [`SendError`].
 
 use std::fmt;
 

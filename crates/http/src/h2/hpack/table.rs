@@ -6,7 +6,7 @@
 
 use crate::h2::line::{Name, Value};
 
-/// What an entry counts beyond its name and value (RFC 7541 section 4.1).
+/// The overhead of an entry beyond its name and value (RFC 7541 section 4.1).
 pub const ENTRY_OVERHEAD_SIZE: usize = 32;
 
 /// Entries that went are shifted out when there are more.
@@ -161,7 +161,7 @@ impl Table {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Panics when it is not what it should be.
+    /// Panics if the state is inconsistent.
     pub(super) fn check_invariants(&self) {
         let alive = &self.entries[self.dead..];
         let sum: usize =
