@@ -18,7 +18,7 @@ const ANY_PORT: &str = "*";
 pub(crate) enum ListenOn {
     /// Addresses that sockets can listen on.
     Range(ListenRange),
-    /// What packets alone are addressed to.
+    /// Destinations of packets only.
     Network(NetworkPorts),
 }
 

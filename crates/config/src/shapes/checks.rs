@@ -8,7 +8,7 @@ use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::{Node, NodeValue};
 
-/// What becomes of requests in which checks find something.
+/// Actions for the findings of checks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CheckActions(pub Vec<(Check, Action)>);
 

@@ -114,7 +114,7 @@ impl Decode for CipherSuite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Curve(pub usize);
 
-/// What others call them.
+/// Other names of curves.
 const CURVE_ALIASES: [(&str, &str); 5] = [
     ("prime256v1", "P-256"),
     ("secp256r1", "P-256"),

@@ -10,7 +10,7 @@ pub enum LogField {
     Time,
     /// The same in the form of Apache's combined format.
     TimeCombined,
-    /// What tells the request from all others.
+    /// The request id.
     RequestId,
     /// The client, with its port.
     Client,
@@ -32,7 +32,7 @@ pub enum LogField {
     Referer,
     /// `User-Agent`.
     UserAgent,
-    /// Who it is by an authentication.
+    /// The authenticated user.
     User,
     /// The name that a relayed connection asked for.
     ServerName,
@@ -121,13 +121,13 @@ impl LogField {
 /// A form of access log lines that the file gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFormat {
-    /// What a line is made of.
+    /// The parts of a line.
     pub line: LogLine,
     /// The names of the header fields that it shows, in lower case.
     pub headers: Vec<Box<str>>,
 }
 
-/// What a line is made of.
+/// The parts of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogLine {
     /// A JSON object with these.
@@ -141,9 +141,9 @@ pub enum LogLine {
 pub enum LogPiece {
     /// As it is.
     Literal(Box<[u8]>),
-    /// What is known of the request.
+    /// A value of the request.
     Field {
-        /// Of what.
+        /// The field.
         field: LogField,
         /// A space in it is written as it is: it cannot be taken for the end of the value.
         keeps_spaces: bool,

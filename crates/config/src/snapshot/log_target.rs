@@ -47,7 +47,7 @@ pub struct SyslogTls {
     pub server: String,
     /// The name that its certificate must be for.
     pub name: Arc<str>,
-    /// Whom to trust, and what to show.
+    /// Trusted authorities, and weir's certificate.
     pub tls: Arc<PoolTls>,
 }
 

@@ -15,7 +15,7 @@ use crate::raw::authentication::{Authentication, OnError};
 use crate::shapes::{FieldName, ProbePath};
 use crate::snapshot::Pool;
 
-/// What a client gets of an answer that does not let it in: enough for a login page, a redirection to one, and a challenge.
+/// The fields of a refusing response that a client gets: enough for a login page, a redirect to one, and a challenge.
 const ANSWER_HEADERS: [&str; 6] =
     ["Location", "Set-Cookie", "WWW-Authenticate", "Content-Type", "Cache-Control", "Retry-After"];
 

@@ -1,4 +1,4 @@
-//! From the raw types to the sound model: what no section can check alone.
+//! From the raw types to the valid model: checks across sections.
 
 mod authentication;
 mod certificate_folder;
@@ -107,7 +107,7 @@ pub(crate) fn validate(
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
-    // Beside errors these would be noise: what is unused often is so because of the error.
+    // Beside errors these would be noise: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
     }
@@ -166,7 +166,7 @@ impl<'a> Profiles<'a> {
         }
     }
 
-    /// What virtual servers refer to.
+    /// The objects that virtual servers refer to.
     fn servers(
         &self,
         pools: &'a [NamedItem<raw::Pool>],

@@ -76,7 +76,7 @@ pub(super) fn dns(raw: &raw::Monitor, span: Span, context: &mut Context) -> Opti
     })
 }
 
-/// What is wrong with a name, if anything. `.` is the root.
+/// The mistake in a name, if any. `.` is the root.
 fn wrong_name(name: &str) -> Option<String> {
     if name == "." {
         return None;

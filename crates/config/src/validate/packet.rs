@@ -132,7 +132,7 @@ impl Servers<'_> {
         Some(found)
     }
 
-    /// Reports what a pool has that packets cannot do.
+    /// Reports settings of a pool that packets do not support.
     fn pool_fits(
         &mut self,
         pool: usize,
@@ -319,7 +319,7 @@ fn expanded(
     }
 }
 
-/// What becomes of destinations; keys that do not go together are reported.
+/// The treatment of destinations; conflicting keys are reported.
 fn delivery(
     raw: &raw::VirtualServer,
     profile: &FastL4Profile,
@@ -450,7 +450,7 @@ fn persistence_ms(
     Some(source.table.timeout_ms)
 }
 
-/// What stands there once.
+/// The sentences, each once.
 pub(super) fn sentences(list: Vec<String>) -> Vec<Arc<str>> {
     list.into_iter().map(Into::into).collect()
 }

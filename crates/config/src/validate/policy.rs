@@ -29,7 +29,7 @@ use crate::tree::Span;
 struct Parts {
     /// With the request.
     request: Vec<Rule>,
-    /// With the response: what the former do to it, one for one.
+    /// The parts that wait for the response, one for each of the former.
     waiting: Vec<Rule>,
     /// With the response: rules whose condition reads it.
     response: Vec<Rule>,
@@ -349,7 +349,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a rule writes to a log.
+/// The log action of a rule.
 fn line(
     compiler: &mut Compiler<'_>,
     text: &Spanned<Text>,
@@ -358,7 +358,7 @@ fn line(
     compiler.template(&text.value.0, text.span, Purpose::HeaderValue, context)
 }
 
-/// The body of an answer, and the type that its file's name tells.
+/// The body of a response, and the type by its file's name.
 fn body(
     compiler: &mut Compiler<'_>,
     raw: &raw::Respond,
@@ -469,7 +469,7 @@ pub(super) fn redirects(status: u16, span: Span, context: &mut Context) -> bool 
     is_redirect
 }
 
-/// What the core calls a mode.
+/// The mode in the core.
 pub(super) fn inspection(raw: raw::WafMode) -> WafMode {
     match raw {
         raw::WafMode::Off => WafMode::Off,

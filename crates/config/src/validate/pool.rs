@@ -74,7 +74,7 @@ pub(super) fn pool(
     (model.map(|model| Pool { lenient, source, ..model }), members)
 }
 
-/// What is overlooked in responses: the usual, and what the pool names.
+/// Tolerated flaws of responses: the usual ones, and those of the pool.
 fn lenient(raw: &raw::Pool, context: &mut Context) -> Flaws {
     let named = raw.lenient.as_ref().map_or(&[][..], |named| &named.value);
     named.iter().fold(Flaws::USUAL, |flaws, named| {
@@ -147,7 +147,7 @@ fn model(
     })
 }
 
-/// What becomes of requests that the pool does not take.
+/// Substitutes for requests that the pool does not take.
 fn instead(raw: &raw::Pool, compiler: &mut Compiler<'_>, context: &mut Context) -> Option<Instead> {
     let fallback = if_given(raw.fallback.as_ref(), |name| compiler.pool(name, context));
     let spillover = if_given(raw.spillover.as_ref(), |spillover| {

@@ -132,7 +132,7 @@ impl AddressSet {
         }
     }
 
-    /// Whether there is none in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty()
     }

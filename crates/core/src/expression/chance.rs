@@ -8,7 +8,7 @@ pub(super) fn draw(seed: u64, call: u32, below: u32) -> i64 {
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
-    // The upper bits of a product are as even as what is multiplied.
+    // The upper bits of a product are as evenly distributed as its factor.
     ((u128::from(mixed) * u128::from(below)) >> 64) as i64
 }
 

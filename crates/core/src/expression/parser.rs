@@ -313,7 +313,7 @@ impl<'t> Parser<'t> {
         self.node(Kind::Name(name.text), range)
     }
 
-    /// The range of what stands in parentheses includes them.
+    /// The range of a parenthesised expression includes the parentheses.
     fn parenthesised(&mut self) -> Result<Node, ExpressionError> {
         let start = self.take()?.range.start;
         let node = self.expression()?;
@@ -346,7 +346,7 @@ fn product(parser: &mut Parser<'_>) -> Result<Node, ExpressionError> {
     chain(parser, &operators, Parser::unary)
 }
 
-/// What is joined by some operators, from left to right.
+/// Operands joined by operators, from left to right.
 fn chain<'t>(
     parser: &mut Parser<'t>,
     operators: &[Operator],

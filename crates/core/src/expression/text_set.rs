@@ -9,8 +9,8 @@ const SMALL_TEXTS_MAX: usize = 8;
 
 /// A set of texts.
 ///
-/// The hash is not keyed: what is in the set comes from the configuration, and a client that finds
-/// collisions with it gains one comparison per text of the set that it collides with.
+/// The hash is not keyed: the texts come from the configuration, and a client that finds collisions causes only one more
+/// comparison per colliding text.
 #[derive(Debug, Clone)]
 pub(super) enum TextSet {
     Small(Box<[Box<[u8]>]>),

@@ -34,7 +34,7 @@ const TIMEOUT_MS_END: u64 = TIMEOUT_MS + TIMEOUT_MS / 8 + 100;
 /// One client at one pool.
 struct Client {
     by: By,
-    /// What the model knows: where it was served last, when, and by which key it was told.
+    /// The model's state: the last member, the time, and the key of its cookie.
     home: Option<usize>,
     last_ms: u64,
     key: u8,

@@ -148,7 +148,7 @@ impl Checker<'_, '_> {
             match read(node) {
                 Some(literal) => found.push(literal?),
                 None => {
-                    // What does not even make sense by itself is told first.
+                    // Errors within the argument are reported first.
                     self.typed(node)?;
                     let message = format!("{wanted}, written out, is wanted in this list");
                     return Err(ExpressionError::new(node.range.clone(), message)
