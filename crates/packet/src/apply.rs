@@ -14,7 +14,7 @@ use crate::plan::{Delivery, MemberName, Plan, Prefix, Protocol, Source, Ttl, Vir
 use crate::roster::{Roster, server_identity};
 use crate::{Applied, check};
 
-/// Writes into the maps what the plan says; `epoch` is the one that is not in force.
+/// Writes a plan into the maps; `epoch` is the inactive one.
 pub struct Writer<'a> {
     pub maps: &'a mut Maps,
     pub roster: &'a mut Roster,
@@ -60,7 +60,7 @@ impl Writer<'_> {
         self.leave(&planned, &numbers)
     }
 
-    /// Removes what an older plan has left where this one goes.
+    /// Removes entries of an older plan from the places of this one.
     fn clear(&mut self) -> Result<(), Error> {
         let epoch = self.epoch;
         clear_hash(&mut self.maps.listeners, |key| layout::listener_epoch(key) == epoch)?;
@@ -178,7 +178,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What the plan has no longer takes no new flows; without its virtual server it takes nothing.
+    /// Objects that the plan no longer has take no new flows; without their virtual server they take nothing.
     fn leave(&mut self, planned: &HashSet<u32>, numbers: &HashSet<u32>) -> Result<Applied, Error> {
         let mut applied = Applied::default();
         let mut servers = HashSet::new();

@@ -85,7 +85,7 @@ pub fn read(
 mod tests {
     use super::*;
 
-    /// What the kernel's header says: eight words, the fifth of two halves.
+    /// The layout in the kernel's header: eight words, the fifth of two halves.
     #[test]
     fn attributes_are_as_the_kernel_has_them() {
         assert_eq!(size_of::<Attributes>(), 56);

@@ -242,7 +242,7 @@ impl Server {
             .end()
     }
 
-    /// Says in what was encoded whether there is a ring. Whether that changed it.
+    /// Sets in an encoded server whether there is a ring. Returns whether that changed it.
     pub fn set_ring(bytes: &mut ServerBytes, has_ring: bool) -> bool {
         let flags = u32::from_ne_bytes(at(bytes, 16));
         let changed = if has_ring { flags | SERVER_RING } else { flags & !SERVER_RING };
@@ -250,7 +250,7 @@ impl Server {
         changed != flags
     }
 
-    /// Who it is, of what was encoded.
+    /// The identity of an encoded server.
     pub fn identity_of(bytes: &ServerBytes) -> u64 {
         u64::from_ne_bytes(at(bytes, 0))
     }
@@ -431,7 +431,7 @@ pub fn vlan_bytes(device: u32, tag: u32) -> VlanBytes {
 mod tests {
     use super::*;
 
-    /// What the maps were when the version was last raised.
+    /// The maps' layout when the version was last raised.
     const HEADER: (u32, u64) = (5, 17_438_015_332_107_307_857);
 
     /// The header without comments and space, by FNV-1a.

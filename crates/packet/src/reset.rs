@@ -48,7 +48,7 @@ impl Resetter {
         Ok(2)
     }
 
-    /// Whether the last bytes have arrived, nobody here knows: one of both numbers is the next that the end takes.
+    /// It is unknown whether the last bytes have arrived: one of both numbers is the next that the end accepts.
     fn send_all(&self, from: End, to: End, [first, second]: [u32; 2]) -> Result<(), Error> {
         self.send(from, to, first)?;
         if second == first { Ok(()) } else { self.send(from, to, second) }

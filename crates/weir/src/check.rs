@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 /// The exit status that the file deserves, and whether the answer could be written.
 fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     let mut loaded = weir_config::load(file);
-    // What the kernel's tables have no room for is not known there.
+    // The configuration crate does not know the limits of the kernel's tables.
     let wrong = loaded.config.as_ref().and_then(|it| weir_control::packets::check(it, file));
     if let Some(wrong) = wrong {
         loaded.diagnostics.push(wrong);

@@ -1,4 +1,4 @@
-//! `weir l4`: what the kernel forwards for virtual servers of type fast_l4.
+//! `weir l4`: the packet forwarding of virtual servers of type fast_l4.
 
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ enum Action {
     Detach(DetachArguments),
 }
 
-/// Which flows are meant; what is not given is any.
+/// Selects flows; a missing option matches any value.
 #[derive(Debug, Args)]
 struct Filter {
     /// Flows of this virtual server
@@ -216,7 +216,7 @@ fn detach(name: Option<&str>) -> ExitCode {
     }
 }
 
-/// What was removed, and what was not.
+/// The text about removed programs, and those that stayed.
 fn told(detached: &Detached) -> String {
     let Detached { removed, in_use } = detached;
     let mut text: String =

@@ -1,4 +1,4 @@
-//! `weir pool`: the pools of a running weir, and what is the matter with their members.
+//! `weir pool`: the pools of a running weir, and the state of their members.
 
 use std::process::ExitCode;
 use std::time::Duration;

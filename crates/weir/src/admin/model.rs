@@ -1,5 +1,5 @@
-//! What the admin listener answers, as far as the commands show it. Further keys are passed over, so that
-//! a weir of a later version can be asked.
+//! The answers of the admin listener, as far as the commands show them. Other keys are ignored, so that later versions of
+//! weir can be queried.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Status {
     pub version: String,
     pub uptime_seconds: u64,
-    /// What is wrong with the process as a whole.
+    /// Problems of the process as a whole.
     pub problems: Vec<String>,
     pub workers: usize,
     pub configuration: Configuration,
@@ -135,7 +135,7 @@ pub struct VirtualServer {
     pub certificates: Vec<Certificate>,
 }
 
-/// What a virtual server does per second.
+/// Rates of a virtual server per second.
 #[derive(Debug, Deserialize)]
 pub struct Rates {
     pub seconds: f64,
@@ -191,7 +191,7 @@ pub struct Member {
     pub administrative_source: String,
     pub draining_requests: Option<u32>,
     pub ejected_for_ms: Option<u64>,
-    /// What its last request failed by.
+    /// The failure of its last request.
     #[serde(default)]
     pub ejected_why: Option<String>,
     pub monitors: Vec<Monitor>,
@@ -210,7 +210,7 @@ pub struct Member {
 
 #[derive(Debug, Deserialize)]
 pub struct Monitor {
-    /// `up_delay` holds it up for so long, though it passes.
+    /// The rest of `up_delay`, although it passes its probes.
     #[serde(default)]
     pub held_up_for_ms: Option<u64>,
     pub r#type: String,
@@ -274,12 +274,12 @@ impl Member {
         self.administrative == ENABLED
     }
 
-    /// What weir counts against it.
+    /// Its failures.
     pub fn errors(&self) -> u64 {
         self.connect_failures + self.response_failures + self.responses.server_error
     }
 
-    /// `drain (run time)`: what the operator wants, and whether that was said at run time.
+    /// `drain (run time)`: the administrative state, and whether it was set at run time.
     pub fn administrative_text(&self) -> String {
         match self.administrative_source.as_str() {
             "runtime" => format!("{} (run time)", self.administrative),

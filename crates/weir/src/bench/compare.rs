@@ -1,4 +1,4 @@
-//! `weir bench compare`: what changed between two runs.
+//! `weir bench compare`: the differences between two runs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

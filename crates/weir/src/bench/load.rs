@@ -78,7 +78,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
-    /// End after so many requests instead of a time
+    /// End after this many requests instead of a time
     #[arg(short = 'n', long, value_name = "NUMBER", conflicts_with = "duration",
           value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
@@ -87,7 +87,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NUMBER", value_parser = parse_rate)]
     rate: Option<f64>,
 
-    /// Close a connection after so many requests [default: never]
+    /// Close a connection after this many requests [default: never]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     requests_per_connection: Option<u64>,
 
@@ -229,7 +229,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// What is asked: HTTP, or queries over UDP.
+/// The load: HTTP, or queries over UDP.
 enum Load {
     Http(Box<Plan>),
     Udp(UdpPlan),
@@ -360,7 +360,7 @@ fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
         };
     };
     let mut body = Vec::new();
-    // A byte beyond tells that there is more; such a file need not have an end.
+    // One more byte shows that the file is too long; it may be endless.
     File::open(path)
         .and_then(|file| file.take(BODY_BYTES_MAX + 1).read_to_end(&mut body))
         .map_err(|error| format!("{}: {error}", path.display()))?;

@@ -21,8 +21,8 @@ const EXIT_FAILED: u8 = 1;
 /// that says its type: /128, /5k, /a/16k.png, /128k.html. A request may ask for trouble:
 /// /128?delay_ms=20, /128?fault=reset (a status, reset, short, garbage, stall).
 ///
-/// Prints a line of JSON with its addresses when it serves. Ends on SIGINT or SIGTERM, and prints a line
-/// of JSON with what it counted; until then that is at /_origin/counts, which does not count itself.
+/// Prints a line of JSON with its addresses when it serves. Ends on SIGINT or SIGTERM, and prints a line of JSON with its
+/// counters; until then they are at /_origin/counts, which does not count itself.
 ///
 /// Exit status: 0 stopped by a signal, 1 could not serve, 2 wrong usage.
 #[derive(Debug, Args)]

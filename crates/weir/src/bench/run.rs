@@ -17,7 +17,7 @@ use crate::output;
 const EXIT_FAILED: u8 = 1;
 /// Exit status of a wish that cannot be fulfilled here.
 const EXIT_USAGE: u8 = 2;
-/// Exit status of a run that a signal ended; what was measured is kept.
+/// Exit status of a run that a signal ended; its measurements are kept.
 const EXIT_INTERRUPTED: u8 = 130;
 
 /// Measure weir and its peers side by side, and write the report
@@ -145,7 +145,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The command line with names for paths: who reads the record has the programs elsewhere.
+/// The command line with names instead of paths: readers of the record have the programs elsewhere.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let name = |word: String| match Path::new(&word).file_name() {
         Some(name) if word.contains('/') => name.to_string_lossy().into_owned(),

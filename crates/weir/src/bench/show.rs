@@ -1,4 +1,4 @@
-//! What the benchmark's commands say to a person.
+//! Messages of the benchmark's commands for people.
 
 use std::fmt::Write as _;
 

@@ -160,7 +160,7 @@ impl Demo {
         })
     }
 
-    /// Shows what happens until the end, ends, and says what has happened.
+    /// Shows the demo until its end, ends it, and prints a summary.
     fn run(self, arguments: &Arguments) -> Result<(), String> {
         let mut reader = Reader::new(
             Arc::clone(&self.control_plane.observed),

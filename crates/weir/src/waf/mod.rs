@@ -1,4 +1,4 @@
-//! `weir waf`: rules of the web application firewall, and what they say of a request.
+//! `weir waf`: rules of the web application firewall, and their findings in requests.
 
 mod diff;
 mod files;

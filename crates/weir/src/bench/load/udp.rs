@@ -15,7 +15,7 @@ const SCHEME: &str = "udp://";
 const QUERY_BYTES: u16 = 48;
 const ANSWER_BYTES: u16 = 128;
 
-/// What only queries have.
+/// Options for queries only.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Bytes of a query over UDP [default: 48]
@@ -43,7 +43,7 @@ pub fn is_udp(url: &str) -> bool {
     url.starts_with(SCHEME)
 }
 
-/// The plan; what has no meaning for queries is refused.
+/// The plan; options without a meaning for queries are refused.
 pub fn plan_of(arguments: &Arguments) -> Result<UdpPlan, String> {
     if let Some(option) = of_http(arguments) {
         return Err(format!(
