@@ -1,17 +1,17 @@
-//! What a load saw: the JSON of `weir bench load --json`.
+//! The results of a load: the JSON of `weir bench load --json`.
 //!
-//! Two countings answer two questions, and differ by what is under way when the measurement begins and
+//! Two ways of counting answer two questions. They differ by the requests that are open when the measurement begins and
 //! when it ends:
 //!
-//! - *What became of what was asked?* [`Outcome::requests`], [`Outcome::errors`], [`Outcome::bytes`] and the
-//!   latencies are of the requests that were begun in the measurement (in an open loop: due in it), and all
-//!   of them are waited for. With those before the measurement they are what the server counts.
-//! - *How fast was it?* [`Outcome::requests_per_second`] and [`Outcome::window`] are of the good responses
-//!   that were complete within the measurement's time, whenever they were asked for. Counting only what is
-//!   both sent and answered in it would lose the requests under way at its beginning: as many as there are
-//!   connections, which is a greater share the slower the server is.
+//! - *What was the result of the requests?* [`Outcome::requests`], [`Outcome::errors`], [`Outcome::bytes`] and the
+//!   latencies refer to the requests that were begun in the measurement (in an open loop: due in it), and all of them are
+//!   awaited. Together with those before the measurement, they equal the server's count.
+//! - *How fast was it?* [`Outcome::requests_per_second`] and [`Outcome::window`] refer to the good responses that were
+//!   complete within the measurement's time, whenever they were requested. Counting only requests that are both sent and
+//!   answered in it would lose those that are open at its beginning: as many as there are connections, which is a greater
+//!   share with a slower server.
 //!
-//! What a server spent in that time belongs to the second.
+//! The CPU time of a server in that time belongs to the second.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,7 @@ use serde::{Deserialize, Serialize};
 /// The result of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Good transactions that were begun in the measurement: a complete response, however late, that is what
-    /// was expected.
+    /// Good transactions that were begun in the measurement: a complete and expected response, however late.
     pub requests: u64,
     /// Everything that was begun in the measurement and did not become a good transaction, failed connections included.
     pub errors: u64,
@@ -31,8 +30,8 @@ pub struct Outcome {
     pub error_examples: BTreeMap<ErrorKind, String>,
     /// Good responses per second: those of [`Self::window`] over its length.
     pub requests_per_second: f64,
-    /// What was complete within the measurement's time, whenever it was begun. Absent in what earlier weirs
-    /// wrote; [`Self::completed`] has what comes nearest.
+    /// Responses that were complete within the measurement's time, whenever they were begun. Missing in records of earlier
+    /// versions; [`Self::completed`] has the best substitute.
     #[serde(default)]
     pub window: Option<Window>,
     /// The rate that was asked for; absent in a closed loop.
@@ -42,8 +41,8 @@ pub struct Outcome {
     pub unsent: u64,
     /// From the intended send time (open loop) or the actual one (closed loop) to the last byte.
     pub latency_us: Latency,
-    /// Open loop only: from the actual send to the last byte, which hides stalls. The difference to
-    /// [`Self::latency_us`] is what coordinated omission would have hidden.
+    /// Open loop only: from the actual send to the last byte, which hides stalls. The difference to [`Self::latency_us`]
+    /// would be hidden by coordinated omission.
     pub service_time_us: Option<Latency>,
     /// From `connect` to the open connection, handshakes included.
     pub connect_us: Latency,
@@ -127,7 +126,7 @@ impl Outcome {
 /// A rate was kept when this share of it came through.
 pub const KEPT_SHARE_MIN: f64 = 0.99;
 
-/// Responses may take so long after the end of a load without counting as a backlog.
+/// Responses that take at most this long after the end of a load do not count as a backlog.
 const DRAIN_GRACE_S: f64 = 0.1;
 
 /// Why a transaction is not a good one.
@@ -146,7 +145,7 @@ pub enum ErrorKind {
     Short,
     /// Nothing, or not everything, came within the time limit.
     Timeout,
-    /// What came is not HTTP.
+    /// The data is no HTTP.
     Malformed,
     /// Another status than expected.
     Status,
@@ -156,7 +155,7 @@ pub enum ErrorKind {
     Checksum,
     /// A stream of HTTP/2 was reset or not taken, or the connection's framing was against the protocol.
     Stream,
-    /// What was to come compressed did not.
+    /// A response that should be compressed was not.
     NotCompressed,
     /// No answer came to a datagram within the time limit.
     Lost,

@@ -1,4 +1,4 @@
-//! Who asks for what: users take turns over addresses, requests over the targets of an address.
+//! Assignment of targets: users take turns over addresses, requests over the targets of an address.
 
 use std::net::SocketAddr;
 

@@ -1,15 +1,14 @@
-//! What the origin serves: objects of any size, made of blocks that are written once.
+//! The objects of the origin: of any size, made of blocks that are written once.
 //!
 //! The last segment of a path names the object: a size in bytes, `k` (1,024) or `m` (1,048,576), and
 //! optionally an ending that says the type: `/128`, `/5k`, `/pictures/16k.png`, `/128k.html`.
 
-/// Bytes of a block; longer than what gzip looks back over, so that objects larger than a block
-/// compress as well as one block does.
+/// Bytes of a block; longer than the window of gzip, so that objects larger than a block compress as well as one block.
 const BLOCK_BYTES: usize = 256 * 1024;
 /// The largest object.
 pub const OBJECT_BYTES_MAX: u64 = 1 << 40;
 
-/// What is compressible in [`html_block`]: markup as it stands between texts.
+/// The compressible part of [`html_block`]: markup between texts.
 const MARKUP: &[u8] =
     b"<tr class=\"row even\"><td class=\"name\">Weirgate</td><td class=\"value\">\
 decides how much water goes which way</td></tr>\n";

@@ -1,4 +1,4 @@
-//! What was thrown away, as the report tells it.
+//! Discarded measurements, for the report.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::record::Discard;
 use super::model::Report;
 use super::text;
 
-/// What was thrown away, by product and reason: `(product, reason, measurements, tests)`, the most first.
+/// Discarded measurements by product and reason: `(product, reason, measurements, tests)`, the most first.
 pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     let mut sums: BTreeMap<(String, String), (usize, Vec<&str>)> = BTreeMap::new();
     for test in &report.run.tests {
@@ -31,7 +31,7 @@ pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     rows
 }
 
-/// What failed and what was never sent in what was thrown away, as a sentence; nothing where nothing was.
+/// Failed and unsent requests of discarded measurements, as a sentence; `None` without any.
 pub fn errors(report: &Report) -> Option<String> {
     let discards = || report.run.tests.iter().flat_map(|test| &test.discarded);
     let sum = |count: fn(&Discard) -> Option<u64>| {

@@ -1,4 +1,4 @@
-//! What weir is meant to reach, and whether this run shows it.
+//! The goals of weir, and whether this run reaches them.
 
 use crate::catalogue::{self, Better, Goal, Measure};
 
@@ -18,7 +18,7 @@ pub enum Outcome {
     MissedByMedian,
     /// Not, as far as the noise goes.
     Missed,
-    /// There is a single round of what is timed.
+    /// There is a single round of timed figures.
     Untold,
 }
 
@@ -142,13 +142,13 @@ fn best_told(names: &[&str]) -> String {
     }
 }
 
-/// Of what comes out the same again: the value says it.
+/// For repeatable counts: by the value.
 fn by_value(goal: &Goal, value: f64, told: String) -> Option<(Outcome, String)> {
     let outcome = if is_good(goal, value) { Outcome::Reached } else { Outcome::Missed };
     value.is_finite().then(|| (outcome, format!("{} ({told})", outcome.words())))
 }
 
-/// Of what is timed: reached, or not, only where all that the noise allows says so.
+/// For timed figures: reached, or not, only if the whole noise interval agrees.
 fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> (Outcome, String) {
     let outcome = match ratio.interval {
         None => Outcome::Untold,

@@ -1,4 +1,4 @@
-//! Whose core was the limit of a test that goes as fast as answered.
+//! The limiting core of a test that goes as fast as answered.
 
 use crate::catalogue::{Axis, Figure, SIGNATURES};
 use crate::record::Point;
@@ -15,19 +15,19 @@ const PRODUCT_BUSY_PERCENT_MIN: f64 = 90.0;
 /// From this share of its cores on, the load was full.
 const LOAD_BUSY_PERCENT_MIN: f64 = 95.0;
 
-/// What held a rate down.
+/// The limit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
     /// The product's core: the rate is the product's.
     Product,
     /// The load's cores: the product could have done more.
     Load,
-    /// Neither core was full, so somebody waited.
+    /// Neither core was full, so one side waited.
     Neither,
 }
 
-/// Busy percent of the product's core and of the load's cores (generator and origin; of the generator alone
-/// where the run does not tell the origin's), at one setting or all of them.
+/// Busy percent of the product's core and of the load's cores (generator and origin; only the generator if the run does
+/// not have the origin's), at one setting or all of them.
 pub fn core_shares(
     report: &Report,
     test: &TestReport,
@@ -48,7 +48,7 @@ pub fn core_shares(
     Some((busy.median, load.median))
 }
 
-/// Whether a test goes as fast as answered, so that somebody's core is the limit.
+/// Whether a test goes as fast as answered, so that a core is the limit.
 pub fn is_closed_loop(report: &Report, test: &TestReport) -> bool {
     let points = &report.record(test).points;
     let is_closed = |point: &Point| point.load.offered_per_second.is_none();
@@ -71,7 +71,7 @@ pub fn is_load_the_limit(report: &Report, test: &TestReport, product: usize, at:
     is_closed_loop(report, test) && limit(report, test, product, at) == Some(Limit::Load)
 }
 
-/// Who was not driven to its limit and why, as sentences.
+/// The products that were not driven to their limit, with reasons, as sentences.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     if !is_closed_loop(report, test) {
         return Vec::new();

@@ -255,7 +255,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
 }
 
-/// What else is said of a test: its handshakes, and what others published.
+/// Further texts about a test: its handshakes, and published figures of others.
 fn told_beside(report: &Report, test: &TestReport) -> Vec<String> {
     [handshakes::told(report, test), published::told(report, test)].concat()
 }

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::report::testing;
 
-    /// The runner's limits are its own; a text that tells others would be worse than none.
+    /// The text must have the limits of the runner.
 
     #[test]
     fn the_order_is_told_as_it_was() {

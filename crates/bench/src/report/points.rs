@@ -1,4 +1,4 @@
-//! The measurements of a test, and what a figure of one is worth.
+//! The measurements of a test, and the validity of their figures.
 
 use std::collections::HashMap;
 
@@ -78,8 +78,7 @@ pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
     figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)
 }
 
-/// Whether a ratio may be formed of a point's figure: a percentile of a handful of transactions is shown,
-/// and stands for nobody.
+/// Whether a point's figure may be used in a ratio: a percentile of a handful of transactions is shown, but not judged.
 pub fn is_judgeable(figure: Figure, point: &Point) -> bool {
     figure != Figure::LatencyP99 || percentiles::is_told(point.load.latency_us.count, 99.0)
 }

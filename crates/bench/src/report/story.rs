@@ -51,7 +51,7 @@ fn who(report: &Report) -> String {
     )
 }
 
-/// Rounds that were made at the settings of a test that anybody has, by the product with the most.
+/// Rounds that were measured at the settings of a test, by the product with the most.
 fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> {
     let points = &report.record(test).points;
     let made = |at: f64, product: &str| {
@@ -62,7 +62,7 @@ fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> 
     test.settings.iter().filter_map(most).filter(|rounds| *rounds > 0).map(|rounds| rounds as f64)
 }
 
-/// Settings at which no product was measured, one for a test that has none; as `(settings, tests)`.
+/// Settings at which no product was measured, one for a test without settings; as `(settings, tests)`.
 fn measured_for_nobody(report: &Report) -> (usize, Vec<&'static str>) {
     let mut tests = Vec::new();
     let mut settings = 0;
@@ -169,7 +169,7 @@ fn undecided_told(verdicts: &Verdicts) -> String {
 /// From this share on of comparisons that could not be decided, a run says so before anything else.
 const UNDECIDED_SHARE_MAX: f64 = 0.5;
 
-/// Said above all else of a run that could not tell most of what it was made for.
+/// The first sentence about a run that could not decide most of its figures.
 pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
     let (undecided, all) = (verdicts.with(Standing::Undecided).len(), verdicts.judgements.len());
     (undecided > 0 && undecided as f64 >= all as f64 * UNDECIDED_SHARE_MAX).then(|| {
@@ -181,7 +181,7 @@ pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
     })
 }
 
-/// What stands where losses would, when there are none: what a run without losses does not say.
+/// The text in place of losses: a run without losses does not prove that there are none.
 pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
     let mut said = format!("Lost: 0. Undecided: {}.", undecided_told(verdicts));
     let (settings, _) = measured_for_nobody(report);
@@ -241,7 +241,7 @@ fn knees(report: &Report) -> Option<String> {
     Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", said.join("; ")))
 }
 
-/// What became of all requests of the kept measurements, and which of an open loop were never sent.
+/// Results of all requests of the kept measurements, and unsent requests of open loops.
 fn errors(report: &Report) -> Vec<String> {
     let of = |count: fn(&Point) -> u64, is_meant: fn(&TestRecord) -> bool| -> Vec<u64> {
         let tests = || report.run.tests.iter().filter(|record| is_meant(record));
@@ -350,7 +350,7 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
     said
 }
 
-/// Whose P99 rests on too few requests to be judged, as a sentence.
+/// The products whose P99 has too few requests to be judged, as a sentence.
 pub fn few_requests(report: &Report, test: &TestReport) -> Option<String> {
     let is_shown = test.figures.iter().any(|figure| figure.figure == Figure::LatencyP99);
     let is_few = |point: &&Point| !is_judgeable(Figure::LatencyP99, point);
@@ -414,15 +414,15 @@ pub struct Row {
     pub subject: &'static str,
     /// weir's medians, smallest to largest.
     pub weir: String,
-    /// The hardest peers' medians, and who they are.
+    /// The medians of the hardest peers, with their names.
     pub best: String,
-    /// Who they are.
+    /// Their names.
     pub peers: String,
     /// weir over the hardest peer.
     pub ratio: String,
     /// `won`, or for several settings `won 4, even 1`.
     pub verdict: String,
-    /// `4 beside one peer alone`, where that is so of some settings of a run with several peers.
+    /// `4 beside one peer alone`, if some settings of a run with several peers have only one.
     pub alone: Option<String>,
     /// The worst that happened.
     pub standing: Standing,
@@ -498,7 +498,7 @@ fn alone_of(report: &Report, group: &Group<'_>) -> Option<String> {
     }
 }
 
-/// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
+/// One loss or win as a sentence without its test: figure, weir, peer, ratio, and certainty.
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     let name = report.label(judgement.peer);
     let sureness = match judgement.standing {
@@ -520,7 +520,7 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     )
 }
 
-/// What decided a latency, where it was not the ratio.
+/// The reason that decided a latency, if it was not the ratio.
 pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
     let name = report.label(judgement.peer);
     let (who, outcome) = match judgement.forfeit? {
@@ -537,7 +537,7 @@ pub fn ratio_beside_medians(judgement: &Judgement) -> String {
     ratio(&judgement.ratio) + &said.unwrap_or_default()
 }
 
-/// weir's or the peer's side of a judgement with its unit; of a knee, what its steps leave open.
+/// weir's or the peer's value of a judgement with its unit; for a knee, the bounds of its steps.
 pub fn value(report: &Report, judged: &Judgement, value: f64, product: Option<usize>) -> String {
     let test = || report.tests.iter().find(|test| test.test.name == judged.test.name);
     let knee = || test()?.knees.as_ref()?.told(product?);
@@ -551,7 +551,7 @@ pub fn medians_say(judgement: &Judgement) -> Option<String> {
     Some(format!("the medians say {} times", text::ratio(quotient)))
 }
 
-/// `0.83 (0.78–0.88)`: the median and what the noise allows.
+/// `0.83 (0.78–0.88)`: the median and its noise interval.
 pub fn ratio(ratio: &Ratio) -> String {
     let median = text::ratio(ratio.median);
     match ratio.interval {
@@ -560,7 +560,7 @@ pub fn ratio(ratio: &Ratio) -> String {
     }
 }
 
-/// `0.78–0.88`; of an end that is open, what is known.
+/// `0.78–0.88`; for an open end, the known side.
 pub fn interval((low, high): (f64, f64)) -> String {
     match (low > 0.0, high.is_finite()) {
         (true, true) => format!("{}–{}", text::ratio(low), text::ratio(high)),

@@ -18,7 +18,7 @@ pub enum Extent {
     Full,
 }
 
-/// What an extent gives one test.
+/// The budget of one test.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     /// The test's name in the catalogue.
@@ -37,14 +37,14 @@ pub struct Budget {
     pub is_extra: bool,
 }
 
-/// What an extent gives to everything around the measurements.
+/// The pace of everything around the measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Length of one look at what a product can do.
+    /// Length of one probe of a product's capacity.
     pub calibration_ms: u64,
     /// The resting machine is watched this long before each measurement.
     pub resting_ms: u64,
-    /// And so long before the first one of a test.
+    /// And this long before the first one of a test.
     pub first_rest_ms: u64,
     /// A machine that does not come to rest is waited for this long.
     pub quiet_timeout_ms: u64,
@@ -54,7 +54,7 @@ pub struct Pace {
     pub connections_per_second: f64,
     /// Whether a rate that a test seeks is sought in every round, or once.
     pub seeks_each_round: bool,
-    /// What the tests that count send, of what they send in `full`.
+    /// The share of the requests in `full` that counting tests send.
     pub counting_share: f64,
 }
 
@@ -270,17 +270,17 @@ const SMOKE: &[Budget] = &[
 
 /// A product's start and stop, once per test and configuration.
 const START_S: f64 = 0.25;
-/// What a measurement takes beyond warm-up and measurement: threads, connections, counters.
+/// The time of a measurement beyond warm-up and measurement: threads, connections, counters.
 const AROUND_MEASUREMENT_S: f64 = 0.12;
 /// Closing connections takes about this share of the time of opening them.
 const CLOSING_SHARE: f64 = 0.6;
-/// Looks that a rate near the limit takes, per product: what it can do, and whether it keeps that.
+/// Probes for a rate near the limit, per product: its capacity, and whether it keeps the rate.
 const CHECKING_LOOKS: f64 = 4.0;
 /// Looks that finding a rate takes, per product, where a test seeks one.
 const SEEKING_LOOKS: f64 = 9.0;
 
-/// What a test that counts takes for one product, round and setting in `full`: to start and end what runs
-/// under a tool, and to send what is counted. Envoy under callgrind takes several times the others' time.
+/// The time of a counting test for one product, round and setting in `full`: to start and end processes under a tool, and
+/// to send the requests. Envoy under callgrind takes several times the others' time.
 fn counting_s(test: &str) -> Option<(f64, f64)> {
     match test {
         "instructions" | "feature-instructions" => Some((12.0, 9.0)),
@@ -317,7 +317,7 @@ impl Extent {
         }
     }
 
-    /// What it gives to everything around the measurements.
+    /// Its pace around the measurements.
     pub fn pace(self) -> Pace {
         let pace = |[calibration_ms, resting_ms, first_rest_ms, quiet_timeout_ms]: [u64; 4],
                     repeats_per_round,
@@ -347,25 +347,25 @@ impl Extent {
         })
     }
 
-    /// What it gives that test.
+    /// Its budget for that test.
     pub fn budget(self, test: &str) -> Option<&'static Budget> {
         self.budgets().iter().find(|budget| budget.test == test)
     }
 
-    /// What running those budgets takes in all, if nothing disturbs it. `products` counts without yardsticks.
+    /// The total time of those budgets without disturbances. `products` counts without yardsticks.
     pub fn estimate(self, budgets: &[Budget], products: usize, has_yardsticks: bool) -> Duration {
         budgets.iter().map(|budget| budget.estimate(&self.pace(), products, has_yardsticks)).sum()
     }
 }
 
 impl Budget {
-    /// With so many rounds, where it is timed: what is counted comes out the same again.
+    /// With this many rounds of timed tests: counts are repeatable.
     pub fn with_rounds(self, rounds: Option<u32>) -> Self {
         let is_timed = counting_s(self.test).is_none();
         Self { rounds: rounds.filter(|_| is_timed).unwrap_or(self.rounds), ..self }
     }
 
-    /// What the test takes if nothing disturbs it.
+    /// The time of the test without disturbances.
     pub fn estimate(&self, pace: &Pace, products: usize, has_yardsticks: bool) -> Duration {
         let takers = products + usize::from(has_yardsticks && self.yardstick);
         if let Some((start_s, requests_s)) = counting_s(self.test) {

@@ -1,4 +1,4 @@
-//! What a run is asked to do.
+//! The settings of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use super::idle::Idle;
 use super::{RunError, products};
 use crate::catalogue::{PENDING, TESTS, Test};
 
-/// More rounds than this tell nothing that these would not have told.
+/// More rounds would not improve the results.
 pub const ROUNDS_MAX: u32 = 100;
 
-/// Rows of one product: as many as a chart tells apart.
+/// Rows of one product: as many as a chart can distinguish.
 pub const ROWS_MAX: usize = 2;
 
-/// What a run is asked to do.
+/// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The command line, for the record.
@@ -41,7 +41,7 @@ pub struct Settings {
     pub product_cores: Option<Vec<usize>>,
     /// Cores of load and origin; `None`: all others.
     pub load_cores: Option<Vec<usize>>,
-    /// What cores do that have nothing to do; `None`: what suits the machine.
+    /// The behaviour of idle cores; `None`: the one that suits the machine.
     pub idle: Option<Idle>,
 }
 
@@ -78,7 +78,7 @@ impl Selection {
         Ok(Self { extent, tests: TESTS.iter().filter(is_wanted).collect(), is_chosen })
     }
 
-    /// What the record calls it.
+    /// Its name in the record.
     pub fn name(&self) -> &'static str {
         if self.is_chosen { "chosen" } else { self.extent.name() }
     }
@@ -116,7 +116,7 @@ fn known_test(word: &str) -> Result<&'static str, RunError> {
     Err(RunError::Input(format!("there is no test {word}; {}", advice(word, &known))))
 }
 
-/// What was probably meant, or all that there is.
+/// The probable meaning, or the list of all names.
 fn advice(word: &str, known: &[&str]) -> String {
     let distance = |candidate: &str| strsim::damerau_levenshtein(word, candidate);
     let nearest = known.iter().min_by_key(|candidate| distance(candidate));

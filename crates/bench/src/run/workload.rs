@@ -1,4 +1,4 @@
-//! What a test asks of every product, and the load plan that it becomes.
+//! The workload of a test for every product, and its load plan.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The same where a product runs under a tool that counts, which slows it down.
 const COUNTED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A query without an answer for so long is lost: longer than any product's queue.
+/// A query without an answer for this long is lost: longer than any product's queue.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Steps in which transactions are counted over time.
 const TIMELINE_STEP: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ pub struct Count {
 pub struct Workload {
     /// Length of the object.
     pub body_bytes: u64,
-    /// What is asked for.
+    /// The requested paths.
     pub paths: &'static [Path],
     /// Cookies that requests bring, in turn; empty: one of no meaning to any product.
     pub cookies: Vec<String>,
@@ -53,11 +53,11 @@ pub struct Workload {
     pub warm_up: Duration,
     /// Length of the measurement.
     pub measure: Duration,
-    /// What is sent where that counts and not the time; then there is no warm-up.
+    /// The number of requests, if that counts and not the time; then there is no warm-up.
     pub count: Option<Count>,
     /// TLS on every connection.
     pub tls: Option<TlsLoad>,
-    /// HTTP/2 with so many streams on a connection.
+    /// HTTP/2 with this many streams on a connection.
     pub streams: Option<usize>,
     /// The responses come compressed, with this in them.
     pub gzip: Option<Gzip>,
@@ -72,9 +72,9 @@ pub struct Workload {
 /// A path around the object's length, and how often it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// What stands before the length.
+    /// The text before the length.
     pub before: &'static str,
-    /// What stands behind it.
+    /// The text behind it.
     pub after: &'static str,
     /// Its share of the requests.
     pub weight: u32,
@@ -82,7 +82,7 @@ pub struct Path {
 
 /// Every request alike.
 pub const PLAIN_PATHS: &[Path] = &[Path { before: "/", after: "", weight: 1 }];
-/// What a request brings that has no cookie of a product's.
+/// The cookie of requests without a cookie of a product.
 const OWN_COOKIE: &str = "session=0123456789abcdef";
 
 impl Workload {

@@ -40,7 +40,7 @@ impl Engine {
         self.opened(io, index, since_us);
     }
 
-    /// What came is not TLS as it should be.
+    /// The server violated TLS.
     pub(super) fn tls_failed(&mut self, io: &mut EventLoop, index: u32, error: &TlsError) {
         match self.users[index as usize].state {
             State::Handshaking { .. } => {

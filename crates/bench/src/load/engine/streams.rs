@@ -1,6 +1,6 @@
-//! Users of an engine that speak HTTP/2: several requests under way on one connection.
+//! Users with HTTP/2: several open requests on one connection.
 //!
-//! What a turn writes for a connection is sent when the turn ends, in one piece.
+//! The output of a turn for a connection is sent in one piece at the end of the turn.
 
 use std::io::IoSlice;
 
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// Sends what the turn wrote.
+    /// Sends the output of the turn.
     pub(super) fn flush_all_streams(&mut self, io: &mut EventLoop) {
         while let Some(index) = self.to_flush.pop() {
             self.flush_streams(io, index);

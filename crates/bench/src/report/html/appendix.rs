@@ -1,4 +1,4 @@
-//! What is still to come, what was left out, how it was measured, on what, and with which configurations.
+//! Appendix: missing tests, omissions, method, machine, configurations.
 
 use maud::{Markup, html};
 
@@ -104,7 +104,7 @@ pub fn method(report: &Report) -> Markup {
     }
 }
 
-/// The machine, and who took part.
+/// The machine, and the participants.
 pub fn machine(report: &Report) -> Markup {
     let run = &report.run;
     let machine = &run.machine;

@@ -121,7 +121,7 @@ fn chip(standing: Standing, word: &str) -> Markup {
     html! { span class=(class) { (word) } }
 }
 
-/// `2026-11-21 09:12 UTC` of RFC 3339; what is not of that form stays as it is.
+/// `2026-11-21 09:12 UTC` from RFC 3339; text in another form stays unchanged.
 fn date(started: &str) -> String {
     let is_expected = started.is_ascii() && started.len() >= 20 && started.ends_with('Z');
     if is_expected {
@@ -223,7 +223,7 @@ mod tests {
         check(testing::run_of_two_rows(), true);
     }
 
-    /// What is written beyond its canvas lies over the next chart.
+    /// Text written beyond its canvas covers the next chart.
     #[test]
     fn labels_stay_on_their_canvas() {
         /// Of a character, on the mean, at the size that the style sheet has for a wide screen.

@@ -1,4 +1,4 @@
-//! What a manager reads in a minute, and what was won and lost.
+//! The summary for a reader with a minute: wins and losses.
 
 use maud::{Markup, html};
 
@@ -93,7 +93,7 @@ impl Track {
     const HEIGHT: f64 = 22.0;
 
     fn around(judgements: &[Judgement]) -> Self {
-        /// What is further from 1 is drawn at the edge.
+        /// Values further from 1 are drawn at the edge.
         const EXTENT_MAX: f64 = 3.0;
         /// Ratios close to 1 are not blown up to look large.
         const EXTENT_MIN: f64 = 1.4;

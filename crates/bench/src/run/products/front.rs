@@ -1,10 +1,10 @@
-//! What a product speaks with clients beyond plain HTTP/1.1.
+//! The protocols of a product toward clients beyond plain HTTP/1.1.
 
 use std::path::PathBuf;
 
 use crate::run::certificates::{Certificate, Key};
 
-/// What clients get.
+/// The protocol for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Front {
     /// TLS, with a certificate of this key.
@@ -55,7 +55,7 @@ impl Front {
         self != Self::default()
     }
 
-    /// What templates call its parts.
+    /// Its words in templates.
     pub(super) fn marks(self) -> Vec<&'static str> {
         let marks = [
             (self.key.is_some(), "TLS"),

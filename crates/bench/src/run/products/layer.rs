@@ -1,8 +1,8 @@
-//! How much of what passes a product reads: HTTP, bytes of connections, or datagrams.
+//! The layer at which a product works: HTTP, bytes of connections, or datagrams.
 
 use super::Service;
 
-/// What the virtual servers of a scene relay.
+/// The layer at which the virtual servers of a scene work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layer {
     /// Requests of HTTP.
@@ -35,7 +35,7 @@ impl Layer {
         }
     }
 
-    /// What templates call its sessions.
+    /// The word for its sessions in templates.
     pub(super) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Udp(Sessions::OneShot) => Some("ONE_SHOT"),
