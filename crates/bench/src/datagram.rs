@@ -40,7 +40,7 @@ pub fn answer(buffer: &mut [u8; DATAGRAM_BYTES_MAX], length: usize) -> Option<us
     Some(wanted)
 }
 
-/// The number of the query that this answers, where it is as long as was asked for.
+/// The number of the answered query, if the answer has the requested length.
 pub fn number_answered(datagram: &[u8]) -> Option<u64> {
     let (mark, rest) = datagram.split_first_chunk::<4>()?;
     let (number, rest) = rest.split_first_chunk::<8>()?;

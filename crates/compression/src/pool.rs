@@ -19,7 +19,7 @@ use crate::encoder::{EncodeError, Encoder, Flush, memory_bytes_max};
 /// [`crate::whole_bytes_max`].
 pub const WHOLE_BYTES_MAX: usize = 128 * 1024;
 
-/// The same in the fast class: longer bodies take less time as streams, shorter ones get smaller this way.
+/// The size in the fast class: longer bodies take less time as streams, shorter ones get smaller as a whole.
 const FAST_WHOLE_BYTES_MAX: usize = 16 * 1024;
 
 /// Bytes of memory that a pool takes at most to encode whole bodies with gzip, all levels in use.

@@ -43,7 +43,7 @@ pub(crate) struct ConfiguredMember {
 pub struct Summary {
     /// Virtual servers that serve.
     pub virtual_servers: usize,
-    /// Those that do not.
+    /// Disabled ones.
     pub disabled: usize,
     /// Pools.
     pub pools: usize,

@@ -44,7 +44,7 @@ pub(crate) trait Shown {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spanned<T> {
     pub value: T,
-    /// Of the value, or of the section that lacks it when it is a default.
+    /// The place of the value, or of the section that lacks it if it is a default.
     pub span: Span,
     /// Whether the file has it.
     pub given: bool,

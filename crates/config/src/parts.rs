@@ -54,7 +54,7 @@ impl fmt::Display for Change {
 }
 
 impl Parts {
-    /// Those of a file.
+    /// The parts of a file.
     pub(crate) fn of(root: &Node) -> Self {
         let mut parts = BTreeMap::new();
         for (section, node) in entries(root) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Of this text.
+    /// A secret with this text.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }

@@ -66,8 +66,7 @@ pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
 pub struct Snapshot {
     /// Where the admin listener is; none by default.
     pub admin_listen: Vec<Address>,
-    /// Names that it may be asked for by over TCP, beside addresses and `localhost`; lower case, without a dot at
-    /// the end.
+    /// Host names that it accepts over TCP, besides addresses and `localhost`; lower case, without a dot at the end.
     pub admin_host_names: Vec<String>,
     /// Threads and draining.
     pub data_plane: DataPlaneSettings,
@@ -77,7 +76,7 @@ pub struct Snapshot {
     pub log: LogSettings,
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
-    /// Those that do not serve.
+    /// Disabled virtual servers.
     pub disabled: Vec<Disabled>,
     /// The packet path; `None`: there is none.
     pub packets: Option<packet::Packets>,
@@ -93,11 +92,11 @@ pub struct Snapshot {
     pub rules: Vec<RuleName>,
     /// Token readers whose keys are fetched.
     pub fetched_keys: Vec<FetchedKeys>,
-    /// Some authentication asks for passwords.
+    /// At least one authentication needs passwords.
     pub checks_passwords: bool,
     /// The slots of all expressions and templates.
     pub slots: Arc<Slots>,
-    /// Of the time that expressions read.
+    /// The time zone for expressions.
     pub time_zone: Arc<TimeZone>,
     /// The folder for data that must survive a restart.
     pub state_dir: PathBuf,
@@ -120,7 +119,7 @@ pub struct DataPlaneSettings {
 /// `first_probes:` of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstProbesSettings {
-    /// How long they are waited for at most.
+    /// The longest wait.
     pub wait_ms: u64,
     /// The treatment of members without a probe result in a pool without a usable member.
     pub then: AfterFirstProbes,
@@ -289,7 +288,7 @@ pub enum SessionsOf {
     },
     /// By stored sessions.
     Stateful {
-        /// Of it.
+        /// The size of the cache.
         bytes_max: u64,
         /// Requests may come before the handshake is done (0-RTT).
         early_data: bool,
@@ -498,7 +497,7 @@ pub struct Retries {
 pub struct PoolTls {
     /// Trusted authorities, and weir's certificate.
     pub config: Arc<ClientConfig>,
-    /// The name that members are asked for; `None`: each by its own.
+    /// The server name for members; `None`: each member's own name.
     pub server_name: Option<Arc<str>>,
     /// Everything that it was made from: two that have the same are alike.
     pub made_from: Vec<Vec<u8>>,

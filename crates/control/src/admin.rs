@@ -132,7 +132,7 @@ impl Admin {
         }
     }
 
-    /// Where it listens; the port is the real one if 0 was asked for.
+    /// The address that it listens on, with the real port if 0 was configured.
     pub fn address(&self) -> &Address {
         &self.address
     }

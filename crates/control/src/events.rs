@@ -29,7 +29,7 @@ pub enum Level {
     Info,
     /// Traffic is served; someone should look.
     Warning,
-    /// Something that was asked for is not done.
+    /// A requested action was not done.
     Error,
 }
 

@@ -48,7 +48,7 @@ pub struct LogCounters {
 pub struct AllLogCounters {
     /// The access log's.
     pub access: LogCounters,
-    /// Those of the log of the web application firewall.
+    /// Counters of the web application firewall's log.
     pub waf: LogCounters,
 }
 

@@ -31,7 +31,7 @@ use crate::time::monotonic_ms;
 /// Events that this host cannot probe come at most this often.
 const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// All monitors of the configuration in force, and of the one that is put in force next.
+/// All monitors of the active configuration, and of the next one.
 #[derive(Debug)]
 pub struct Monitors {
     members: HashMap<(Arc<str>, Address), Watched>,
@@ -82,7 +82,7 @@ impl Board {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
 
-    /// The members of a snapshot whose first probes are waited for, by pool, and the pools that have no address.
+    /// The members of a snapshot whose first probes are awaited, by pool, and the pools without an address.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
         let is_awaited = |pool: &&Arc<Pool>| {
             pool.members.is_empty() && !snapshot.pools_to_be_filled.contains(&pool.name)
@@ -96,7 +96,7 @@ impl Board {
         self.members_that(snapshot, Verdicts::is_awaited).into_iter().chain(without).collect()
     }
 
-    /// Those of which it is not known how they are: no probe got an answer in time.
+    /// The members with unknown state: no probe got an answer in time.
     fn unknown(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
         self.members_that(snapshot, Verdicts::is_unknown)
     }
@@ -178,9 +178,9 @@ impl Monitors {
         self.board.clone()
     }
 
-    /// Watches the members of `snapshot`, too, which is put in force next, and waits for the first probes of each of
-    /// its pools until the time that `until` says. What was prepared before and is not wanted any more ends. Must be
-    /// called within a tokio runtime.
+    /// Also watches the members of `snapshot`, the next configuration, and waits for the first probes of each of its pools
+    /// until the time of `until`. Earlier prepared monitors that are no longer wanted end. Must be called within a tokio
+    /// runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
         let mut wanted = HashSet::new();
         let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
@@ -229,7 +229,7 @@ impl Monitors {
         self.show();
     }
 
-    /// The pools whose first probes are waited for, by name.
+    /// The pools whose first probes are awaited, by name.
     pub fn awaited(&self) -> HashSet<Arc<str>> {
         self.shared.first_probes.awaited()
     }
@@ -240,7 +240,7 @@ impl Monitors {
         end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns when fewer pools than this are waited for.
+    /// Returns when weir waits for fewer pools than this.
     pub async fn fewer_awaited_than(&self, count: usize) {
         self.shared.first_probes.fewer_than(count).await;
     }

@@ -1,8 +1,8 @@
 //! Host names of members: resolved, kept fresh by their TTL, never forgotten because a name server
 //! fails.
 //!
-//! One task per name asks for A and AAAA records (`/etc/hosts` first, as the system does) and asks
-//! again when the shorter of the two answers expires. When one query fails, the last addresses of that family stay in use;
+//! One task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when the
+//! shorter of the two answers expires. When one query fails, the last addresses of that family stay in use;
 //! when neither finds an address, the last addresses of both. Queries are then repeated after growing pauses, or when the
 //! found addresses expire: a failing name server must not take members out of service, and one family must not delay the
 //! other.
@@ -37,10 +37,10 @@ const RETRY_MIN: Duration = Duration::from_secs(1);
 /// Longest pause between two tries.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// Pause while a name without an address is waited for.
+/// The pause between queries while a name without an address is awaited.
 const HURRIED_PAUSE: Duration = Duration::from_millis(500);
 
-/// Wait for one answer of a name server before it is asked again, or another one is.
+/// The wait for one answer of a name server before the query is repeated, or another server is used.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Times that a query is sent.
@@ -62,7 +62,7 @@ pub enum NameServers {
     Udp(SocketAddr),
 }
 
-/// The names of the configuration in force and their tasks.
+/// The names of the active configuration and their tasks.
 #[derive(Debug)]
 pub struct Names {
     servers: NameServers,
@@ -78,7 +78,7 @@ struct Shared {
     changed: Notify,
     /// A name got its first answer, good or bad.
     answered: Notify,
-    /// Names without an address are waited for.
+    /// Names without an address are awaited.
     is_hurried: AtomicBool,
 }
 
@@ -183,7 +183,7 @@ impl Names {
         lock(&self.shared.answers).retain(|name, _| names.contains(&**name));
     }
 
-    /// Whether names that have no address are asked for soon again.
+    /// Sets whether names without an address are queried at short intervals.
     pub fn hurry(&self, is_hurried: bool) {
         self.shared.is_hurried.store(is_hurried, Relaxed);
     }

@@ -31,13 +31,13 @@ pub struct Observed {
     pub ocsp: Arc<crate::ocsp::Counters>,
     /// Results of fetching token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
-    /// Configurations that were asked for.
+    /// Requested reloads.
     pub reloads: Reloads,
     /// Counters of the last seconds.
     pub rates: Rates,
     /// When the process started, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// Whether nothing has been in force yet: clients wait.
+    /// Whether no configuration has been active yet: clients wait.
     pub starting: AtomicBool,
     /// Whether the process is ending.
     pub draining: AtomicBool,
@@ -56,7 +56,7 @@ pub struct Observed {
 pub struct Waiting {
     /// It.
     pub snapshot: Arc<Snapshot>,
-    /// When it is put in force in any case, by the monotonic clock.
+    /// The time when it becomes active in any case, by the monotonic clock.
     pub until_ms: u64,
 }
 
@@ -106,7 +106,7 @@ impl Observed {
         }
     }
 
-    /// The table in force.
+    /// The active table.
     pub fn table(&self) -> Arc<LiveTable> {
         read(&self.table)
     }
@@ -116,12 +116,12 @@ impl Observed {
         write(&self.table, table);
     }
 
-    /// Where flows of the packet path are asked for.
+    /// Access to flows of the packet path.
     pub fn flows(&self) -> Option<crate::packets::Flows> {
         read(&self.flows)
     }
 
-    /// Has flows asked for there from now on.
+    /// Sets the access to flows.
     pub fn set_flows(&self, flows: Option<crate::packets::Flows>) {
         write(&self.flows, flows);
     }

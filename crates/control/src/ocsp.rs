@@ -73,7 +73,7 @@ impl Drop for Task {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Where the response belongs in the snapshot in force.
+    /// The places of the response in the active snapshot.
     staples: Vec<Arc<Staple>>,
     last: Option<(Vec<u8>, Validity)>,
 }

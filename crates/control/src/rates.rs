@@ -72,7 +72,7 @@ struct Sample {
 }
 
 impl Counts {
-    /// Those of a virtual server that sockets serve.
+    /// The counters of a virtual server with sockets.
     pub fn of_sockets(totals: &VirtualServerTotals) -> Self {
         Self {
             connections: totals.connections_accepted,
@@ -83,7 +83,7 @@ impl Counts {
         }
     }
 
-    /// The same, read without the many other counters.
+    /// The same counters, read without the many others.
     fn of_live(live: &LiveVirtualServer) -> Self {
         let mut counts = Self::default();
         for worker in 0..live.counters.workers() {
@@ -99,7 +99,7 @@ impl Counts {
         counts
     }
 
-    /// Those of a virtual server that packets serve.
+    /// The counters of a virtual server of packets.
     pub fn of_packets(totals: &Totals) -> Self {
         Self {
             connections: totals.flows,

@@ -19,15 +19,15 @@ const CHANGES_MAX: usize = 1_000;
 /// Results of reload requests.
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// Put in force.
+    /// Activated configurations.
     pub succeeded: AtomicU64,
     /// Refused; the configuration before stayed.
     pub failed: AtomicU64,
-    /// When the configuration in force was read, in milliseconds since 1970.
+    /// The time when the active configuration was read, in milliseconds since 1970.
     pub last_success_unix_ms: AtomicU64,
-    /// Whether the last one was put in force.
+    /// Whether the last one became active.
     pub last_succeeded: AtomicBool,
-    /// Somebody has asked for one.
+    /// Wakes when a reload is requested.
     asked: Notify,
     reports: Mutex<Reports>,
 }
@@ -63,11 +63,11 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is yet to begin, or the file is read and its names are asked for.
+    /// It has not begun, or the file is being read and its names resolved.
     Reading,
     /// It waits for the first probes of its members.
     Waiting,
-    /// It is in force.
+    /// It is active.
     InForce,
     /// It is not, and the one before stays.
     Refused,
@@ -127,7 +127,7 @@ impl Reloads {
         reports.advance(State::Reading, State::Waiting);
     }
 
-    /// Counts one that was put in force.
+    /// Counts a reload that became active.
     pub fn succeed(&self, changes: &[Change]) {
         self.succeeded.fetch_add(1, Relaxed);
         self.last_success_unix_ms.store(unix_ms(), Relaxed);
@@ -164,7 +164,7 @@ impl Reloads {
     pub fn report(&self, number: u64) -> Option<Report> {
         let reports = self.reports();
         let kept = reports.kept.iter().find(|report| report.number == number).cloned();
-        // It is asked for, and about to begin.
+        // It is requested, and about to begin.
         let is_next = number == reports.begun + 1;
         kept.or_else(|| {
             is_next.then(|| Report {

@@ -56,7 +56,7 @@ pub struct Status {
 /// State of configurations.
 #[derive(Debug, Serialize)]
 struct ConfigurationStatus {
-    /// Tables put in force so far: by the start, reloads and changes of names' addresses.
+    /// Tables activated so far: by the start, reloads and changes of names' addresses.
     generation: u64,
     in_force_since: String,
     last_reload_successful: bool,
@@ -70,7 +70,7 @@ struct ConfigurationStatus {
 
 #[derive(Debug, Serialize)]
 struct WaitingStatus {
-    /// Then it is put in force in any case.
+    /// The time until it becomes active in any case.
     left_ms: u64,
     pools: Vec<WaitingPool>,
 }
@@ -94,7 +94,7 @@ struct LogStatus {
     lines: u64,
     lines_dropped: u64,
     lines_not_written: u64,
-    /// The same of the web application firewall's log.
+    /// Lines of the web application firewall's log.
     waf_lines: u64,
     waf_lines_dropped: u64,
     waf_lines_not_written: u64,
@@ -235,7 +235,7 @@ impl Ejected {
 struct Datagrams {
     received: u64,
     sent: u64,
-    /// Of clients without a session: above a limit, or no member.
+    /// From clients without a session: above a limit, or no member.
     refused: u64,
     /// At `amplification_max`.
     answers_dropped: u64,

@@ -43,7 +43,7 @@ mod worker_events;
 /// Events of workers that may wait to be reported.
 const WORKER_EVENTS_WAITING_MAX: usize = 256;
 
-/// Changes of several names within this time are put in force together.
+/// Changes of several names within this time become active together.
 const NAMES_SETTLE: Duration = Duration::from_millis(100);
 
 /// How often a process that drains looks whether its workers have ended.
@@ -136,7 +136,7 @@ pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), E
         };
         supervisor.serve(signals).await
     });
-    // A thread that still writes an answer to an admin client is not waited for.
+    // weir does not wait for a thread that still answers an admin client.
     runtime.shutdown_background();
     result
 }
@@ -284,7 +284,7 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// The table in force.
+    /// The active table.
     pub fn table(&self) -> &Arc<LiveTable> {
         &self.table
     }
@@ -437,7 +437,7 @@ impl Supervisor {
         false
     }
 
-    /// Follows the names of the configuration in force, of the next one and of the one that is read; no others.
+    /// Follows the names of the active configuration, of the next one and of the one being read; no others.
     fn retain_names(&mut self) {
         let next = self.next.as_ref().and_then(|next| next.config.as_ref());
         let read = self.reading.as_ref().and_then(Reading::config);

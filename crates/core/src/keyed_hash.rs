@@ -23,9 +23,9 @@ impl std::fmt::Debug for KeyedHash {
 /// How much of an address makes one client. Lengths in bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefixLengths {
-    /// Of IPv4 addresses, up to 32.
+    /// For IPv4 addresses, up to 32.
     pub v4: u8,
-    /// Of IPv6 addresses, up to 128. A site has 64 bits and often 56 or fewer to itself.
+    /// For IPv6 addresses, up to 128. A site usually has a /64 or more.
     pub v6: u8,
 }
 

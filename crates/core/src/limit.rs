@@ -113,19 +113,19 @@ impl Rate {
 /// The decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It goes on, and the limit's word becomes this.
+    /// It continues, with this new word of the limit.
     Pass {
         /// The new word.
         word: u64,
     },
-    /// It goes on at a later time, and the limit's word becomes this now.
+    /// It continues later, with this new word of the limit.
     Delay {
         /// The new word.
         word: u64,
-        /// When it goes on.
+        /// The time when it continues.
         until_us: u64,
     },
-    /// It does not go on; the word stays.
+    /// It is refused; the word stays.
     Refuse {
         /// A request would pass after this time, should no other come.
         retry_after_us: u64,
@@ -150,7 +150,7 @@ pub fn admit(word: u64, now_us: u64, rate: &Rate) -> Admission {
     let allowed = rate.tolerance_ticks + rate.delay_max_ticks;
     let mut due = word.max(now);
     if due - now > allowed + rate.interval_ticks + STALE_US * TICKS_PER_US {
-        // Left by a slower rate before a reload: go on as if the burst were used up.
+        // Left by a slower rate before a reload: continue as if the burst were used up.
         due = now + rate.tolerance_ticks;
     }
     let early = due - now;

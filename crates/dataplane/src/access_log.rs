@@ -25,7 +25,7 @@ use crate::reports::{Log, LogBatch};
 
 /// Contents of a line besides the request itself.
 pub struct Entry<'a> {
-    /// The form that was in force when the request came; `request` has it already.
+    /// The format that was active when the request came; `request` has it already.
     pub format: AccessFormat,
     /// The id of the request.
     pub request_id: RequestId<'a>,
@@ -49,7 +49,7 @@ pub struct Entry<'a> {
     pub bytes_received: u64,
     /// Bytes of the response, head included.
     pub bytes_sent: u64,
-    /// Those of its heads.
+    /// Bytes of its heads.
     pub head_bytes_sent: u64,
     /// Further members tried.
     pub retries: u32,

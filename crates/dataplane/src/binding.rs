@@ -124,7 +124,7 @@ pub fn bind(
         }
         let options = options(virtual_server, address);
         let at = endpoint(&address.address);
-        // Our own listener on the port, perhaps of all addresses, would be taken for another's.
+        // Our own listener on the port, perhaps for all addresses, must not count as another's.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
         let sockets = if !is_ours && sockets::is_taken(at, options) {
             Err(io::ErrorKind::AddrInUse.into())

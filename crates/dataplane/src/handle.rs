@@ -27,11 +27,11 @@ use crate::worker::{Command, Setup};
 pub struct Options {
     /// Threads; the table's counters must be laid out for as many.
     pub workers: usize,
-    /// Where access log batches go; never waited for.
+    /// The channel of access log batches; workers never wait for it.
     pub log: SyncSender<LogBatch>,
-    /// Where those of the web application firewall's log go; never waited for.
+    /// The channel of the web application firewall's log; workers never wait for it.
     pub waf_log: SyncSender<LogBatch>,
-    /// Where events go; never waited for.
+    /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
     /// Where the lines of policies go, which may come with every request: they must not displace events.
     pub policy_lines: SyncSender<Event>,

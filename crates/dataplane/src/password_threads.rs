@@ -24,7 +24,7 @@ pub fn start(logins: &Arc<Logins>, cores: usize) {
 }
 
 fn run(logins: &Logins) {
-    // Of this thread alone. Without it they are as nice as the workers.
+    // Only for this thread. If it fails, the thread has the workers' priority.
     let _ = rustix::process::nice(NICENESS);
     loop {
         // The hook logs a panic; the waiting request gets "wrong password".

@@ -45,7 +45,7 @@ const SECRET_PARTS: [&[u8]; 12] = [
     b"ssn",
 ];
 
-/// The same as a word of its own.
+/// A secret name that counts only as a separate word.
 const SECRET_WORD: &[u8] = b"pin";
 
 /// Texts up to this length are searched byte by byte: that needs no preparation.
@@ -219,7 +219,7 @@ pub struct Secrets<'a> {
 }
 
 impl<'a> Secrets<'a> {
-    /// Those that an inspection has seen.
+    /// The secrets that an inspection has seen.
     pub fn of(inspection: &'a Inspection) -> Self {
         let named = |variable, is_secret: fn(&[u8]) -> bool| {
             let entries = inspection.entries(variable);

@@ -2,7 +2,7 @@
 
 /// Bytes read at once, and so the most that is queued for a peer that does not take them.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// The same of a tunnel before it is known that much flows: 16 KB with the head of a response, and a little.
+/// The buffer of a tunnel before it is known to be bulk: 16 KB with the head of a response, and a little.
 pub const TUNNEL_READ_BYTES: usize = 20 * 1024;
 /// Buffer for reads. On a secure socket, it also has earlier data: part of a record, or of a long handshake.
 pub const SCRATCH_BYTES: usize = 2 * READ_BUFFER_BYTES;

@@ -89,7 +89,7 @@ impl EventLoop {
         }
     }
 
-    /// Wakes when [`Handler::turn_ended`](crate::Handler::turn_ended) asked for it to the microsecond, not at the next millisecond.
+    /// Wakes for [`Handler::turn_ended`](crate::Handler::turn_ended) to the microsecond, not at the next millisecond.
     pub fn wake_precisely(&mut self) {
         self.is_precise = true;
     }
@@ -403,7 +403,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends our end (FIN) once nothing is queued: the caller sees to that.
+    /// Sends our end (FIN); the caller makes sure that nothing is queued.
     pub fn shut_write(&mut self, token: Token) {
         self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {

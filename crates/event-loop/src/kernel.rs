@@ -142,14 +142,14 @@ impl Kernel {
 /// A pipe.
 #[derive(Debug)]
 pub enum Pipe {
-    /// Of the real kernel: its two ends.
+    /// The real kernel's pipe: its two ends.
     Linux {
         /// Out of it.
         read: OwnedFd,
         /// Into it.
         write: OwnedFd,
     },
-    /// Of the kernel in memory.
+    /// A pipe of the kernel in memory.
     #[cfg(feature = "simulation")]
     Memory(memory::Conduit),
 }
@@ -288,9 +288,9 @@ impl Descriptor {
 /// A socket.
 #[derive(Debug)]
 pub enum Descriptor {
-    /// Of the real kernel.
+    /// A socket of the real kernel.
     Socket(OwnedFd),
-    /// Of the kernel in memory.
+    /// An end of the kernel in memory.
     #[cfg(feature = "simulation")]
     Memory(memory::End),
 }

@@ -1,4 +1,4 @@
-//! Sockets that the handler is done with, until they are closed.
+//! Sockets that the handler has finished, until they are closed.
 //!
 //! | state | waits until | then |
 //! |---|---|---|

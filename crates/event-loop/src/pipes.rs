@@ -122,7 +122,7 @@ impl Filled {
 #[derive(Debug)]
 pub struct Pipes {
     spares: Vec<Empty>,
-    /// Those that are open, spares among them.
+    /// Open pipes, spares among them.
     open: Arc<AtomicUsize>,
     open_max: usize,
     /// None can be opened before.

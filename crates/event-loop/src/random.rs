@@ -9,7 +9,7 @@ pub fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// The same, as many as there is room for.
+/// Fills the buffer with unpredictable bytes.
 pub fn fill(bytes: &mut [u8]) {
     // Each state has keys of its own, made from the system's random numbers.
     let state = RandomState::new();

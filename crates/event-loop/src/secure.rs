@@ -164,7 +164,7 @@ impl EventLoop {
         let mut consumed = 0;
         let mut is_stopped = false;
         while let Some(socket) = self.sockets.get(token) {
-            // After a failed write the rest is looked at when the current event is done with.
+            // After a failed write the rest is processed after the current event.
             let is_broken = matches!(socket.state, State::Broken(_));
             is_stopped = socket.paused || is_broken;
             let Some(secure) = &mut socket.secure else { return };
@@ -220,7 +220,7 @@ impl EventLoop {
         }
     }
 
-    /// The kernel has nothing more. After a failed write nothing is waited for.
+    /// The kernel has no more data. After a failed write the socket does not wait for any.
     fn secure_pause(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
         if let Some(State::Draining(error)) = self.sockets.get(token).map(|socket| socket.state) {
             handler.failed(self, owner, error);

@@ -36,14 +36,14 @@ pub enum State {
     Lingering,
     /// Sends the queued data, then closes with a reset when the peer has everything.
     Resetting,
-    /// A write failed; that is looked at when the current event is done with.
+    /// A write failed; this is handled after the current event.
     Broken(Errno),
     /// A write failed; earlier data of the peer is delivered, then the handler gets the error.
     Draining(Errno),
 }
 
 impl State {
-    /// Whether the handler is done with the socket.
+    /// Whether the handler has finished the socket.
     pub fn is_leaving(self) -> bool {
         matches!(self, Self::Closing | Self::Lingering | Self::Resetting)
     }
@@ -77,7 +77,7 @@ pub struct Socket {
     pub straight: Option<Box<Straight>>,
     /// Bytes that the kernel took so far; of a listener, the turn after the one in which a connection was last accepted.
     pub sent_bytes: u64,
-    /// Those of them that the peer had acknowledged when it was last looked at.
+    /// The part of them that the peer had acknowledged at the last query.
     pub taken_bytes: u64,
     /// When the peer was last seen to take bytes.
     pub progress_ms: u64,

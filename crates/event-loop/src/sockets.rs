@@ -193,7 +193,7 @@ pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
             true => datagram_socket(address)?,
             false => new_socket(family(address))?,
         };
-        // Of datagrams it would share the port.
+        // A datagram socket would share the port.
         sockopt::set_socket_reuseaddr(&socket, !is_udp)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;

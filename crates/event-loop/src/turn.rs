@@ -163,7 +163,7 @@ impl EventLoop {
             return;
         };
         let owner = socket.owner;
-        // The question is a system call: it is asked where there is an error.
+        // The query is a system call: it is done only after an error.
         let has_failed = flags.contains(epoll::EventFlags::ERR);
         let error = socket.fd.as_ref().filter(|_| has_failed).map(Descriptor::take_error);
         let outcome = match error.or(socket.fd.as_ref().map(|_| Ok(()))) {
@@ -284,7 +284,8 @@ impl EventLoop {
         }
     }
 
-    /// Reads once from a socket that the handler is done with, or that takes nothing more. Whether it may be read on.
+    /// Reads once from a socket that the handler has finished, or that takes nothing more. Returns whether it may be read
+    /// further.
     #[cold]
     fn read_finished(&mut self, handler: &mut impl Handler, token: Token) -> bool {
         let Some(socket) = self.sockets.get(token) else {

@@ -262,7 +262,7 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// Gives its memory away, if nothing is in it. Keys that were given go on naming nothing.
+    /// Releases the memory if the arena is empty. Old keys continue to name nothing.
     pub fn give_room(&mut self) -> Option<Room<T>> {
         if self.count > 0 {
             return None;

@@ -73,7 +73,8 @@ pub trait Edge {
     /// Whether a side accepts the data that it was sent.
     fn lag(&mut self, ends: &Ends, side: Side) -> Lag;
 
-    /// How a side may go on sending. Clients are only stopped, and given window: they go on with [`Edge::let_on`].
+    /// Sets how a side may continue to send. Clients are only stopped, and given window: [`Edge::let_on`] lets them
+    /// continue.
     fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow);
 
     /// When a side must have done something; `None`: it need not.
@@ -133,12 +134,12 @@ impl Passing<'_> {
     }
 }
 
-/// How a side may go on sending.
+/// How a side may continue to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// It has to wait. On a stream its window does that.
     Stop,
-    /// It may go on.
+    /// It may continue.
     Go,
     /// Its data was forwarded: return that much of the stream's window.
     Window,

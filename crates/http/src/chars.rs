@@ -449,7 +449,7 @@ mod tests {
         }
     }
 
-    /// The same a byte at a time.
+    /// The same result, one byte at a time.
     fn plainly_scanned(path: &[u8]) -> (usize, bool) {
         let is_end = |byte: &u8| {
             matches!(PATH[usize::from(*byte)], PathByte::Query | PathByte::End | PathByte::Refused)

@@ -100,7 +100,7 @@ impl FieldEdits {
         }
     }
 
-    /// The same with every line whose name begins so.
+    /// The same for every line with this prefix of its name.
     pub fn remove_prefix(&mut self, prefix: &[u8]) {
         let text = &self.text;
         self.added.retain(|line| !has_name(prefix, true, line.name.of(text)));
@@ -310,7 +310,7 @@ impl Given {
 /// Changes to one request head.
 #[derive(Debug, Clone, Default)]
 pub struct RequestEdits {
-    /// Of its fields.
+    /// Edits of its fields.
     pub fields: FieldEdits,
     path: Given,
     query: Given,

@@ -209,7 +209,7 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     (length <= CONTENT_LENGTH_MAX).then_some(length)
 }
 
-/// The same, or a list of the same number.
+/// A number, or a list that repeats the same number.
 fn parse_repeated_length(value: &[u8]) -> Option<u64> {
     let mut lengths =
         value.split(|byte| *byte == b',').map(|it| parse_content_length(trim_ows(it)));

@@ -16,10 +16,9 @@ pub enum Flaw {
     ChunkSizeSpace,
     /// LF without CR at the end of a line (RFC 9112 section 2.2). Of HTTP/1 alone.
     BareLineFeed,
-    /// A control character in a value or in the reason phrase; a space takes its place (RFC 9110 section 5.5).
-    /// Of HTTP/1 alone.
+    /// A control character in a value or in the reason phrase; a space replaces it (RFC 9110 section 5.5). Only in HTTP/1.
     ControlCharacter,
-    /// A status from 600 to 999, which goes on as it is and counts as 5xx (RFC 9110 section 15).
+    /// A status from 600 to 999, which is forwarded unchanged and counts as 5xx (RFC 9110 section 15).
     UnknownStatus,
 }
 
@@ -47,7 +46,7 @@ impl Flaws {
     /// None.
     pub const NONE: Self = Self(0);
 
-    /// Those that are common among members, and leave no doubt about where the body ends.
+    /// Flaws that are common among members, and leave no doubt about the end of the body.
     pub const USUAL: Self = Self::NONE
         .with(Flaw::RepeatedContentLength)
         .with(Flaw::BothFramings)

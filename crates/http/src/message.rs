@@ -104,8 +104,8 @@ pub enum Framing {
     None,
     /// Exactly this many bytes.
     Length(u64),
-    /// Of unknown length, and the message itself marks the end: by the last chunk in HTTP/1.1, by
-    /// END_STREAM in HTTP/2. A trailer section may follow.
+    /// Of unknown length; the message itself marks the end: by the last chunk in HTTP/1.1, by END_STREAM in HTTP/2. A
+    /// trailer section may follow.
     Chunked,
     /// Until the connection ends; responses only.
     UntilClose,
@@ -429,7 +429,7 @@ pub struct ResponseHead {
     pub keep_alive: bool,
     /// How long the member keeps its connection open unused, when it says so.
     pub keep_alive_timeout_s: Option<u32>,
-    /// The protocol changed to (101), or those asked for (426).
+    /// The new protocol (101), or the required ones (426).
     pub upgrade: Option<Span>,
     /// A Date field travels on.
     pub has_date: bool,

@@ -1,4 +1,4 @@
-//! Puts a plan into the maps: all of it beside the one in force, then one word says which holds.
+//! Writes a plan into the maps: all of it beside the active one, then one word switches over.
 
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ fn protocol_number(protocol: Protocol) -> u8 {
 }
 
 impl Writer<'_> {
-    /// Writes it all and puts it in force.
+    /// Writes the whole plan and activates it.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
         self.clear()?;
         let mut planned = HashSet::new();

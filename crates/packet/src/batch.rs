@@ -29,7 +29,7 @@ pub struct Batch {
     pub keys: Vec<u8>,
     /// Values alike.
     pub values: Vec<u8>,
-    /// Where the walk goes on; `None`: it was the last part.
+    /// The place where the walk continues; `None`: it was the last part.
     pub next: Option<Place>,
 }
 

@@ -108,7 +108,7 @@ impl FlowKey {
     }
 }
 
-/// Of [`FlowEntry::flags`].
+/// A bit of [`FlowEntry::flags`].
 pub const FLOW_REVERSE: u16 = 1;
 
 /// Bits of [`FlowEntry::state`].
@@ -185,7 +185,7 @@ pub const HAS_RATE: u32 = 16;
 pub const HAS_ANY_PORT: u32 = 32;
 pub const HAS_ANY_PROTOCOL: u32 = 64;
 
-/// Of one plan.
+/// The counts of one plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
     pub flags: u32,

@@ -271,7 +271,7 @@ impl Maps {
     }
 }
 
-/// Of an update: only if the key has no entry.
+/// A flag for updates: only if the key has no entry.
 const BPF_NOEXIST: u64 = 1;
 
 /// A bucket never has this many entries.

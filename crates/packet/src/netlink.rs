@@ -159,11 +159,11 @@ fn devices_of(attributes: &[u8]) -> Vec<u32> {
 /// The contents of a change of routes or rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// Of something new, whose way depends on where a packet goes alone.
+    /// A new route or rule that depends only on the destination.
     Plain,
-    /// Of something new, whose way may depend on more.
+    /// A new route or rule that may depend on more.
     DependsOnMore,
-    /// Of something that is gone.
+    /// A removed route or rule.
     Gone,
 }
 
@@ -324,7 +324,7 @@ fn put_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 struct Socket(OwnedFd);
 
 impl Socket {
-    /// Of routes and devices if no protocol is named.
+    /// A socket for routes and devices if no protocol is given.
     fn open(protocol: Option<Protocol>) -> Result<Self, Errno> {
         let socket = socket(AddressFamily::NETLINK, SocketType::DGRAM, protocol)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_TIMEOUT))?;

@@ -79,7 +79,7 @@ pub struct Trial {
     pub time: Duration,
 }
 
-/// The verifier gives up for a signal, which need not be for this thread's program; it is asked again as often (as libbpf does).
+/// The verifier stops at a signal, even one for another thread; loading is retried this often (as libbpf does).
 const LOAD_TRIES_MAX: u32 = 50;
 
 fn load(
@@ -196,7 +196,7 @@ impl PacketPath {
         attacher.attach(interfaces, allowed)
     }
 
-    /// Puts a plan in force in place of the one before, in one step.
+    /// Activates a plan in place of the one before, in one step.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
         check::check(plan)?;
         let epoch = 1 - self.epoch;
@@ -245,8 +245,8 @@ impl PacketPath {
         (walk, &mut self.progress)
     }
 
-    /// Ends flows that have rested too long, and those of members that are down and of virtual servers that are gone, in
-    /// one part of the table; the next call goes on behind it. `now` is [`now`].
+    /// Ends flows that have been idle too long, and those of members that are down and of removed virtual servers, in one
+    /// part of the table; the next call continues behind it. `now` is [`now`].
     pub fn sweep(&mut self, now: Duration) -> Result<Sweep, Error> {
         let (mut walk, progress) = self.walk(now);
         let sweep = walk.sweep(progress, SWEEP_ENTRIES_MAX)?;
@@ -427,7 +427,7 @@ impl PacketPath {
         looked
     }
 
-    /// Lets go of it for a restart: programs stay attached, maps stay pinned, packets go on.
+    /// Releases it for a restart: programs stay attached, maps stay pinned, packets are still forwarded.
     pub fn release(self) {
         drop(self);
     }

@@ -88,7 +88,7 @@ pub enum Protocol {
 /// One virtual server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VirtualServer {
-    /// The same from plan to plan. One of both families is two with one name, which count as one.
+    /// Stable from plan to plan. A virtual server with both address families is two with one name, which count as one.
     pub name: String,
     /// Where it is reached, at least one.
     pub destinations: Vec<Destination>,
@@ -166,7 +166,7 @@ pub struct SourceAddress {
 pub struct Member {
     /// Its address, of the family of the destinations.
     pub address: IpAddr,
-    /// Its port. `None`: the port that the client asked for. Ignored where the destination is not translated.
+    /// Its port. `None`: the client's destination port. Ignored if the destination is not translated.
     pub port: Option<u16>,
     /// Its share of new flows, against the others'. 0: no new flows.
     pub weight: u16,

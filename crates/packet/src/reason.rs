@@ -64,7 +64,7 @@ reasons! {
     NoMember = "no_member", Dropped;
     /// Its member is down.
     MemberDown = "member_down", Dropped;
-    /// The flow table is full: new flows are dropped, those that are there go on.
+    /// The flow table is full: new flows are dropped, existing ones continue.
     FlowsFull = "flows_full", Dropped;
     /// No source port is free among those tried.
     SourcePortsExhausted = "source_ports_exhausted", Dropped;

@@ -38,7 +38,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Of an interface that gives no packets.
+    /// For an interface that delivers no packets.
     pub(crate) fn none(interface: &str, refused: Vec<Refused>) -> Self {
         Self { interface: interface.to_owned(), rung: None, sends_for_xdp: false, refused }
     }
@@ -71,7 +71,7 @@ pub struct Sweep {
     pub entries: u64,
     /// Flows that it looked at and left alone.
     pub flows: u64,
-    /// Those of them whose answers come by here, too: [`crate::Options::flows_max`] bounds them.
+    /// Those of them whose answers also pass here: [`crate::Options::flows_max`] limits them.
     pub followed: u64,
     /// It came to the end of the table; the next one begins anew.
     pub whole: bool,
@@ -163,13 +163,13 @@ pub struct Flow {
 /// Selects flows; `None` matches any value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlowFilter {
-    /// Of this virtual server.
+    /// Flows of this virtual server.
     pub virtual_server: Option<String>,
     /// To a member with this address.
     pub member_address: Option<IpAddr>,
     /// To a member with this port.
     pub member_port: Option<u16>,
-    /// Of this client.
+    /// Flows of this client.
     pub client: Option<IpAddr>,
     /// At most this many flows; 0 means none.
     pub flows_max: usize,

@@ -36,7 +36,7 @@ impl Resetter {
         Ok(Self { v4, v6: if_supported(raw(AddressFamily::INET6))? })
     }
 
-    /// Sends a reset to both ends where the flow asks for it. Returns how many ends got one.
+    /// Sends a reset to both ends if the flow's settings require it. Returns how many ends got one.
     pub fn reset(&mut self, ended: &Ended) -> Result<u32, Error> {
         if !ended.reset {
             return Ok(0);

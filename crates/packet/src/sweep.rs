@@ -262,7 +262,7 @@ impl Walk<'_> {
             Some(other) if !entry.is_reverse() && other.is_reverse() => {
                 Ok(Some(pair(key, entry, other)))
             }
-            // Of a flow that is just being made, or unmade, one half may be there alone.
+            // A flow that is being created or removed may have only one half.
             _ => {
                 if self.resting(entry.created_ns) > ORPHAN_AGE {
                     self.maps.remove_flow(Table::Flows, &key, |it| it.is_same(&entry))?;
@@ -291,7 +291,7 @@ impl Walk<'_> {
 
     fn ended(&self, pair: &Pair, why: EndedFor) -> Ended {
         let rules = self.rules(&pair.forward);
-        // Packets that go by the routing table go on without weir.
+        // Routed packets are still forwarded without weir.
         let is_routed = self.roster.get(pair.forward.member).is_some_and(Known::is_route);
         let wanted = match why {
             EndedFor::Removed if is_routed => false,

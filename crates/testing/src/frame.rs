@@ -43,11 +43,11 @@ pub mod flag {
 
 /// Settings.
 pub mod setting {
-    /// Of HPACK.
+    /// Size of the HPACK table.
     pub const HEADER_TABLE_SIZE: u16 = 1;
     /// Streams at a time.
     pub const MAX_CONCURRENT_STREAMS: u16 = 3;
-    /// Of each stream.
+    /// Window of each stream.
     pub const INITIAL_WINDOW_SIZE: u16 = 4;
     /// Extended CONNECT (RFC 8441).
     pub const ENABLE_CONNECT_PROTOCOL: u16 = 8;
@@ -74,7 +74,7 @@ pub mod code {
 pub struct Frame {
     /// Its type, of [`kind`].
     pub kind: u8,
-    /// Of [`flag`].
+    /// The flags, of [`flag`].
     pub flags: u8,
     /// The stream; 0: the connection.
     pub stream: u32,

@@ -70,7 +70,7 @@ fn provider() -> Arc<CryptoProvider> {
 pub struct AnyCertificate(Arc<CryptoProvider>);
 
 impl AnyCertificate {
-    /// A verifier that asks for no authority and no name.
+    /// A verifier that checks neither authority nor name.
     pub fn new() -> Self {
         Self(provider())
     }

@@ -16,7 +16,7 @@ pub const CLIENT_HELLO_RECORDS_MAX: usize = 64;
 /// The most bytes that may be needed to decide: a whole ClientHello, and one record more.
 pub const COLLECTED_BYTES_MAX: usize =
     CLIENT_HELLO_BYTES_MAX + CLIENT_HELLO_RECORDS_MAX * HEADER_BYTES + PLAINTEXT_BYTES_MAX;
-/// The longest name that can be asked for (RFC 1035 section 2.3.4, in text).
+/// The longest possible name (RFC 1035 section 2.3.4, in text).
 pub const SERVER_NAME_BYTES_MAX: usize = 253;
 
 const CLIENT_HELLO: u8 = 1;
@@ -33,7 +33,7 @@ const MESSAGE_HEADER_BYTES: usize = 4;
 pub struct ClientHello {
     /// The requested name, in lower case and without a port; empty: none, or an invalid one.
     pub server_name: String,
-    /// How it was asked for.
+    /// The form of the name.
     pub name_form: NameForm,
     /// The protocols offered, as they stand in the extension.
     pub alpn: Vec<u8>,
@@ -51,7 +51,7 @@ impl ClientHello {
     }
 }
 
-/// How a client asks for a name.
+/// The form in which a client sends a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NameForm {
     /// Not at all.

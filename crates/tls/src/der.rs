@@ -77,7 +77,7 @@ impl<'a> Der<'a> {
         self.any().filter(|value| value.tag == tag).map(|value| value.content)
     }
 
-    /// The same, if there is one of this type.
+    /// As above, if the next value has this type.
     pub fn optional(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let found = ahead.take(tag)?;

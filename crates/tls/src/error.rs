@@ -62,7 +62,7 @@ pub enum Alert {
     IllegalParameter,
     /// A version that is not spoken.
     ProtocolVersion,
-    /// Nobody here has the name that was asked for (RFC 6066 section 3).
+    /// The requested name is unknown here (RFC 6066 section 3).
     UnrecognizedName,
     /// TLS 1.2: there will be no further handshake (RFC 5246 section 7.2.2). A warning.
     NoRenegotiation,

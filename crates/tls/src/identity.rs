@@ -24,7 +24,7 @@ pub struct Identity {
     pub certified: Arc<CertifiedKey>,
     /// Its changing OCSP response; `None`: `certified` has the one of a file, if any.
     pub staple: Option<Arc<Staple>>,
-    /// That is asked for at the authority, again and again.
+    /// Its OCSP response is fetched from the authority.
     pub fetches_ocsp: bool,
     /// The names that the certificate is for, in lower case; wildcards begin with `*.`.
     pub names: Vec<String>,

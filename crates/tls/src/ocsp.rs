@@ -110,7 +110,7 @@ pub enum OcspError {
     OfAnother,
     /// It was not signed by an authorised signer.
     Unsigned,
-    /// It is not in force yet, or no more.
+    /// It is not valid yet, or has expired.
     OutOfDate,
     /// The certificate is revoked.
     Revoked,

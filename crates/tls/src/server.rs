@@ -93,9 +93,9 @@ pub const GROUPS: [(&str, &dyn SupportedKxGroup); 5] = [
 /// Whether a client shows a certificate.
 #[derive(Debug, Clone)]
 pub enum ClientCertificates {
-    /// It is not asked for one.
+    /// Clients are not asked for one.
     Off,
-    /// It is asked for one; a connection without one is served.
+    /// Clients are asked for one; a connection without one is served.
     Request(Trust),
     /// A connection without one fails.
     Require(Trust),
@@ -163,7 +163,7 @@ impl Default for Settings {
     }
 }
 
-/// How sessions go on.
+/// The way in which sessions are resumed.
 #[derive(Debug, Clone)]
 pub enum Sessions {
     /// Each connection has a handshake of its own.
@@ -313,7 +313,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// The same, and clients go on with sessions in this way.
+    /// The same settings, with this kind of session resumption.
     pub fn with_sessions(&self, sessions: &Sessions) -> Self {
         let config = with_sessions(&self.config, sessions);
         Self { config, certificates: Arc::clone(&self.certificates) }
@@ -393,7 +393,7 @@ pub fn server_config(
     Ok(Arc::new(config))
 }
 
-/// The same, and clients go on with sessions in this way.
+/// The same configuration, with this kind of session resumption.
 pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerConfig> {
     let mut config = config.clone();
     match sessions {

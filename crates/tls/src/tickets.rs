@@ -131,7 +131,7 @@ impl TicketKeys {
     /// Puts a new key in front. Of several that do so at once one succeeds.
     fn rotate(&self, now_s: u64) {
         let ring = self.ring.load();
-        // Without random numbers the key of before goes on.
+        // Without random numbers the previous key stays in use.
         let Ok(key) = TicketKey::random(&self.purpose) else { return };
         let mut keys = vec![key];
         // After a long silence no ticket of theirs lives any more.

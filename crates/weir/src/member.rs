@@ -19,7 +19,7 @@ const COMMAND: &str = "weir member";
 /// Exit status when requests are still under way at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
-/// From one look at a member that is waited for to the next.
+/// The interval of checks while waiting for a member.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// From one line of progress to the next.

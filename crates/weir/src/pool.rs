@@ -142,7 +142,7 @@ fn heading(pool: &Pool, paint: Paint) -> String {
     text
 }
 
-/// Every member with all that is known of it.
+/// Every member with all details.
 fn detail(pool: &Pool, paint: Paint) -> String {
     let mut text = heading(pool, paint);
     text += &paint.line(

@@ -15,7 +15,7 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir reload";
 
-/// Exit status when it is not in force at the end of `--wait`.
+/// Exit status if the configuration is not active at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
 /// From one look to the next.

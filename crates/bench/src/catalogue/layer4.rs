@@ -79,7 +79,7 @@ pub const FAST_SHAPES: [Shape; FAST_CASES.len()] = [
     Shape { bytes: 512 * 1_024, requests_per_connection: 1 },
 ];
 
-/// Of F5's report of 2013.
+/// F5's report of 2013.
 const F5_2013: &str = "F5's comparative report, 2013";
 
 pub(super) const CONNECTIONS: Test = Test {

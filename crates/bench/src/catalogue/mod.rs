@@ -17,7 +17,7 @@ pub enum Axis {
     Single,
     /// Concurrent connections.
     Connections,
-    /// Bytes of the object that is asked for.
+    /// Bytes of the requested object.
     ObjectBytes,
     /// Requests per second that are offered.
     OfferedRate,
@@ -93,7 +93,7 @@ pub struct Test {
     pub picture: Picture,
     /// Its figures, the most telling first; each gets a chart.
     pub figures: &'static [Figure],
-    /// Those of them by which products are judged.
+    /// The figures that products are judged by.
     pub judged: &'static [Figure],
     /// The goals of weir.
     pub goals: &'static [Goal],
@@ -102,7 +102,7 @@ pub struct Test {
 /// A goal of weir in a test.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
-    /// Of which figure.
+    /// The figure.
     pub figure: Figure,
     /// The setting; 0 if the test has none.
     pub at: f64,

@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// Runs until everything that the plan asks for was done and answered.
+    /// Runs until all requests of the plan were sent and answered.
     pub fn run(&mut self, io: &mut EventLoop) -> std::io::Result<()> {
         self.open_some(io, now_us());
         io.run(self)
@@ -127,7 +127,7 @@ impl Engine {
         let unsent = match (self.plan.extent, &self.pacer) {
             // A load that was stopped owes nothing of the time after.
             (Extent::Time(_), Some(pacer)) => pacer.left_between(begin_us, end_us.min(now_us())),
-            // All that were asked for are sent, however late.
+            // All requests are sent, however late.
             (Extent::Requests(_), _) | (_, None) => 0,
         };
         let cpu_at_end_s = self.cpu_at_end_s.unwrap_or_else(thread_cpu_s);
@@ -335,7 +335,7 @@ impl Engine {
         let user = &mut self.users[index as usize];
         let request = match user.state {
             State::Busy(request) => request,
-            // Whatever it says was not asked for.
+            // Unrequested data.
             State::Idle => return self.leave_idle(io, index),
             _ => return,
         };
@@ -363,7 +363,7 @@ impl Engine {
         if !is_whole {
             self.reopen(io, index, false);
         } else if request.is_last || !keep_alive {
-            // The server closes; its end is waited for, so that no port is left behind on this side.
+            // The server closes first, so that no port is left in TIME-WAIT on this side.
             self.users[index as usize].state = State::Ending;
             io.set_deadline(token, now_us / 1_000 + ENDING_TIMEOUT_MS);
         } else {

@@ -24,7 +24,7 @@ pub struct Outcome {
     pub requests: u64,
     /// Everything that was begun in the measurement and did not become a good transaction, failed connections included.
     pub errors: u64,
-    /// The same by kind; kinds that did not happen are absent.
+    /// By kind; absent kinds did not occur.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
     /// The first error of each kind, in words.
     pub error_examples: BTreeMap<ErrorKind, String>,
@@ -34,7 +34,7 @@ pub struct Outcome {
     /// versions; [`Self::completed`] has the best substitute.
     #[serde(default)]
     pub window: Option<Window>,
-    /// The rate that was asked for; absent in a closed loop.
+    /// The requested rate; absent in a closed loop.
     pub offered_per_second: Option<f64>,
     /// Requests of an open loop whose time had come and that were never sent, because the load ended
     /// while all connections were busy: the offered rate was not reached.
@@ -63,7 +63,7 @@ pub struct Outcome {
     pub elapsed_s: f64,
     /// CPU time of the load generator's threads within [`Self::window`].
     pub cpu_seconds: f64,
-    /// Good transactions of the measurement over its time, where that was asked for.
+    /// Good transactions over the measurement's time, if wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
 }
@@ -89,8 +89,8 @@ pub struct Handshakes {
 /// The measurement's time and the good responses that were complete within it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its length: the time that was asked for; less where the load was stopped; with a number of requests
-    /// from the beginning until the last response.
+    /// Its length: the requested time; less if the load was stopped; with a number of requests from the beginning until
+    /// the last response.
     pub elapsed_s: f64,
     /// Good responses that were complete in it, those to requests of the warm-up included.
     pub requests: u64,
@@ -106,11 +106,10 @@ impl Outcome {
         self.window.unwrap_or(Window { elapsed_s, requests, bytes })
     }
 
-    /// Of an open loop: which share of the offered rate came through, at most 1; `None` of a closed loop.
+    /// The share of the offered rate that was kept, at most 1; `None` for a closed loop.
     ///
-    /// It is the share of the due requests that were answered, or, where the answers took longer than the
-    /// load, how much of that time was asked for. What is under way at the end is no backlog: it gets
-    /// [`DRAIN_GRACE_S`].
+    /// It is the share of the due requests that were answered, or, if the responses took longer than the load, the load's
+    /// share of that time. Open requests at the end are no backlog: they get [`DRAIN_GRACE_S`].
     pub fn kept_share(&self) -> Option<f64> {
         let offered_per_second = self.offered_per_second?;
         let due = self.requests as f64 + self.errors as f64 + self.unsent as f64;

@@ -37,7 +37,7 @@ pub struct Plan {
     pub timeout: Duration,
     /// Addresses to connect from, in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,
-    /// Threads; more are used where [`CONNECTIONS_PER_THREAD_MAX`] asks for it.
+    /// Threads; more are used if [`CONNECTIONS_PER_THREAD_MAX`] requires it.
     pub threads: usize,
     /// Cores to run on; empty: any.
     pub cores: Vec<usize>,
@@ -71,7 +71,7 @@ pub struct Target {
     pub address: SocketAddr,
     /// The request as it goes over the wire, head and body.
     pub request: Vec<u8>,
-    /// The same with `Connection: close`, for the last request on a connection.
+    /// The request with `Connection: close`, for the last one on a connection.
     pub last_request: Vec<u8>,
     /// The request as HTTP/2 has it.
     pub lines: RequestLines,
@@ -90,7 +90,7 @@ pub struct Expectation {
     pub body_bytes: Option<u64>,
     /// The check of the body's bytes.
     pub checksum: Checksum,
-    /// The body comes as gzip, with this in it; then nothing is asked of its own bytes.
+    /// The body comes as gzip, with these contents; then its own bytes are not checked.
     pub gzip: Option<Gzip>,
 }
 
@@ -143,7 +143,7 @@ pub struct TlsPlan {
     pub config: Arc<rustls::ClientConfig>,
     /// Whether a user that connects again resumes its session; otherwise every handshake is a full one.
     pub resume: bool,
-    /// The name that is asked for (SNI).
+    /// The server name (SNI).
     pub server_name: ServerName<'static>,
     /// The required results of a handshake; a handshake with other results has failed.
     pub expect: Negotiated,

@@ -34,7 +34,7 @@ impl RequestSpec {
         }
     }
 
-    /// The bytes, to be asked for by `weight`.
+    /// The bytes, as a target with `weight`.
     pub fn into_target(self, weight: u32) -> Target {
         Target {
             address: self.address,

@@ -198,8 +198,8 @@ impl Crew {
         observer.measurement_began();
     }
 
-    /// Waits for all threads; says when the measurement is over, which is before the last responses are here
-    /// where a time was asked for.
+    /// Waits for all threads; reports the end of the measurement, which is before the last responses if the load has a
+    /// time.
     fn results(&mut self, observer: &mut dyn Observer) -> Result<Vec<ThreadResult>, LoadError> {
         let end_us = self.signals.end_us.load(Acquire);
         let mut is_measuring = true;
@@ -245,7 +245,7 @@ impl Crew {
         }
     }
 
-    /// Keeps how far the measurement is, where its course is asked for.
+    /// Records the progress of the measurement, if the timeline is wanted.
     fn note_moment(&mut self, progress: Progress, is_measuring: bool) {
         if let (Some(at_s), true, true) =
             (progress.measured_s, is_measuring, self.plan.timeline_every.is_some())

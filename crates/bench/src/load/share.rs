@@ -13,7 +13,7 @@ use super::tally::{Completed, Tally};
 pub struct Share {
     /// Which thread.
     pub thread: usize,
-    /// Of how many.
+    /// The number of threads.
     pub threads: usize,
     /// Its connections.
     pub connections: usize,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::plan::Target;
 
-/// Targets by address, each address with the order in which its targets are asked for.
+/// Targets by address, each address with the order of its targets.
 #[derive(Debug)]
 pub struct Rotation {
     groups: Vec<Group>,

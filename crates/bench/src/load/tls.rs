@@ -14,7 +14,7 @@ const TICKETS_MAX: usize = 8;
 /// Sessions of one thread.
 pub struct Sessions {
     plan: TlsPlan,
-    /// Where sessions go on, one for each user: a user resumes its own, and no one else's.
+    /// With resumption, one for each user: a user resumes only its own sessions.
     configs: Vec<Arc<ClientConfig>>,
 }
 

@@ -14,7 +14,7 @@ use rustls::{
 
 use super::plan::{Negotiated, TlsPlan};
 
-/// Cipher suites that can be asked for: OpenSSL's name and the registry's.
+/// Available cipher suites: OpenSSL's name and the registry's.
 pub const CIPHERS: &[(&str, CipherSuite)] = &[
     ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
@@ -27,7 +27,7 @@ pub const CIPHERS: &[(&str, CipherSuite)] = &[
     ("ECDHE-ECDSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// Groups of the key exchange that can be asked for.
+/// Available groups of the key exchange.
 pub const CURVES: &[(&str, NamedGroup)] = &[
     ("X25519MLKEM768", NamedGroup::X25519MLKEM768),
     ("X25519", NamedGroup::X25519),
@@ -40,7 +40,7 @@ pub const CURVES: &[(&str, NamedGroup)] = &[
 static OF_CERTIFICATES: [OfCertificates; 2] =
     [OfCertificates(NamedGroup::secp256r1), OfCertificates(NamedGroup::secp384r1)];
 
-/// A group that is named and not taken for a key exchange.
+/// A group that is only announced and not used for the key exchange.
 #[derive(Debug)]
 struct OfCertificates(NamedGroup);
 

@@ -53,7 +53,7 @@ pub fn add(counter: &AtomicU64, count: u64) {
 pub struct Counts {
     /// Whole requests.
     pub requests: u64,
-    /// The same by server, in the order of their addresses.
+    /// The counts by server, in the order of their addresses.
     pub requests_by_server: Vec<u64>,
     /// Whole, faultless responses that the kernel took.
     pub responses: u64,

@@ -61,7 +61,7 @@ pub struct Fault {
     pub share: f64,
 }
 
-/// Decides which requests get a fault: evenly spread and exactly as many as asked for.
+/// Decides which requests get a fault: evenly spread and exactly as many as configured.
 #[derive(Debug)]
 pub struct Schedule(Vec<Due>);
 

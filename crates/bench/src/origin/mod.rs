@@ -37,8 +37,7 @@ use crate::pinning::{PinError, pin_thread};
 /// Servers that one origin plays at most.
 pub const SERVERS_MAX: usize = 1_024;
 
-/// How much shorter gzip makes `.html` objects, when nothing else is asked for: 75% compressible, as in the report
-/// of 2009.
+/// The default share that gzip saves of `.html` objects: 75% compressible, as in the report of 2009.
 pub const HTML_SAVING: f64 = 0.75;
 
 /// CRC-32 of an `.html` object of this many bytes, of an origin with [`HTML_SAVING`].

@@ -15,7 +15,7 @@ decides how much water goes which way</td></tr>\n";
 /// Characters of the incompressible rest: six bits of information in eight.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The blocks that objects are made of.
+/// The blocks of objects.
 #[derive(Debug)]
 pub struct Blocks {
     plain: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct Object {
 pub enum Kind {
     /// No ending, or another one.
     Plain,
-    /// `.html`: as compressible as the origin was asked for.
+    /// `.html`: with the configured compressibility.
     Html,
     /// `.png`
     Png,

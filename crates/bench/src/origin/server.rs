@@ -24,7 +24,7 @@ use super::faults::{FaultKind, Schedule};
 use super::objects::Blocks;
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
-/// Objects are named as they are asked for.
+/// Objects are named as requested.
 const PATHS: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
 /// Bytes handed to the kernel at once.
 const SEND_BYTES_MAX: usize = 128 * 1024;
@@ -41,7 +41,7 @@ const TURN_US_MAX: u64 = 50_000;
 pub struct Server {
     clients: Slab<Client>,
     blocks: Arc<Blocks>,
-    /// Of all threads; the own ones are written.
+    /// The counts of all threads; this thread writes its own.
     counts: Vec<Arc<ThreadCounts>>,
     thread: usize,
     schedule: Schedule,
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// Says that the thread could not go on.
+    /// Reports that the thread had to stop.
     pub fn note_failure(&self, error: &io::Error) {
         // If standard error is gone, the message is lost.
         let _ = writeln!(io::stderr(), "weir bench origin: thread {}: {error}", self.thread);

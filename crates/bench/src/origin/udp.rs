@@ -1,4 +1,4 @@
-//! The origin over UDP: servers that answer each query with as many bytes as it asks for.
+//! The origin over UDP: servers that answer each query with the requested number of bytes.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

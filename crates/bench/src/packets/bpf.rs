@@ -28,7 +28,7 @@ pub struct Instruction {
     pub code: u8,
     /// Source register in the upper four bits, destination in the lower.
     pub registers: u8,
-    /// Of memory or of a jump.
+    /// The offset of memory or of a jump.
     pub offset: i16,
     /// Constant.
     pub immediate: i32,

@@ -40,7 +40,7 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     outcomes(report, test).into_iter().map(|(_, told)| told).collect()
 }
 
-/// The same with the outcome of each.
+/// The texts with the outcome of each.
 pub fn outcomes(report: &Report, test: &TestReport) -> Vec<(Outcome, String)> {
     test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
 }
@@ -111,7 +111,7 @@ fn is_good(goal: &Goal, value: f64) -> bool {
     if is_higher_better(goal) { value >= goal.bound } else { value <= goal.bound }
 }
 
-/// Of these products the one that weir stands worst against, and the ratio.
+/// The product among these against which weir is worst, and the ratio.
 fn best<'a>(
     report: &'a Report,
     cell: &Cell,
@@ -119,7 +119,7 @@ fn best<'a>(
     names: &[&str],
 ) -> Option<(&'a str, Ratio)> {
     let is_meant = |name: &str| {
-        // Of a maker that has two rows either may be the better.
+        // If a maker has two rows, either may be the better one.
         if names.is_empty() { is_peer(name) } else { names.contains(&catalogue::maker(name)) }
     };
     (0..report.run.products.len())

@@ -104,11 +104,11 @@ fn placement(report: &Report) -> String {
     )
 }
 
-/// Of a run whose cores did not halt.
+/// For a run whose cores did not halt.
 const POLLED: &str = " Cores without work do not halt but look for it (Linux's CPU latency request of 0), so \
                       that no hypervisor gives them away: what it takes to get a core back is in no figure, \
                       though products that sleep more often pay it more often.";
-/// Of one whose cores did.
+/// For a run whose cores did.
 const HALTED: &str = " Cores without work halt: on a virtual machine, what the hypervisor takes to give one back is in \
                       the latencies.";
 
@@ -178,8 +178,6 @@ fn what_the_figures_mean() -> [(&'static str, String); 4] {
 mod tests {
     use super::*;
     use crate::report::testing;
-
-    /// The text must have the limits of the runner.
 
     #[test]
     fn the_order_is_told_as_it_was() {

@@ -113,7 +113,7 @@ impl Report {
         &self.labels[index]
     }
 
-    /// The same by its name; of one that took no part, its makers' name.
+    /// The label by the product's name; for an absent product, its maker's name.
     pub fn called<'a>(&'a self, name: &'a str) -> &'a str {
         let place = self.run.products.iter().position(|product| product.name == name);
         place.map_or_else(|| text::maker(name), |place| self.label(place))

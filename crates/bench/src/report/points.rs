@@ -15,7 +15,7 @@ pub struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    /// Those of a test.
+    /// The points of a test.
     pub fn new(record: &'a TestRecord) -> Self {
         let mut by_setting: HashMap<u64, HashMap<&str, Vec<&Point>>> = HashMap::new();
         for point in &record.points {
@@ -25,7 +25,7 @@ impl<'a> Points<'a> {
         Self { by_setting }
     }
 
-    /// Of one product at one setting, one per round.
+    /// The points of one product at one setting, one per round.
     pub fn of(&self, at: f64, product: &str) -> &[&'a Point] {
         let products = self.by_setting.get(&key(at));
         products.and_then(|products| products.get(product)).map_or(&[], Vec::as_slice)

@@ -65,8 +65,8 @@ const RANGE_FACTORS: [f64; 4] = [6.35, 1.35, 0.74, 0.56];
 const SIGN_TEST_ROUNDS_MIN: usize = 6;
 
 impl Ratio {
-    /// Of these pairs, one per round: `(value, value that it is divided by)`. Pairs without a ratio (zero,
-    /// negative, not finite) are left out; `None` where nothing is left.
+    /// The ratio of these pairs, one per round: `(value, divisor)`. Pairs without a ratio (zero, negative, not finite) are
+    /// left out; `None` if none is left.
     pub fn paired(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let is_usable = |value: f64| value.is_finite() && value > 0.0;
         let logs = sorted(
@@ -195,7 +195,7 @@ mod tests {
         check(&[0.80, 0.95, 0.85], Some(false));
         check(&[0.80, 0.82, 0.81, 0.84, 0.79, 0.80], Some(true));
         check(&[0.80, 0.82, 0.81, 0.84, 0.79, 1.01], Some(false));
-        // Of nine rounds one may disagree.
+        // One of nine rounds may disagree.
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 0.8, 0.8, 0.8], Some(true));
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 1.2, 0.8, 0.8], Some(false));
     }

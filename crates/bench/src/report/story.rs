@@ -429,7 +429,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Of a group.
+    /// The row of a group.
     pub fn new(report: &Report, group: &Group<'_>) -> Self {
         let subject = group.subject;
         let range = |value: fn(&Judgement) -> f64| {

@@ -67,7 +67,7 @@ const DISAGREEMENT_SHARE_MAX: f64 = 0.2;
 pub enum Standing {
     /// Better by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
     Won,
-    /// The same, as near as [`EVEN`] says: the noise of the rounds leaves nothing else.
+    /// Equal, within [`EVEN`]: the noise of the rounds allows nothing else.
     Even,
     /// The noise allows more than a small difference, but not enough to win or lose; or there is a single round of timed
     /// figures, so that the noise is unknown.
@@ -215,7 +215,7 @@ pub struct Group<'a> {
 }
 
 impl Verdicts {
-    /// Of a report.
+    /// The verdicts of a report.
     pub fn new(report: &Report) -> Self {
         let mut verdicts = Self { judgements: Vec::new(), missing: Vec::new() };
         let Some(weir) = report.weir else { return verdicts };
@@ -253,7 +253,7 @@ impl Verdicts {
         found
     }
 
-    /// Of every test and subject the setting in which weir won most clearly, the clearest first.
+    /// For every test and subject, the setting in which weir won most clearly, the clearest first.
     pub fn clearest_wins(&self) -> Vec<&Judgement> {
         let mut wins: Vec<&Judgement> = Vec::new();
         for win in self.with(Standing::Won) {
@@ -348,7 +348,7 @@ impl Verdicts {
                 let is_its = point.product == report.product(weir) && point.at == cell.at;
                 is_its && point.load.requests > 0
             };
-            // Of a difference of two measurements nothing may be left.
+            // The difference of two measurements may be zero or negative.
             let unknown = if record.points.iter().any(has_answers) {
                 "what it took is too little to be told"
             } else {

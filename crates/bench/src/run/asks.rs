@@ -13,7 +13,7 @@ pub struct FirewallLoad {
     pub guard: Guard,
     /// The requests, by weight.
     pub asks: &'static [Ask],
-    /// Whether the same is asked of the virtual server without a firewall right before.
+    /// Whether the virtual server without a firewall gets the same request right before.
     pub is_beside_unguarded: bool,
 }
 
@@ -55,7 +55,7 @@ const fn post(folder: &'static str, content: Content, weight: u32) -> Ask {
 pub const GET: &[Ask] = &[get("/shop/search/", SEARCH, 1)];
 /// Forms.
 pub const FORM_1K: &[Ask] = &[post("/shop/order/", Content::Form(1_024), 1)];
-/// The same, long.
+/// A long form.
 pub const FORM_8K: &[Ask] = &[post("/shop/order/", Content::Form(8_192), 1)];
 /// A basket.
 pub const JSON_8K: &[Ask] = &[post("/shop/basket/", Content::Json(8_192), 1)];

@@ -31,7 +31,7 @@ pub struct Budget {
     pub warm_up_ms: u64,
     /// Length of one measurement.
     pub measure_ms: u64,
-    /// Whether a yardstick takes part: the relay, or where a feature is asked for weir without it.
+    /// Whether a yardstick takes part: the relay, or in tests of a feature, weir without it.
     pub yardstick: bool,
     /// Whether it runs in this extent only when it is named.
     pub is_extra: bool,
@@ -46,7 +46,7 @@ pub struct Pace {
     pub resting_ms: u64,
     /// And this long before the first one of a test.
     pub first_rest_ms: u64,
-    /// A machine that does not come to rest is waited for this long.
+    /// The longest wait for a machine to come to rest.
     pub quiet_timeout_ms: u64,
     /// Disturbed rounds that are repeated, per good one that is wanted.
     pub repeats_per_round: u32,
@@ -68,7 +68,7 @@ const fn budget(
     Budget { test, settings, rounds, warm_up_ms, measure_ms, yardstick, is_extra: false }
 }
 
-/// Of a test that runs only when it is named.
+/// The budget of a test that runs only if it is named.
 const fn extra(
     test: &'static str,
     settings: &'static [f64],
@@ -78,7 +78,7 @@ const fn extra(
     Budget { is_extra: true, ..budget(test, settings, rounds, times_ms, ALONE) }
 }
 
-/// Of a test that counts; how much it sends stands with the test.
+/// The budget of a counting test; the test has the number of its requests.
 const fn counting(
     test: &'static str,
     settings: &'static [f64],
@@ -369,7 +369,7 @@ impl Budget {
     pub fn estimate(&self, pace: &Pace, products: usize, has_yardsticks: bool) -> Duration {
         let takers = products + usize::from(has_yardsticks && self.yardstick);
         if let Some((start_s, requests_s)) = counting_s(self.test) {
-            // Of growth weir is the only taker.
+            // The test of growth runs only weir.
             let takers = if self.test == "growth" { 1 } else { takers };
             let each_s = start_s + requests_s * pace.counting_share;
             let all_s = each_s * (takers * self.settings.len()) as f64 * f64::from(self.rounds);
@@ -394,7 +394,7 @@ impl Budget {
         };
         let look_ms = self.warm_up_ms + pace.calibration_ms + pace.resting_ms;
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
-        // Of some each setting is a start of its own: the configuration differs.
+        // In some tests each setting needs its own start: the configuration differs.
         let starts = match self.test {
             "basic-l7" | "envelope" | "l4-envelope" | "udp-queries" | "fast-l4" | "l4-packets"
             | "object-sizes" | "p99-idle" | "p99-stressed" | "p99-near-limit" | "ssl-tps"

@@ -33,7 +33,7 @@ pub struct Scene<'a> {
     pub virtual_servers: usize,
     /// Clients at once.
     pub clients: usize,
-    /// Length of the objects that are asked for: buffers are fitted to it.
+    /// Length of the requested objects: buffers fit it.
     pub object_bytes: u64,
     /// Which of the yardsticks takes part.
     pub yardstick: Option<&'static str>,

@@ -114,7 +114,7 @@ impl Namespaces {
         ["ip", "netns", "exec", &self.name(role)].map(OsString::from).into()
     }
 
-    /// The same with the /sys of everybody, which has the file system of BPF.
+    /// The same, with the shared /sys, which has the BPF file system.
     pub fn entering(&self, role: Role) -> Vec<OsString> {
         let mut net = OsString::from("--net=");
         net.push(self.path(role));

@@ -30,7 +30,7 @@ impl Origin {
         Self::start_for(Kind::Http, weir, servers, bed, store)
     }
 
-    /// The same for queries over UDP.
+    /// Starts servers for queries over UDP.
     pub fn start_udp(
         weir: &Path,
         servers: usize,

@@ -31,7 +31,7 @@ pub enum Path4 {
     Nftables,
     /// Weir's program in the device's driver, from a virtual server to all servers.
     WeirXdp,
-    /// The same program right above the driver.
+    /// weir's program right above the driver.
     WeirTcx,
 }
 

@@ -19,7 +19,7 @@ const ANSWER_WAIT: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(5);
 /// A server that did not end this long after being asked to is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
-/// A server under a tool may lose the signal that asks it to end, and is asked again this often.
+/// A server under a tool may lose the signal to end; it is sent again this often.
 const STOP_AGAIN: Duration = Duration::from_secs(5);
 /// Lines of a log that an error message shows.
 const TAIL_LINES: usize = 15;

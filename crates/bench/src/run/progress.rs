@@ -29,7 +29,7 @@ pub enum Event<'a> {
         test: &'static Test,
         /// Its number, from 1.
         number: usize,
-        /// Of how many.
+        /// The number of tests.
         of: usize,
         /// The remaining time of the whole run.
         remaining: Duration,

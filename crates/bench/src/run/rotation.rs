@@ -49,11 +49,11 @@ impl Sample {
 /// Why a measurement gave nothing.
 #[derive(Debug)]
 pub enum Failure {
-    /// The product cannot go on with this test.
+    /// The product cannot continue this test.
     Dead(String),
     /// The product could not do this.
     Unable(String),
-    /// Nothing can go on.
+    /// The run cannot continue.
     Stop(Stop),
 }
 

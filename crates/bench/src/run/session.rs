@@ -44,7 +44,7 @@ const QUIET_SHARE_MAX: f64 = 0.05;
 const ENDING_TIMEOUT: Duration = Duration::from_secs(60);
 /// After a load with this many connections the machine must close them, also between two products.
 const SETTLING_CONNECTIONS: usize = 4_000;
-/// How long that is waited for.
+/// The longest wait for that.
 const SETTLING_TIMEOUT: Duration = Duration::from_secs(20);
 /// How it is looked at.
 const SETTLING_LOOK: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ const SMOKE_MEASURE_MAX: Duration = Duration::from_secs(10);
 pub struct Session<'a> {
     /// The servers behind the products.
     pub origin: Origin,
-    /// Those that answer queries over UDP, where a test has any.
+    /// The servers for queries over UDP, if a test has any.
     pub udp_origin: Option<Origin>,
     /// Cores and network.
     pub bed: Bed,
@@ -99,7 +99,7 @@ pub struct Countdown {
     pub current: Duration,
     /// Its measurements.
     pub steps: usize,
-    /// Those of them that were begun.
+    /// The part of them that was begun.
     pub begun: usize,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
         self.open_some(test, scene, &products, at, record)
     }
 
-    /// The same with these products only.
+    /// As above, with these products only.
     pub fn open_some<'s>(
         &'s mut self,
         test: &'static str,
@@ -213,7 +213,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Ends everything when the user asked for it.
+    /// Ends everything if the user wants it.
     pub fn check_interrupt(&self) -> Result<(), Stop> {
         if self.interrupted.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
     }
@@ -302,7 +302,7 @@ impl Rested {
 }
 
 impl Live<'_, '_> {
-    /// Those that can be measured.
+    /// The products that can be measured.
     pub fn products(&self) -> Vec<String> {
         let names = self.runners.iter().map(|runner| runner.found.name().to_owned());
         names.filter(|name| self.is_alive(name)).collect()

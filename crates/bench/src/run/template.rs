@@ -16,7 +16,7 @@ pub struct Values<'a> {
     pub servers: &'a [SocketAddr],
     /// The members.
     pub members: &'a [SocketAddr],
-    /// The features that are asked for.
+    /// The wanted features.
     pub features: &'a [&'a str],
 }
 

@@ -17,7 +17,7 @@ pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
 /// How long a connection or a response may take before it is an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The same where a product runs under a tool that counts, which slows it down.
+/// The timeout if a product runs under a counting tool, which slows it down.
 const COUNTED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A query without an answer for this long is lost: longer than any product's queue.
@@ -69,7 +69,7 @@ pub struct Workload {
     pub firewall: Option<FirewallLoad>,
 }
 
-/// A path around the object's length, and how often it is asked for.
+/// A path around the object's length, and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// The text before the length.
@@ -148,7 +148,7 @@ impl Workload {
         })
     }
 
-    /// The same of the virtual server without a firewall, where that is measured beside.
+    /// The workload of the virtual server without a firewall, if that is measured, too.
     pub fn unguarded(&self) -> Option<Self> {
         let load = self.firewall.filter(|load| load.is_beside_unguarded)?;
         let load = FirewallLoad { guard: Guard::Off, is_beside_unguarded: false, ..load };
@@ -164,7 +164,7 @@ impl Workload {
     /// The virtual servers that connections go to: all, or where there are fewer connections, one for each
     /// from first to last.
     fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
-        // Those of a firewall differ.
+        // The addresses of a firewall differ.
         let one = self.firewall.and_then(|load| listen.get(load.guard as usize));
         let listen = one.map_or(listen, std::slice::from_ref);
         let count = listen.len().min(self.connections);

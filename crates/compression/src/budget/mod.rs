@@ -57,7 +57,7 @@ const SPENT_MIN_PERCENT: u64 = 2;
 /// How long the load has to be low before the level rises by a step, at first.
 const RISE_AFTER_US_MIN: u64 = 400_000;
 
-/// The same, after rises that did not last.
+/// The longest wait for a rise, after rises that did not last.
 const RISE_AFTER_US_MAX: u64 = 12_800_000;
 
 /// A fall so soon after a rise was its consequence.
@@ -82,7 +82,7 @@ pub struct Budget {
     window_start_us: u64,
     busy_us: u64,
     spent_us: u64,
-    /// Of the last windows, in thousandths of a percent.
+    /// The smoothed load, in thousandths of a percent.
     smoothed: u64,
     /// Windows in a row without idle time.
     full_windows: u32,

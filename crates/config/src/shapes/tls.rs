@@ -178,7 +178,7 @@ impl Decode for ServerName {
     }
 }
 
-/// A name that members are asked for, in lower case.
+/// A server name for members, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemberName(pub String);
 

@@ -20,7 +20,7 @@ pub struct UdpProbe {
 /// The query and expected answer of a dns monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsProbe {
-    /// The name that is asked for.
+    /// The queried name.
     pub name: Arc<str>,
     /// The type of the records.
     pub record: DnsRecord,

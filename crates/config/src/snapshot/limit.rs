@@ -19,7 +19,7 @@ pub struct Limits {
     pub requests: Option<Rate>,
     /// On requests; indexes into [`Snapshot::key_limits`](super::Snapshot::key_limits).
     pub per_key: Vec<usize>,
-    /// The same on connections, whose key is the address.
+    /// Limits per address on connections.
     pub per_key_connections: Vec<usize>,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub enum LogField {
     /// When the request ended, in ISO 8601.
     Time,
-    /// The same in the form of Apache's combined format.
+    /// The time in the form of Apache's combined format.
     TimeCombined,
     /// The request id.
     RequestId,
@@ -22,7 +22,7 @@ pub enum LogField {
     VirtualServer,
     /// Method.
     Method,
-    /// The authority asked for.
+    /// The requested authority.
     Host,
     /// Request target.
     Target,
@@ -34,7 +34,7 @@ pub enum LogField {
     UserAgent,
     /// The authenticated user.
     User,
-    /// The name that a relayed connection asked for.
+    /// The server name of a relayed connection.
     ServerName,
     /// Datagrams of a session's client.
     DatagramsReceived,
@@ -50,7 +50,7 @@ pub enum LogField {
     BytesReceived,
     /// Bytes of the response.
     BytesSent,
-    /// Those of its body.
+    /// Bytes of its body.
     BodyBytesSent,
     /// Further members tried.
     Retries,
@@ -145,7 +145,7 @@ pub enum LogPiece {
     Field {
         /// The field.
         field: LogField,
-        /// A space in it is written as it is: it cannot be taken for the end of the value.
+        /// A space in it is written unchanged: it cannot be read as the end of the value.
         keeps_spaces: bool,
     },
 }

@@ -36,7 +36,7 @@ pub enum SyslogServer {
     Udp(String),
     /// At this host and port, by a connection.
     Tcp(String),
-    /// The same within TLS.
+    /// TCP with TLS.
     Tls(SyslogTls),
 }
 

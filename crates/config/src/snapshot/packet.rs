@@ -13,7 +13,7 @@ pub struct Packets {
     pub path: PathSettings,
     /// In the file's order; names are unique among all virtual servers.
     pub servers: Vec<Arc<PacketServer>>,
-    /// Those that packets cannot be had for; the control plane moves them here from `servers`.
+    /// Virtual servers whose packets cannot be processed; the control plane moves them here from `servers`.
     pub fallen: Vec<Fallen>,
 }
 
@@ -76,7 +76,7 @@ pub struct PathSettings {
     pub rate: Option<FlowRate>,
     /// Listeners whose SYNs are answered with cookies.
     pub syn_cookies: Vec<SocketAddr>,
-    /// The kernel goes on forwarding when weir has ended.
+    /// The kernel continues to forward after weir has ended.
     pub is_kept_at_exit: bool,
 }
 
@@ -226,7 +226,7 @@ pub struct PacketServer {
     pub pool: Option<usize>,
     /// The treatment of destinations.
     pub delivery: Delivery,
-    /// Members get the port that the client asked for, whatever theirs are.
+    /// Members get the client's destination port, whatever their own ports are.
     pub keeps_port: bool,
     /// Which address members see.
     pub source: PacketSource,

@@ -41,9 +41,9 @@ pub enum PersistenceKind {
     Hash(Template),
     /// A parameter in the path, or the cookie of the same name in upper case.
     PathParameter {
-        /// Of the parameter.
+        /// The name of the parameter.
         name: Arc<str>,
-        /// Of the cookie.
+        /// The name of the cookie.
         cookie: Arc<str>,
     },
 }

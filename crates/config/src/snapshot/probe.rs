@@ -88,7 +88,7 @@ pub struct ScriptProbe {
 /// The request and expected response of an http or https monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpProbe {
-    /// How it is asked for.
+    /// The method of the request.
     pub method: ProbeMethod,
     /// Origin-form target.
     pub path: Arc<str>,
@@ -106,7 +106,7 @@ pub struct HttpProbe {
     pub expect_status: Vec<(u16, u16)>,
     /// The required contents of the body, in its first 64 KiB.
     pub expect_body: Option<BodyMatch>,
-    /// The answer that asks for a drain; looked for before the expected one.
+    /// The answer that requests a drain; checked before the expected one.
     pub drain_on: Option<DrainAnswer>,
 }
 

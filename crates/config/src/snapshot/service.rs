@@ -91,8 +91,8 @@ pub struct ServerNames {
 }
 
 impl ServerNames {
-    /// The pool of a connection that asks for this name, in lower case; empty: for none. `default` is that of
-    /// the virtual server.
+    /// The pool of a connection with this server name, in lower case; empty: without a name. `default` is the pool of the
+    /// virtual server.
     pub fn pool(&self, name: &str, default: usize) -> Option<usize> {
         self.pools.find(name).copied().or(self.has_default.then_some(default))
     }

@@ -75,7 +75,7 @@ pub struct Cookies {
 pub enum Unjudged {
     /// With mode `block` their members do not get them.
     Block,
-    /// They go on.
+    /// They are passed on.
     Pass,
 }
 

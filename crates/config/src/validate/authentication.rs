@@ -74,13 +74,13 @@ impl Authentications<'_> {
         externals.map(|external| external.pool as usize).collect()
     }
 
-    /// Whether one of them asks for passwords.
+    /// Whether one of them needs passwords.
     pub fn checks_passwords(&self) -> bool {
         self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
     }
 }
 
-/// Those that a virtual server, a rule or an expression names.
+/// Authentications that a virtual server, a rule or an expression names.
 pub(super) fn used(compiler: &Compiler<'_>) -> HashSet<usize> {
     let known = &compiler.authentications;
     let read = compiler.slots.token_names_read().filter_map(|name| known.by_name.get(name));

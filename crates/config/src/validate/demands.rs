@@ -31,7 +31,7 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// Those of a rule that is called so.
+    /// The requirements of a rule with this name.
     pub fn of(
         raw: &Spanned<raw::Rule>,
         name: &str,

@@ -97,7 +97,7 @@ pub(super) fn pools_beside(policies: &[Arc<Policy>]) -> impl Iterator<Item = usi
     rules.flat_map(|rule| &rule.actions).filter_map(Action::pool_beside)
 }
 
-/// A pool that is asked beside a client's request, or stands in for one: the question has no client of its own whose address it could come from.
+/// Checks a pool for requests of weir's own: such a request has no client whose address could be its source.
 pub(super) fn refuse_pool(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,

@@ -244,7 +244,7 @@ fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
     map.map_or(&[], |map| &map.0)
 }
 
-/// The names that the admin listener may be asked for by.
+/// The host names of the admin listener.
 fn admin_host_names(admin: &raw::Admin, listen: &[Address], context: &mut Context) -> Vec<String> {
     let Some(names) = &admin.host_names else {
         return Vec::new();

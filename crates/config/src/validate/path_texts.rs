@@ -130,7 +130,7 @@ fn whole(text: &PathText<'_>, written: &[u8]) -> Option<(Vec<u8>, fn(&[u8]) -> &
     })
 }
 
-/// A text without an escape at its end that may go on behind it.
+/// The text without an incomplete escape at its end.
 fn without_cut_escape(text: &[u8]) -> &[u8] {
     match text {
         [start @ .., b'%'] => start,

@@ -32,7 +32,7 @@ pub(super) struct Policies<'c, 'a> {
     pub policies_used: std::collections::HashSet<usize>,
     /// How the virtual servers that name a policy take paths.
     pub path_forms: HashMap<String, Vec<PathForm>>,
-    /// Those of the file, then those that virtual servers have inline.
+    /// The persistences of the file, then those inline in virtual servers.
     pub persistence: Vec<Option<Persistence>>,
 }
 
@@ -188,7 +188,7 @@ impl Policies<'_, '_> {
                 self.compiler.persistence(&name, context).map(Some)
             }
             ProfileOr::Inline(raw) => {
-                // Not to be taken for one of the file that has the virtual server's name.
+                // It must not be confused with one in the file that has the virtual server's name.
                 let name = format!("virtual_servers.{server}");
                 let found = self.compiler.persistence_of(&name, raw, context);
                 let fallback = self.compiler.fallback(raw, context)?;

@@ -50,7 +50,7 @@ pub(super) fn pool(
     let members = members(&clip(&item.name), entries, (&source, directory), context);
     let to_unix = members.iter().any(|member| member.endpoint.is_unix());
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
-    // Those that have monitors of their own are probed by these alone.
+    // Members with their own monitors are probed only by these.
     let probed = || members.iter().filter(|member| member.monitors.is_none());
     monitor::need_ports(monitors, probed(), context);
     let is_probed_by_path = probed().any(|member| member.endpoint.is_unix());

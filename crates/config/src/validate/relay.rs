@@ -365,7 +365,7 @@ fn unreadable(reads: Reads, server: &raw::VirtualServer) -> Option<&'static str>
     if reads.request {
         return Some("a value of the request");
     }
-    // The name that a client asks for can be read before it is passed on, encrypted as it is.
+    // The server name can be read before the connection is passed on encrypted.
     if reads.handshake && !(is_tcp && server.tls.is_some()) || reads.server_name && !is_tcp {
         return Some("a value of TLS");
     }

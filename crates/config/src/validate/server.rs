@@ -50,7 +50,7 @@ pub(super) struct AllUsed {
 /// Objects that virtual servers refer to, and those used so far.
 pub(super) struct Servers<'a> {
     pub(super) pools: &'a [NamedItem<raw::Pool>],
-    /// The same, as far as they are sound.
+    /// The valid pools among them.
     pub(super) models: &'a [Option<Pool>],
     /// Per pool.
     pub(super) members: &'a [Vec<ConfiguredMember>],
@@ -308,7 +308,7 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) {
         let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
-        // A fallback stands in for the pool that is asked.
+        // Pools for requests of weir's own, with their fallbacks.
         if self.reached(pools_beside(policies), &[]).contains(&pool) {
             refuse_pool(item, model, context);
         }
@@ -317,7 +317,7 @@ impl<'a> Servers<'a> {
         datagrams::refuse_balance(item, model, raw, context);
         let of = match raw.kind.value {
             VirtualServerType::Http => &mut self.pools_of_requests,
-            // Those of packets are not served here.
+            // Pools of packets are not served here.
             VirtualServerType::Tcp | VirtualServerType::FastL4 => {
                 relay::refuse_tls_in_tls(raw, item, context);
                 &mut self.pools_of_connections
@@ -471,7 +471,7 @@ impl<'a> Servers<'a> {
         };
         let mut told = None;
         for (address, span) in listen.iter().filter(|(point, _)| to_itself(point)) {
-            // Of a range of ports the first.
+            // Of a range of ports, only the first is reported.
             if told.replace(*span) == Some(*span) {
                 continue;
             }

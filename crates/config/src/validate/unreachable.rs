@@ -24,7 +24,7 @@ pub(super) struct Outline {
     /// In words: "rule 2".
     name: String,
     when: When,
-    /// Nothing more is done with the request after it.
+    /// The request's processing ends after it.
     ends_request: bool,
     /// It changes the response, whatever its source.
     changes_response: bool,

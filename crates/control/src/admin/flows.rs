@@ -24,7 +24,7 @@ use super::problem::Problem;
 use super::{Context, Peer, json};
 use crate::packets::{Flows, LISTED_FLOWS_MAX, member_label};
 
-/// Flows that are listed where no number is asked for.
+/// Flows in a list without `max`.
 const LISTED_FLOWS_DEFAULT: usize = 1_000;
 
 pub(super) fn routes() -> Router<Context> {
@@ -88,11 +88,11 @@ impl Wanted {
     }
 }
 
-/// Flows, as far as they were asked for.
+/// The matching flows.
 #[derive(Debug, Serialize)]
 struct Listed {
     flows: Vec<FlowStatus>,
-    /// There are as many as were asked for: there may be more.
+    /// The list is as long as `max`: there may be more.
     more: bool,
 }
 

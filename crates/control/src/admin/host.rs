@@ -105,7 +105,7 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// The host that a client has asked for.
+/// The host that a client has requested.
 #[derive(Debug, PartialEq, Eq)]
 enum Host {
     Address,

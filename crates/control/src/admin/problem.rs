@@ -39,7 +39,7 @@ impl Problem {
         }
     }
 
-    /// Something that is asked for by `name` is not among the `known`.
+    /// The requested `name` is not among the `known`.
     pub(super) fn unknown<'a>(
         what: String,
         name: &str,

@@ -26,27 +26,27 @@ use weir_core::monitor::Outcome;
 use super::lock;
 use super::verdicts::Verdicts;
 
-/// How soon a probe is repeated that failed, while its pool is waited for.
+/// The interval of repeated failed probes while their pool is awaited.
 pub(super) const REPEAT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long results are waited for beside a usable member, which could serve meanwhile: at a usual start enough for
-/// all members, so that the first one does not get all load.
+/// The wait for further results beside a usable member, which could serve meanwhile: at a usual start enough for all
+/// members, so that the first one does not get the whole load.
 pub(super) const BESIDE_WAIT_MAX: Duration = Duration::from_millis(400);
 
-/// The pools that are waited for, and those of them whose time is over, by name.
+/// The awaited pools, and those of them whose time is over, by name.
 #[derive(Debug, Default)]
 pub(super) struct FirstProbes {
     pools: Mutex<HashMap<Arc<str>, WaitedPool>>,
     changed: Notify,
 }
 
-/// A pool that may be waited for.
+/// A pool that may be awaited.
 #[derive(Debug)]
 pub(super) struct WaitedPool {
     members: Vec<WaitedMember>,
     /// Monitors without a result.
     missing: HashSet<u64>,
-    /// It is waited for no longer.
+    /// The end of the wait.
     until: Instant,
     /// Nor longer than this, since it has a usable member.
     beside_until: Option<Instant>,
@@ -113,12 +113,12 @@ impl WaitedPool {
         })
     }
 
-    /// When it is waited for no longer.
+    /// The end of its wait.
     fn end(&self) -> Instant {
         self.beside_until.map_or(self.until, |beside_until| beside_until.min(self.until))
     }
 
-    /// Lets its members know whether they are waited for.
+    /// Tells its members whether they are awaited.
     fn tell(&self, is_awaited: bool) {
         for member in &self.members {
             let is_awaited = is_awaited && member.state != AdminState::Disabled;
@@ -129,7 +129,7 @@ impl WaitedPool {
 }
 
 impl FirstProbes {
-    /// Waits for those of these pools that have to be waited for, and for no others.
+    /// Waits for those of these pools that need it, and for no others.
     pub(super) fn wait_for(&self, wanted: HashMap<Arc<str>, WaitedPool>) {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
@@ -171,7 +171,7 @@ impl FirstProbes {
         self.changed.notify_one();
     }
 
-    /// The pools that are waited for, by name.
+    /// The awaited pools, by name.
     pub(super) fn awaited(&self) -> HashSet<Arc<str>> {
         let now = Instant::now();
         let pools = lock(&self.pools);

@@ -23,9 +23,9 @@ const REASON_LENGTH_MAX: usize = 200;
 #[derive(Debug)]
 pub(super) struct Verdicts {
     pub(super) subject: Subject,
-    /// `None`: the member is in no table in force yet.
+    /// `None`: the member is in no active table yet.
     live: Option<Arc<LiveMember>>,
-    /// Those in force first, in the order of the file.
+    /// Active ones first, in the order of the file.
     monitors: Vec<Verdict>,
     /// How many of them must say that it is up.
     up_min: usize,
@@ -42,7 +42,7 @@ pub(super) struct Verdict {
     first: FirstResult,
     /// The member was trusted then, though no probe got an answer: of those that began before, only a pass counts.
     trusted_ms: u64,
-    /// The first probe is waited for.
+    /// Its first probe is awaited.
     is_awaited: bool,
     /// Has the next probe come at once.
     probe_now: Arc<Notify>,
@@ -58,7 +58,7 @@ enum FirstResult {
         /// One of them got an answer, or was refused; else the time of each was over.
         is_answered: bool,
     },
-    /// The monitor says up, or it does not matter any more: the member is trusted, or has been waited for long enough.
+    /// The monitor passes, or its result does not matter any more: the member is trusted, or the wait is over.
     Settled,
 }
 
@@ -88,7 +88,7 @@ struct Counts {
 }
 
 impl Verdict {
-    /// Of a monitor that starts to probe. A member that takes traffic already keeps it until enough probes fail.
+    /// The verdict of a monitor that starts to probe. A member with traffic keeps it until enough probes fail.
     fn new(probe: &Probe, member: Option<Health>) -> Self {
         let is_serving = matches!(member, Some(Health::Up | Health::Draining));
         let state = if is_serving { MonitorState::trusting() } else { MonitorState::new() };
@@ -170,23 +170,23 @@ impl Verdict {
 }
 
 impl Verdicts {
-    /// Of a member without monitors.
+    /// The verdicts of a member without monitors.
     pub(super) fn new(subject: Subject) -> Self {
         Self { subject, live: None, monitors: Vec::new(), up_min: usize::MAX }
     }
 
-    /// Whether it is a member of the table in force.
+    /// Whether it is a member of the active table.
     pub(super) fn is_in_force(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Of those in force, in the order of the file.
+    /// Reports of active monitors, in the order of the file.
     pub(super) fn reports(&self) -> Vec<MonitorReport> {
         let in_force = self.monitors.iter().filter(|verdict| verdict.standing == Standing::InForce);
         in_force.map(|verdict| verdict.report.clone()).collect()
     }
 
-    /// Whether the first probe of one of them is waited for.
+    /// Whether the first probe of one of them is awaited.
     pub(super) fn is_awaited(&self) -> bool {
         self.monitors.iter().any(Verdict::is_waited_for)
     }
@@ -202,7 +202,7 @@ impl Verdicts {
         self.monitors.iter().any(|verdict| verdict.id == id && verdict.is_waited_for())
     }
 
-    /// Those of these monitors that have no result.
+    /// Those of these monitors without a result.
     pub(super) fn without_result(&self, ids: &[u64]) -> Vec<u64> {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         let missing = of_them.filter(|verdict| verdict.first == FirstResult::Missing);
@@ -227,7 +227,7 @@ impl Verdicts {
         self.live.as_ref().map_or(configured, |live| live.state(configured))
     }
 
-    /// Has the first probes of these monitors waited for, and of no others. Those that failed are repeated at once.
+    /// Waits for the first probes of these monitors, and of no others. Failed ones are repeated at once.
     pub(super) fn wait_for(&mut self, ids: &[u64]) {
         for verdict in &mut self.monitors {
             let was_awaited = verdict.is_awaited;
@@ -239,7 +239,7 @@ impl Verdicts {
         }
     }
 
-    /// So many monitors must say that the member is up, once they are in force.
+    /// The required number of passing monitors, once they are active.
     pub(super) fn prepare(&mut self, up_min: usize) {
         if !self.is_in_force() {
             self.up_min = up_min;

@@ -9,7 +9,7 @@ use super::plan::Host;
 /// `ARPHRD_ETHER`: it has hardware addresses.
 const ETHERNET: &str = "1";
 
-/// Lowest port that is taken for source translation: lower ones belong to services.
+/// Lowest port for source translation: lower ones belong to services.
 const PORT_MIN: u16 = 1_024;
 
 /// The port range that Linux uses by default.
@@ -96,7 +96,7 @@ pub(super) fn interfaces() -> Vec<String> {
     names.extend(addresses.lines().filter_map(|line| line.split_whitespace().last()));
     let has_hardware_address = |name: &str| {
         let kind = read_to_string(format!("/sys/class/net/{name}/type"));
-        // Of another network namespace than that of /sys nothing can be read.
+        // Nothing can be read about a network namespace other than that of /sys.
         kind.map_or(name != "lo", |kind| kind.trim() == ETHERNET)
     };
     names.into_iter().filter(|name| has_hardware_address(name)).map(str::to_owned).collect()

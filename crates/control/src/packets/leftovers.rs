@@ -7,9 +7,9 @@ use super::lock::{self, Lock, Present};
 /// Results for packet paths in the kernel, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Detached {
-    /// Those that were removed.
+    /// Removed ones.
     pub removed: Vec<String>,
-    /// Those that a running process has.
+    /// Those of a running process.
     pub in_use: Vec<String>,
 }
 

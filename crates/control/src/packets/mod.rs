@@ -59,7 +59,7 @@ pub struct PacketPlane {
     is_kept_at_exit: bool,
     /// Whether the active configuration has packet forwarding; `None`: none is active yet.
     is_wanted: Option<bool>,
-    /// How packets were had before a configuration that is not accepted yet asked for them; `None`: none did.
+    /// The settings before a configuration that is not accepted yet; `None`: there is no such configuration.
     before: Option<Option<Wanted>>,
 }
 
@@ -170,7 +170,8 @@ impl PacketPlane {
         Some(wanted.clone())
     }
 
-    /// Has packets as before a configuration that came to nothing, on the same interfaces. Where that has asked for none, nothing is done.
+    /// Restores the packet path after a configuration was refused, on the same interfaces. Nothing is done if that
+    /// configuration had no packet forwarding.
     pub fn restore(&mut self) {
         let Some(before) = self.before.take() else { return };
         let Some(wanted) = before else {
@@ -270,7 +271,7 @@ impl PacketPlane {
         self.told = told;
     }
 
-    /// Where flows are asked for; `None`: there is no packet path.
+    /// Access to flows; `None`: there is no packet path.
     pub fn flows(&self) -> Option<Flows> {
         self.running.as_ref().map(|running| Flows(running.commands.clone()))
     }

@@ -1,8 +1,8 @@
-//! When flows are looked at: once a second, for as small a share of a core as may be.
+//! The pace of sweeps over flows: once a second, with a small share of a core.
 //!
-//! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: of a million flows, more than half a
-//! second. It goes by parts, so that commands need not wait, and rests after each: of a million flows it takes half a minute, for
-//! which flows end later. Where room gets short, or flows are waited for, it rests less.
+//! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: with a million flows, more
+//! than half a second. It works in parts, so that commands need not wait, and rests after each: with a million flows it
+//! takes half a minute, by which flows end later. If room gets short, or a caller waits for flows, it rests less.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Seconds of rest for each second of work.
 const REST: u32 = 39;
-/// The same where the table is filled to [`SCARCE_SHARE`], or it is in a hurry.
+/// The rest if the table is filled to [`SCARCE_SHARE`], or a caller waits.
 const REST_IN_A_HURRY: u32 = 2;
 /// It rests no longer than this.
 const REST_MAX: Duration = Duration::from_secs(1);

@@ -215,7 +215,7 @@ fn source(
                 if !addresses.contains(&own) {
                     addresses.push(own);
                 }
-                // Of more than have room it sees any.
+                // With more source addresses than a plan has room for, the member may use any of them.
                 let number = addresses.iter().position(|address| *address == own);
                 member.source = number.filter(|it| *it < plan::SOURCE_ADDRESSES_MAX).map(|_| own);
                 true

@@ -28,7 +28,7 @@ pub struct Report {
     pub name: String,
     /// The generation of the table that it applies.
     pub generation: u64,
-    /// Flows of a former process go on in it.
+    /// Flows of a former process continue in it.
     pub taken_over: bool,
     /// Its interfaces.
     pub attachments: Vec<Attachment>,

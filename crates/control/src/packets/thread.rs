@@ -67,9 +67,9 @@ pub(super) enum Command {
 pub(super) enum Exit {
     /// They end.
     Detach,
-    /// They go on without weir.
+    /// They continue without weir.
     Keep,
-    /// They go on if there were any before this process, or a configuration was in force.
+    /// They continue if there were any before this process, or if a configuration was active.
     Abandon,
 }
 
@@ -106,7 +106,7 @@ struct Open {
     lock: Lock,
     /// The interfaces that it is attached to, including those of the active configuration until another is active.
     interfaces: Interfaces,
-    /// Those that were asked for.
+    /// The requested interfaces.
     wanted: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ pub(super) struct Keeper {
     /// Flows of the sweep that is under way, and those of them that are followed both ways.
     counted: u64,
     followed: u64,
-    /// Those of the last whole sweep.
+    /// The count of the last whole sweep.
     followed_before: u64,
     /// Packets that found no room for a flow, when it was looked last.
     short_of_room: u64,
@@ -248,7 +248,7 @@ impl Keeper {
             let interfaces = Interfaces::default();
             let wanted = Vec::new();
             self.open = Some(Open { path, options, resetter, lock, interfaces, wanted });
-            // The table in force goes on in the tables that are new.
+            // The active table is written into the new maps.
             self.plan = None;
             if self.table.is_some() {
                 self.put_in_force();
@@ -281,7 +281,7 @@ impl Keeper {
         }
     }
 
-    /// Lets go of interfaces that nothing in force wants.
+    /// Detaches from interfaces that the active configuration does not need.
     fn leave_others(&mut self) {
         let Some(open) = &mut self.open else { return };
         if open.interfaces.names == open.wanted {
@@ -395,7 +395,7 @@ impl Keeper {
     fn watch_routes(&mut self) {
         let Some(open) = &mut self.open else { return };
         if let Err(error) = open.path.watch_routes(Instant::now()) {
-            // Once, as with neighbours; packets go on, each by a question of its own.
+            // Once, as with neighbours; packets continue, each with its own route lookup.
             if !std::mem::replace(&mut self.told_of_routes, true) {
                 let what = format_args!("cannot watch routes: {error}");
                 self.events.warning("packet path", what);

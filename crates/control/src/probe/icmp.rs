@@ -79,7 +79,7 @@ fn connect(way: &Way) -> Result<UdpSocket, Failure> {
     UdpSocket::from_std(socket.into()).map_err(Failure::Local)
 }
 
-/// Without a socket nothing is known of the member.
+/// Without a socket the member's state is unknown.
 fn not_made(error: Errno) -> Failure {
     Failure::Local(match error {
         Errno::ACCESS | Errno::PERM => io::Error::other(NOT_ALLOWED),

@@ -84,7 +84,7 @@ struct Greeting<'a> {
 }
 
 impl<'a> Greeting<'a> {
-    /// Of a packet of version 10.
+    /// Parses a packet of version 10.
     fn of(packet: &'a [u8]) -> Option<Self> {
         let (_version_text, rest) = until_nul(packet.get(1..)?)?;
         // The connection's number.
@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
         Err(Failure::Malformed("the login has no end".into()))
     }
 
-    /// Asks for TLS, and goes on with it.
+    /// Starts TLS on the connection.
     async fn encrypt(
         mut self,
         greeting: &Greeting<'_>,

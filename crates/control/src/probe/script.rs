@@ -16,7 +16,7 @@ use super::subject::Subject;
 
 /// Bytes of standard error that are kept for the reason.
 const SAID_BYTES_MAX: usize = 512;
-/// How long the end of that is waited for when the script has ended.
+/// The wait for the end of its output after the script has ended.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The script and everything that it started, which end when this is dropped.

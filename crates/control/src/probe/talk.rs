@@ -68,7 +68,7 @@ impl Talk<'_> {
         Ok(stream)
     }
 
-    /// The same connection with TLS on it.
+    /// The connection with TLS.
     pub(super) async fn encrypt(
         &self,
         stream: Connection,

@@ -20,7 +20,7 @@ pub(super) struct PacketPathStatus {
     /// The generation of the configuration that it applies: while it is behind `configuration.generation`, the kernel is
     /// being updated.
     generation: u64,
-    /// Flows of a former process go on in it.
+    /// Flows of a former process continue in it.
     taken_over: bool,
     interfaces: Vec<InterfaceStatus>,
     /// Why SYNs that shall be are not all answered with cookies.

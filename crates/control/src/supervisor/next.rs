@@ -55,27 +55,27 @@ const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
 /// The waiting configuration.
 pub(super) struct Next {
     pub(super) snapshot: Arc<Snapshot>,
-    /// The configuration that it is of; `None`: the one in force, with other addresses, or the first one.
+    /// Its configuration; `None`: the active one with other addresses, or the first one.
     pub(super) config: Option<Config>,
-    /// Pools are put in force one by one.
+    /// Pools become active one by one.
     is_by_pool: bool,
-    /// Of all pools that are not in force yet.
+    /// The waits of all pools that are not active yet.
     waits: HashMap<Arc<str>, PoolWait>,
     /// When the first of those began that took each other's place.
     began: Instant,
-    /// Something is put in force when fewer pools than this are waited for.
+    /// The next activation happens when fewer pools than this are awaited.
     awaited: usize,
-    /// Not before this are further ones put in force.
+    /// The earliest time of the next activation.
     not_before: Instant,
     tell_at: Instant,
 }
 
-/// Since when a pool is waited for.
+/// The beginning of a pool's wait.
 #[derive(Debug, Clone, Copy)]
 struct PoolWait {
     /// As it is now.
     since: Instant,
-    /// As anything that is not in force.
+    /// The beginning for its current form.
     began: Instant,
 }
 
@@ -89,7 +89,7 @@ pub(super) enum Step {
 }
 
 impl Next {
-    /// Takes the place of `before`. `is_by_pool`: its pools are put in force one by one.
+    /// Replaces `before`. `is_by_pool`: its pools become active one by one.
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
         config: Option<Config>,
@@ -118,7 +118,7 @@ impl Next {
         Duration::from_millis(self.snapshot.first_probes.wait_ms)
     }
 
-    /// When a pool is waited for no longer.
+    /// The end of the wait for a pool.
     pub(super) fn until(&self, pool: &Pool) -> Instant {
         if self.snapshot.pools_to_be_filled.contains(&pool.name) {
             return Instant::now();
@@ -169,7 +169,7 @@ fn with_former(snapshot: &Snapshot, pools: &HashSet<Arc<str>>, table: &LiveTable
 }
 
 impl Supervisor {
-    /// Whether nothing has been in force yet.
+    /// Whether no configuration has been active yet.
     pub(super) fn is_starting(&self) -> bool {
         self.observed.starting.load(Relaxed)
     }

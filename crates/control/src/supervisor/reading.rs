@@ -12,7 +12,7 @@ use crate::own_keys;
 pub(super) enum Reading {
     /// The file is read and checked.
     File(Task<Loaded>),
-    /// Its names are asked for.
+    /// Its names are being resolved.
     Names(Box<Config>, Task<()>),
 }
 
@@ -41,7 +41,7 @@ impl Reading {
         }
     }
 
-    /// The configuration whose names are asked for.
+    /// The configuration whose names are being resolved.
     pub(super) fn config(&self) -> Option<&Config> {
         match self {
             Self::File(_) => None,
@@ -101,7 +101,7 @@ impl Supervisor {
         let both = async move {
             answers.await;
             if let Some(opened) = opened {
-                // However it ended, it is asked for again.
+                // In any case it is requested again.
                 let _ = opened.await;
             }
         };

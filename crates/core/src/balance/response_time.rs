@@ -28,8 +28,8 @@ pub const FALL_STEP_MS: u64 = 64;
 /// Bits of the word that hold the average in microseconds: 268 seconds.
 const AVERAGE_BITS: u32 = 28;
 
-/// Bits of the word that hold the time of the last change in milliseconds, cut: 2.2 years. A member
-/// without any response for half of that is taken for just used.
+/// Bits of the word that hold the time of the last change in milliseconds, truncated: 2.2 years. A member without any
+/// response for half of that counts as just used.
 const STAMP_BITS: u32 = 36;
 
 /// Longest response time; a longer one counts as this.

@@ -5,8 +5,8 @@
 //!
 //! | replaced | rule | held back at most |
 //! |---|---|---|
-//! | strings | the leftmost, of several at one place the longest | the longest of them, less one byte |
-//! | a pattern | the leftmost match that has at most [`PatternEdit::match_bytes_max`] bytes | so many bytes, less one |
+//! | strings | the leftmost; of several at one place, the longest | the longest of them, less one byte |
+//! | a pattern | the leftmost match that has at most [`PatternEdit::match_bytes_max`] bytes | that many bytes, less one |
 //!
 //! Matches do not overlap, and replacements are not searched again. A pattern cannot look around its matches (`^`, `$`,
 //! `\b`) and cannot match the empty text: neither could be decided before the rest has come.

@@ -63,7 +63,7 @@ impl Rewriter {
         }
     }
 
-    /// Bytes that have yet to go on.
+    /// Bytes that are held back.
     pub fn held_bytes(&self) -> usize {
         self.held.len()
     }

@@ -194,7 +194,7 @@ impl Beginnings {
     fn open(&self, mut at: u32, bytes_max: usize) -> u32 {
         loop {
             let node = &self.nodes[at as usize];
-            // One that cannot go on is a whole string, or nothing.
+            // A state without continuation is a whole string, or nothing.
             if at == 0 || node.bytes as usize <= bytes_max && !node.next.is_empty() {
                 return at;
             }

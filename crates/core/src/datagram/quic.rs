@@ -26,17 +26,17 @@ pub const CONNECTION_ID_BYTES_MAX: usize = 20;
 const FORM_BIT: u8 = 0x80;
 /// The first byte and the version.
 const PREFIX_BYTES: usize = 5;
-/// Of a version in a Version Negotiation packet.
+/// Size of a version in a Version Negotiation packet.
 const VERSION_BYTES: usize = 4;
 
 /// The header of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {
-    /// Of packets while a connection is set up.
+    /// The header of packets during the handshake.
     Long(LongHeader),
     /// A server's list of versions, in answer to one that it does not know.
     VersionNegotiation(VersionNegotiation),
-    /// Of packets once a connection stands.
+    /// The header of packets after the handshake.
     Short {
         /// The connection, as the receiver called it.
         destination: Span,

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(found.map(|value| value.of(packet)), expected, "{number} of {packet:?}");
     }
 
-    /// RFC 2865 section 7.1: nemo asks for access.
+    /// RFC 2865 section 7.1: nemo requests access.
     #[test]
     fn the_sample_of_the_standard() {
         let sample = data_encoding::HEXLOWER

@@ -73,7 +73,7 @@ pub fn header(datagram: &[u8], name: &str) -> Option<Value> {
             is_folded = true;
             at = next;
         }
-        // The value may go on in a line that is cut off.
+        // The value may continue in a truncated line.
         datagram.get(at)?;
         return Some(trimmed(datagram, first.start as usize + colon + 1, end, is_folded));
     }

@@ -12,7 +12,7 @@ const TRAIN_COUNT_MAX: usize = 64;
 pub struct Train<'a> {
     /// All of them, one behind the other.
     pub bytes: &'a [u8],
-    /// Of each but the last.
+    /// The size of each datagram but the last.
     pub size: usize,
 }
 

@@ -7,14 +7,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// 2.5.5.2) is the IPv4 address, here as everywhere in expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Of IPv4.
+    /// IPv4.
     V4 {
         /// Its first address.
         first: u32,
         /// Its last address.
         last: u32,
     },
-    /// Of IPv6.
+    /// IPv6.
     V6 {
         /// Its first address.
         first: u128,

@@ -86,7 +86,7 @@ pub struct DatagramFacts<'a> {
 pub struct TlsFacts<'a> {
     /// `1.2` or `1.3`.
     pub version: &'a str,
-    /// The name that the client asked for; empty when it named none.
+    /// The requested server name; empty without one.
     pub sni: &'a str,
     /// The cipher suite, by its registered name.
     pub cipher: &'a str,
@@ -131,7 +131,7 @@ pub enum CertificateName {
 pub(super) enum Values {
     /// The header fields of this name, in lower case, one by one.
     Header(Arc<str>),
-    /// The same of the response.
+    /// A header of the response.
     ResponseHeader(Arc<str>),
     /// The alternative names of the client's certificate, of one kind.
     Names(CertificateName),

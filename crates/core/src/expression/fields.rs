@@ -166,7 +166,7 @@ impl Fields {
         self.user = Some(span(start, self.made.len()));
     }
 
-    /// Of the buffers.
+    /// The capacity of the buffers.
     #[cfg(test)]
     pub(super) fn capacities(&self) -> [usize; 2] {
         [self.made.capacity(), self.temporary.capacity()]
@@ -294,7 +294,7 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
                     .last()
             })
             .map_or(Place::Absent, |cookie| Place::Response(cookie.value)),
-        // Of a token: see [`Fields::load`].
+        // Claims of tokens: see [`Fields::load`].
         Source::Claim(..) => Place::Absent,
         Source::DatagramBytes(..)
         | Source::SipHeader(_)

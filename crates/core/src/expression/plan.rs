@@ -75,11 +75,11 @@ pub(super) enum Number {
     Constant(i64),
     Fact(NumberFact),
     Size(Box<Text>),
-    /// Of a text, below a number.
+    /// The hash of a text, below a number.
     Hash(Box<Text>, u32),
     /// The integer that a text is.
     Parsed(Box<Text>),
-    /// Drawn below a number, by the place where that is asked for.
+    /// A random number below a limit, by the place of the call.
     Random {
         call: u32,
         below: u32,
@@ -170,7 +170,7 @@ impl TextRelation {
         }
     }
 
-    /// The same with a right side that is known.
+    /// The test with a known right side.
     fn to_trait(self, right: &[u8]) -> Option<Trait> {
         match self {
             Self::Ordered(Order::Equal) => Some(Trait::Equals(right.into())),
@@ -371,7 +371,7 @@ impl Number {
         }
     }
 
-    /// Of a text, below a number.
+    /// The hash of a text, below a number.
     pub fn hash(of: Text, below: u32) -> Number {
         match of {
             Text::Constant(text) => Number::Constant(text_functions::hash(&text, below)),

@@ -36,8 +36,8 @@ impl Condition {
         keys(&self.test)
     }
 
-    /// Keys that say all: the condition holds for each request that fits one of them, and for no other.
-    /// `None` if it asks for something else, too.
+    /// Exact keys: the condition holds for each request that fits one of them, and for no other. `None` if it has other
+    /// requirements, too.
     pub fn exact_keys(&self) -> Option<Vec<Key<'_>>> {
         exact(&self.test)
     }

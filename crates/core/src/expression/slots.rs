@@ -70,7 +70,7 @@ pub(super) enum Source {
 pub(super) const HOST: u32 = 0;
 
 impl Slots {
-    /// Those of no expression.
+    /// Without any expression.
     pub fn new() -> Self {
         let mut slots = Self {
             sources: Vec::new(),

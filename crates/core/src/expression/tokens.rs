@@ -1,4 +1,4 @@
-//! Tokens that expressions read: each is verified when it is first asked for, and once for a request.
+//! Tokens that expressions read: each is verified at its first use, and once per request.
 
 use std::sync::Arc;
 

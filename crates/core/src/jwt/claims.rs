@@ -28,8 +28,8 @@ impl Claims {
         self.members.get(name)
     }
 
-    /// Appends the text of a claim: of a list its items, joined by `, `. Whether there is such; an object and null
-    /// have no text.
+    /// Appends the text of a claim: for a list its items, joined by `, `. Returns whether there is a text; an object and
+    /// null have none.
     pub fn write(&self, name: &str, out: &mut Vec<u8>) -> bool {
         find(&self.members, name).is_some_and(|value| write(value, out))
     }

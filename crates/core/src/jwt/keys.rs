@@ -162,8 +162,8 @@ impl Keys {
         self.0.len()
     }
 
-    /// Those that may have signed a token: of its algorithm, and of the name that it gives. Behind them come keys without a
-    /// name: each may be any.
+    /// The keys that may have signed a token: of its algorithm, and with its key name. Behind them come keys without a
+    /// name, which match every token.
     pub(super) fn candidates<'k>(
         &'k self,
         algorithm: Algorithm,

@@ -81,7 +81,7 @@ pub enum Refusal {
     TooLong,
     /// It is signed in a way that is not taken.
     Algorithm,
-    /// It asks for something that weir does not know.
+    /// It requires an extension that weir does not support.
     Critical,
     /// No key is known that could have signed it.
     UnknownKey,

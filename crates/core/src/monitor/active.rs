@@ -26,7 +26,7 @@ pub enum Outcome {
     Passed,
     /// No answer, or a wrong one.
     Failed,
-    /// The answer asks for nothing new to be sent (`recv disable` of BIG-IP).
+    /// The answer requests a drain (`recv disable` of BIG-IP).
     Drain,
 }
 
@@ -42,7 +42,7 @@ impl Outcome {
 }
 
 impl From<bool> for Outcome {
-    /// Of a probe that can only pass or fail.
+    /// The outcome of a probe that can only pass or fail.
     fn from(passed: bool) -> Self {
         if passed { Self::Passed } else { Self::Failed }
     }
@@ -95,7 +95,7 @@ impl MonitorState {
         self.streak
     }
 
-    /// When it may come up at the earliest, if answers go on to come; `None`: no delay holds it up.
+    /// The earliest time when it may come up, if probes keep passing; `None`: no delay applies.
     pub fn held_up_until_ms(&self, schedule: &Schedule) -> Option<u64> {
         let is_held_up = self.health == Health::Down && self.streak > 0 && schedule.up_delay_ms > 0;
         is_held_up.then(|| self.streak_began_ms.saturating_add(schedule.up_delay_ms))

@@ -382,7 +382,7 @@ mod tests {
             assert_eq!((state.failures(), ejected), (count, None));
         }
         assert!(state.on_failure(9, &SETTINGS, FREE).1.is_some());
-        // On trial: it goes on taking traffic, and its next failure asks again.
+        // On trial: it still takes traffic, and its next failure asks again.
         let trial = Passive::pack(EJECTED, 3, 500).begin_trial(600).unwrap();
         let (state, ejected) = trial.on_failure(700, &SETTINGS, refused);
         assert_eq!((state.circuit(700), ejected), (Circuit::Closed, None));

@@ -220,7 +220,7 @@ mod tests {
         Hash::parse(text.as_bytes()).err()
     }
 
-    /// Of jBCrypt's TestBCrypt.java, and of the reference implementation of Argon2 (test.c).
+    /// From jBCrypt's TestBCrypt.java, and from the reference implementation of Argon2 (test.c).
     #[test]
     fn hashes_of_other_implementations() {
         for (text, password) in [

@@ -22,7 +22,7 @@ const LABELS: [&str; 10] = [
     "unix:/b",
 ];
 
-/// Of the same members; they share clients, and the clients' cookies.
+/// Two pools of the same members; they share clients, and the clients' cookies.
 const POOLS: [&str; 2] = ["web", "api"];
 
 const CLIENTS: usize = 300;

@@ -35,7 +35,7 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Of this length; below [`TIMEOUT_MS_MIN`] and above [`TIMEOUT_MS_MAX`] it counts as those.
+    /// A timeout of this length, limited to [`TIMEOUT_MS_MIN`] and [`TIMEOUT_MS_MAX`].
     pub fn new(ms: u64) -> Self {
         Self { ms: ms.clamp(TIMEOUT_MS_MIN, TIMEOUT_MS_MAX) }
     }
@@ -67,7 +67,7 @@ impl SourceEntry {
         (left_ms <= timeout.ms).then(|| Self::new(self.member, now_ms, timeout))
     }
 
-    /// The same client, where its member has another number by now (after a reload).
+    /// The same client, whose member has another number now (after a reload).
     pub fn with_member(self, member: u32) -> Self {
         debug_assert!(member <= MEMBER_MAX);
         Self { member: member & MEMBER_MAX, ..self }

@@ -194,7 +194,7 @@ pub enum WafMode {
     Off,
     /// Findings are logged and counted.
     Detect,
-    /// The same, and the member does not get the request.
+    /// As `Detect`, and the member does not get the request.
     Block,
 }
 

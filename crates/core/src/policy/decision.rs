@@ -80,7 +80,7 @@ impl Authentication {
         !self.logins.is_empty() || !self.externals.is_empty()
     }
 
-    /// Nobody is asked.
+    /// Drops all pending questions.
     pub fn forget(&mut self) {
         self.logins.clear();
         self.externals.clear();

@@ -41,12 +41,12 @@ const ABOUT_THE_REQUEST: [&[u8]; 8] = [
     b"Range",
 ];
 
-/// A service that is asked about requests.
+/// A service that decides about requests.
 #[derive(Debug)]
 pub struct External {
     /// Index of its pool in the snapshot.
     pub pool: u32,
-    /// The path that it is asked for.
+    /// The path of the request to it.
     pub path: Box<str>,
     /// The fields of the client's request that it sees; `None`: all.
     pub sent: Option<Box<[Box<str>]>>,

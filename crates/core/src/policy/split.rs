@@ -5,7 +5,7 @@
 pub struct Split(Box<[(u32, u32)]>);
 
 impl Split {
-    /// Of indexes in the snapshot and weights.
+    /// From indexes in the snapshot and weights.
     pub fn new(pools: impl IntoIterator<Item = (u32, u32)>) -> Self {
         Self(pools.into_iter().collect())
     }

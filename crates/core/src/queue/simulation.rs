@@ -21,7 +21,7 @@ enum Step {
     Give,
     /// Which request has waited longest?
     Decide,
-    /// The own first may be served: is a member free? Then whether to go on with `Decide`.
+    /// The own first request may be served if a member is free. Then whether to continue with `Decide`.
     Serve { again: bool },
 }
 

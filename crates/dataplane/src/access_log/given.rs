@@ -87,7 +87,7 @@ impl Given {
         }
     }
 
-    /// Keeps the name that a connection without requests asked for.
+    /// Keeps the server name of a connection without requests.
     pub fn keep_server_name(&self, server_name: &str, out: &mut Vec<u8>) {
         self.begin(out);
         keep(out, Kept::ServerName as u8, server_name.as_bytes());

@@ -47,7 +47,7 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &Order) {
     }
 }
 
-/// A request of weir's own has ended: it is forgotten, and the one that waits for it goes on.
+/// A request of weir's own has ended: it is dropped, and the request that waits for it continues.
 pub fn ended(worker: &mut Worker, io: &mut EventLoop, aside: ExchangeKey) {
     let transaction = worker.exchanges.get_mut(aside).and_then(Transaction::http_mut);
     let scrutiny = transaction.and_then(|it| it.scrutiny.take()).map(|scrutiny| *scrutiny);

@@ -14,7 +14,7 @@ pub const COMMAND_MESSAGE: u8 = b'C';
 /// socket after it; listeners travel on the socket before the command that names them.
 #[derive(Debug)]
 pub enum Command {
-    /// Another table is in force.
+    /// Another table is active.
     Apply {
         /// The table.
         table: Arc<LiveTable>,

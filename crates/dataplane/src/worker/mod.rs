@@ -121,8 +121,8 @@ impl Worker {
         });
     }
 
-    /// Does something with a transaction, if that is still there. One that has ended then is gone, and its client
-    /// connection goes on.
+    /// Calls a function with a transaction, if it still exists. If it has ended then, it is removed, and its client
+    /// connection continues.
     fn with_any<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -176,8 +176,7 @@ impl Worker {
         Desk { io, world: &mut self.world }
     }
 
-    /// After a panic: nothing is known of any connection any more. What was promised to other
-    /// workers about them is taken back.
+    /// After a panic: the state of all connections is unreliable. Shared counts for them are taken back.
     pub fn forget_connections(&mut self, message: &str) {
         use std::sync::atomic::Ordering::Relaxed;
         let counters = &self.world.counted;
@@ -440,7 +439,7 @@ impl Handler for Worker {
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
         if has_unbegun || !self.world.queues.lost_streams.is_empty() {
-            // Those that were lost once more have their turn at once.
+            // Streams that were lost again are handled at once.
             return Some(io.clock().now_us());
         }
         sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)

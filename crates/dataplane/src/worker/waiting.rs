@@ -26,7 +26,7 @@ use crate::worker::state::waiting::{Again, PoolLine};
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
 
-/// Of the requests that members have failed, this many are looked at in one turn of the loop.
+/// At most this many requests that members have failed are looked at in one turn of the loop.
 const AGAIN_LOOKS_MAX: usize = 64;
 
 impl Desk<'_> {
@@ -221,7 +221,7 @@ impl Worker {
     }
 }
 
-/// The same pool in another table, if that has it and it is another there.
+/// The same pool in another table, if it exists there and has changed.
 fn newer_pool<'t>(table: &'t LocalTable, pool: &Rc<LocalPool>) -> Option<&'t Rc<LocalPool>> {
     let is_it = |other: &&Rc<LocalPool>| Arc::ptr_eq(&other.live, &pool.live);
     table.pools().iter().find(is_it).filter(|other| !Rc::ptr_eq(other, pool))

@@ -47,7 +47,7 @@ pub struct Inbox {
 pub struct Queues {
     /// Clients of HTTP/2 whose frames go out at the end of the turn.
     pub unflushed: Vec<ClientKey>,
-    /// The same of members.
+    /// Member connections with unsent frames.
     pub unflushed_members: Vec<ConnectionKey>,
     /// Requests that got no stream.
     pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
@@ -143,7 +143,7 @@ impl World {
         self.clients.get(ends.client)?.streams()?.get(ends.stream?)
     }
 
-    /// The same, to be changed.
+    /// The stream, for changes.
     pub fn stream_mut(&mut self, ends: &Ends) -> Option<&mut Stream> {
         let key = ends.stream?;
         self.clients.get_mut(ends.client)?.streams_mut()?.get_mut(key)

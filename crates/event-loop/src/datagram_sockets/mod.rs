@@ -33,7 +33,7 @@ pub struct Datagrams<'a> {
 }
 
 impl<'a> Datagrams<'a> {
-    /// Those of this loop.
+    /// The datagram sockets of this loop.
     pub fn of(io: &'a mut EventLoop) -> Self {
         Self { io }
     }

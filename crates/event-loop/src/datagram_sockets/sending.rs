@@ -18,7 +18,7 @@ pub(super) trait Wire {
     fn send(&mut self, part: Train<'_>) -> Result<(), Errno>;
     /// Discards errors of earlier datagrams.
     fn forget_errors(&mut self);
-    /// The same, and whether it was only that one took too long.
+    /// Discards errors, and returns whether they only say that a datagram was too long.
     fn took_too_long(&mut self) -> bool;
 }
 
@@ -133,7 +133,7 @@ fn lost_of_train(fd: &Descriptor, outgoing: &Outgoing<'_>, error: Errno) -> u64 
 mod tests {
     use super::*;
 
-    /// Of as many sends the errors are all there are.
+    /// With this many sends, all combinations of errors are tested.
     const TOLD_MAX: u32 = 7;
     const WAY_BYTES: usize = 600;
 

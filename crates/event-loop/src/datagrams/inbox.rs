@@ -6,7 +6,7 @@ use weir_core::datagram::{Flow, Train};
 
 use super::BATCH_MAX;
 
-/// Of one message: the most that UDP can carry, and so the longest train.
+/// Size of one message: the most that UDP can carry, and so the longest train.
 pub(crate) const SLOT_BYTES: usize = 65_536;
 
 /// Facts about a message besides its bytes.
@@ -14,7 +14,7 @@ pub(crate) const SLOT_BYTES: usize = 65_536;
 struct Arrival {
     flow: Option<Flow>,
     length: usize,
-    /// Of each datagram in it.
+    /// The size of each datagram in it.
     size: usize,
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn forget_errors(fd: BorrowedFd<'_>) {
     for _ in 0..ERRORS_AT_ONCE_MAX {
         let mut nothing = no_message().msg_hdr;
         let flags = (libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) as _;
-        // SAFETY: the header lives, and asks for nothing to be written but its own lengths and flags.
+        // SAFETY: the header lives, and only its own lengths and flags are written.
         let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut nothing, flags) };
         if received < 0 {
             break;
@@ -243,7 +243,7 @@ struct Beside {
     local: Option<IpAddr>,
     /// It was sent to a group, or to all hosts of a network: answers cannot come from that address.
     is_for_many: bool,
-    /// Of each of its datagrams, where they were joined.
+    /// The size of each of its datagrams, if they were joined.
     size: Option<usize>,
 }
 

@@ -155,7 +155,7 @@ struct State {
     sleeps_until_us: Option<u64>,
     descriptors_max: usize,
     open: usize,
-    /// Of all that peers have received, in order.
+    /// A digest of everything that peers have received, in order.
     digest: u64,
     /// Calls on our ends until one of them panics.
     calls_until_panic: Option<usize>,
@@ -201,7 +201,7 @@ impl Network {
         self.0.borrow().open
     }
 
-    /// Of all that peers have received, and of its order.
+    /// A digest of everything that peers have received, and of its order.
     pub fn digest(&self) -> u64 {
         self.0.borrow().digest
     }

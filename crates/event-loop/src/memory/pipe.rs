@@ -31,7 +31,7 @@ impl Bytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// So many at the front are done with.
+    /// Removes this many from the front.
     pub fn take(&mut self, count: usize) {
         self.start += count;
         if self.start > 64 * 1024 || self.start == self.bytes.len() {

@@ -30,7 +30,7 @@ struct Certificate {
 }
 
 impl ClientTls {
-    /// Of a client that asked for this name.
+    /// The results of a client that asked for this name.
     pub fn new(server_name: &str, established: &Established, lets_in: Option<Arc<[u8]>>) -> Self {
         let version = match established.version {
             ProtocolVersion::TLSv1_2 => "1.2",
@@ -49,7 +49,7 @@ impl ClientTls {
         }
     }
 
-    /// Of a client whose TLS is another's: nothing is known but the name that it asked for.
+    /// A client whose TLS is passed through: only the requested name is known.
     pub fn asked(server_name: &str) -> Self {
         Self {
             version: "",
@@ -68,7 +68,7 @@ impl ClientTls {
         passed.is_some_and(|passed| !Arc::ptr_eq(passed, lets_in) && passed != lets_in)
     }
 
-    /// The same for expressions.
+    /// The same facts for expressions.
     pub fn facts(&self) -> TlsFacts<'_> {
         let certificate = self.certificate.as_deref();
         TlsFacts {

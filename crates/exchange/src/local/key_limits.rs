@@ -20,9 +20,9 @@ pub const RETRY_AT_A_TIME_S: u64 = 1;
 /// whatever ends a request, be it a panic, gives it back.
 #[derive(Debug)]
 pub enum LimitPlace {
-    /// Of the virtual server.
+    /// A place in a limit of the virtual server.
     Server(Arc<LiveVirtualServer>),
-    /// Of a limit per key: the hash of the key.
+    /// A place in a limit per key: the hash of the key.
     Key(Arc<KeyedLimit>, u64),
 }
 
@@ -72,7 +72,7 @@ pub struct KeyLimits {
 }
 
 impl KeyLimits {
-    /// Those of this table.
+    /// The limits of this table.
     pub fn of(table: &LiveTable) -> Self {
         Self {
             snapshot: Arc::clone(&table.snapshot),

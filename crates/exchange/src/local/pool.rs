@@ -52,12 +52,12 @@ pub enum Forms {
     Text,
     /// As lines, for streams of HTTP/2.
     Lines,
-    /// As both: a pool behind this one is asked otherwise.
+    /// Both: a fallback pool needs another form.
     Both,
 }
 
 impl Forms {
-    /// Those of this pool of a snapshot.
+    /// The forms of this pool of a snapshot.
     fn of(snapshot: &Snapshot, index: usize) -> Self {
         let is_http2 = snapshot.pools[index].http2;
         let mut seen = vec![index];

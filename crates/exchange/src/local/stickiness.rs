@@ -25,7 +25,7 @@ pub enum Kept {
     Kept,
     /// It was at another one.
     Moved,
-    /// Nothing was known of it.
+    /// The client was unknown.
     New,
 }
 

@@ -43,7 +43,7 @@ pub struct LocalServer {
     pub is_tcp: bool,
     /// Limits and timeouts.
     pub http: HttpSettings,
-    /// The same, as the codec takes them.
+    /// The limits of heads, for the codec.
     pub limits: HeadLimits,
     /// And as that of HTTP/2 does.
     pub http2_limits: http2::Limits,

@@ -50,7 +50,7 @@ pub struct Traffic {
     pub draws: bool,
     /// For [`Self::draw`], empty in between.
     asked: RefCell<Vec<OfPool>>,
-    /// Checks passwords; `None`: nothing asks for one.
+    /// Checks passwords; `None`: no authentication needs one.
     pub logins: Option<Arc<Logins>>,
     /// Its rules may read tokens, and so have to know the time.
     pub reads_tokens: bool,
@@ -427,7 +427,7 @@ impl Traffic {
         for _ in 0..self.snapshot.persistence.len() {
             let Some(persistence) = next else { break };
             let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
-            // The cookie of one that is asked later is not set.
+            // The cookie of a fallback persistence is not set.
             let mut unused = OtherTokens::default();
             let others =
                 if stickiness.is_none() { &mut decision.other_tokens } else { &mut unused };

@@ -24,7 +24,7 @@ pub struct Account {
     pub bytes_received: u64,
     /// Bytes of the response.
     pub bytes_sent: u64,
-    /// Those of its heads, interim ones included.
+    /// Bytes of its heads, including interim ones.
     pub head_bytes_sent: u64,
     /// When it began.
     pub begun_us: u64,

@@ -13,7 +13,7 @@ pub enum End<'a> {
     Trailers(&'a [Field], &'a [u8]),
 }
 
-/// The same, kept.
+/// An owned [`End`].
 #[derive(Default)]
 pub enum OwnedEnd {
     /// More.

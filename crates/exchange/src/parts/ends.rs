@@ -39,7 +39,7 @@ pub struct Ends {
 
 /// The next state of the client connection after an exchange.
 pub enum After {
-    /// Somebody else sees to that.
+    /// Other code handles the connection.
     Nothing,
     /// The response is whole.
     Response(Outcome),

@@ -54,7 +54,7 @@ pub struct Loss {
     pub nothing_sent: bool,
     /// The data that was queued for it.
     pub unsent: Vec<u8>,
-    /// It is held against the member already, with another exchange that shared the connection.
+    /// The failure was counted already, with another exchange on the same connection.
     pub is_counted: bool,
 }
 

@@ -31,7 +31,7 @@ impl Identity {
     }
 }
 
-/// A service that is asked whether the request comes in.
+/// A service that decides about the request.
 pub struct Asking {
     /// The authentication that requires it.
     pub by: Arc<Authenticator>,

@@ -17,9 +17,9 @@ use crate::parts::held::{HeldBody, HeldBytes};
 pub enum Scrutiny {
     /// The body comes, and is held.
     Reading(Box<Reading>),
-    /// The body comes, and goes on to the member while it is judged.
+    /// The body is forwarded to the member while it is judged.
     Following(Box<Following>),
-    /// The request may go on: this of its body waits for a member.
+    /// The request may continue: this part of its body waits for a member.
     Passed(HeldBody, OwnedEnd, Option<Box<Judged>>),
     /// It is on its way to a member. What was held of its body is counted until that answers.
     Passing(Option<HeldBytes>, Option<Box<Judged>>),
@@ -37,7 +37,7 @@ pub struct Judged {
     pub inspection: Inspection,
     /// The terms of the inspection.
     pub terms: Terms,
-    /// It could not be judged for this reason, and goes on all the same.
+    /// It could not be judged for this reason, and continues nevertheless.
     pub unjudged: Option<Limit>,
 }
 
@@ -100,7 +100,7 @@ fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) 
     }
 }
 
-/// A request that nothing is found in which would keep it from its member: the body goes on while it is judged.
+/// A request without a finding that blocks it: the body is forwarded while it is judged.
 pub struct Following {
     /// Findings so far.
     pub inspection: Inspection,

@@ -28,6 +28,6 @@ pub enum Notice<'a> {
     },
     /// A request was inspected, and the result must be logged.
     Inspected(&'a Inspected<'a>),
-    /// A WebSocket was asked for, and the member does not take such.
+    /// A WebSocket was requested, and the member does not support it.
     NoTunnel(&'a LocalMember),
 }

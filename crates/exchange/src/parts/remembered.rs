@@ -49,7 +49,7 @@ pub struct Remembered {
     pub limit_places: Vec<LimitPlace>,
     /// Fields that were changed in the request's head, and may not come in its trailers.
     pub request_names: FieldNames,
-    /// The same of the response.
+    /// The names of changed fields of the response.
     pub response_names: FieldNames,
     /// How client and member name the server, where responses are changed by that.
     pub names: Names,

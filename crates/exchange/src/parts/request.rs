@@ -19,7 +19,7 @@ pub const KEPT_PIECE_BYTES_MAX: usize = 4096;
 pub struct Need {
     /// One that nothing was spoken on.
     pub is_fresh: bool,
-    /// It can be asked for once more, should the connection have gone stale.
+    /// It can be sent again if the connection has gone stale.
     pub is_repeatable: bool,
     /// It becomes a tunnel, which has a connection for itself.
     pub is_tunnel: bool,
@@ -59,7 +59,7 @@ pub struct Request {
     pub upgrade_bytes: u32,
     /// It is an extended CONNECT: its client sends data for the tunnel before that is agreed to.
     pub is_extended_connect: bool,
-    /// It asks for a WebSocket, which a member of HTTP/2 can be asked for, too.
+    /// The WebSocket handshake; HTTP/2 members support it, too.
     pub websocket: Option<Handshake>,
     /// Its head as members of its pool are asked, and behind it as much of its body as is kept: as HTTP/1 sends it, on a
     /// stream bare.
@@ -169,7 +169,7 @@ impl Request {
         &self.bytes[end.saturating_sub(self.upgrade_bytes as usize)..end]
     }
 
-    /// The protocol that an extended CONNECT asks for, if it becomes a tunnel.
+    /// The protocol of an extended CONNECT, if it becomes a tunnel.
     pub fn tunnel_protocol(&self) -> Option<&'static [u8]> {
         self.websocket.as_ref().map(|_| websocket::PROTOCOL)
     }
@@ -244,7 +244,7 @@ fn behind_first_field(head: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', head).nth(1).map_or(head.len(), |at| at + 1)
 }
 
-/// Writes the head as members of HTTP/2 are asked. The scheme is that of the connection that it will go on.
+/// Writes the head for HTTP/2 members. The scheme is that of the member's connection.
 fn write_lines(
     head: &RequestHead,
     input: &[u8],

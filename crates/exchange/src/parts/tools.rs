@@ -26,7 +26,7 @@ pub struct Tools {
     pub scratch: Scratch,
     /// The decision about a request.
     pub decision: Option<Box<Decision>>,
-    /// The same about a response.
+    /// The decision about a response.
     pub response_decision: Option<Box<Decision>>,
     /// Changes to a response.
     pub response_edits: FieldEdits,

@@ -16,7 +16,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// The text that a server appends to the key before hashing (RFC 6455 section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// How a client asks for a WebSocket.
+/// The form of a client's WebSocket request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handshake {
     /// By Upgrade (RFC 6455), with this key as its text.

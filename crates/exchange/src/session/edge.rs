@@ -29,7 +29,7 @@ pub trait SessionEdge: Sized {
         member: u32,
     ) -> Result<Self::Socket, MemberFailure>;
 
-    /// Takes a socket back whose session has got every answer that it has waited for; another session may have it.
+    /// Takes a socket back whose session got all expected answers; another session may use it.
     fn put_back(
         &mut self,
         socket: Self::Socket,
@@ -63,7 +63,7 @@ pub trait SessionEdge: Sized {
     /// Tells the operator of something.
     fn tell(&mut self, notice: Notice<'_>);
 
-    /// The virtual server of a listener, as it is in force; `None`: no session can begin there.
+    /// The active virtual server of a listener; `None`: no session can begin there.
     fn server_in_force(&self, listener: ListenerKey) -> Option<&Rc<LocalServer>>;
 
     /// When this turn of the worker began.

@@ -182,7 +182,7 @@ impl<S: Copy> Session<S> {
         self.tries.pool.settings().proxy_protocol.is_some()
     }
 
-    /// Whether nothing more is waited for.
+    /// Whether no more answers are expected.
     fn is_answered(&self) -> bool {
         let answers = self.account.datagrams_sent;
         self.room() == 0 && self.settings.responses_max.is_some_and(|max| answers >= max.into())
@@ -328,7 +328,7 @@ impl<S: Copy> Session<S> {
         at.finish(self, why);
     }
 
-    /// Whether as many answers came as it has waited for.
+    /// Whether exactly the expected number of answers came.
     fn has_all_answers(&self) -> bool {
         self.settings.per_socket_max > 1
             && !self.has_dropped

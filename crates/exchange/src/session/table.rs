@@ -12,7 +12,7 @@ pub const SESSIONS_PER_WORKER_MAX: usize = 1 << 20;
 /// The sessions of one worker, and whose datagrams belong to which.
 pub struct Sessions<S> {
     sessions: Arena<OfSession, Session<S>>,
-    /// Those that take more datagrams of their clients.
+    /// Sessions that take more datagrams of their clients.
     open: HashMap<(ListenerKey, Flow), SessionKey>,
 }
 

@@ -110,8 +110,8 @@ impl ConnectionIds {
         self.search(datagram, |id| self.table.find_bytes(id, now_ms)).map(|(_, member)| member)
     }
 
-    /// The same of a datagram in a session, with the member's number. What a client sends of itself does not count
-    /// toward the timeout: that is [`Self::refresh`].
+    /// The entry of a datagram's ID within a session, with the member's number. A client's own datagram does not extend
+    /// the timeout: [`Self::refresh`] does.
     pub fn look(&self, datagram: &[u8], now_ms: u64) -> Option<(KnownId, u32)> {
         // While a connection is made its client's packets have an ID of its own choice, in which any name may stand.
         if self.settings.server_id.is_some() && is_long(datagram) {
@@ -181,7 +181,7 @@ impl ConnectionIds {
         Some(KnownId::new(id, label))
     }
 
-    /// A client goes on using this ID: it is not forgotten meanwhile.
+    /// The client still uses this ID: extends its entry.
     pub fn refresh(&self, id: &mut KnownId, now_ms: u64) {
         let every_ms = self.settings.timeout_ms / NOTE_PART;
         if id.noted_ms.is_some_and(|noted_ms| now_ms < noted_ms + every_ms) {
@@ -242,7 +242,7 @@ mod tests {
         ids.learn(datagram, &ids.labels[member], now_ms)
     }
 
-    /// The same, and its client uses the ID.
+    /// A member sends an ID, and its client uses it.
     fn give(ids: &ConnectionIds, id: &[u8], member: usize, now_ms: u64) -> KnownId {
         let mut known = tell(ids, &answer(id), member, now_ms).expect("an ID");
         ids.refresh(&mut known, now_ms);

@@ -63,9 +63,9 @@ pub struct LiveTable {
     pub stickies: Stickies,
     /// One per `snapshot.key_limits`.
     pub key_limits: Vec<Arc<KeyedLimit>>,
-    /// Of the keys of limits, which no client knows.
+    /// The hash of limits' keys, with a secret key.
     pub key_hash: KeyedHash,
-    /// Checks passwords; `None`: nothing has asked for one yet.
+    /// Checks passwords; `None`: no authentication has needed one yet.
     pub logins: Option<Arc<Logins>>,
     /// How often each of `snapshot.rules` was followed.
     pub rules: Vec<RuleCount>,
@@ -85,7 +85,7 @@ pub struct TablePool {
     pub pool: Arc<LivePool>,
     /// One per member of the pool in the snapshot.
     pub members: Vec<Arc<LiveMember>>,
-    /// Leads keys of requests to members, where that is asked for.
+    /// Maps keys of requests to members, if balancing needs it.
     pub maglev: Option<Arc<MaglevTable>>,
 }
 
@@ -108,9 +108,9 @@ pub struct LiveVirtualServer {
 /// How much a virtual server has used of its limits.
 #[derive(Debug, Default)]
 pub struct ServerUse {
-    /// Of the rate of requests.
+    /// The limit of the request rate.
     pub requests: SharedLimit,
-    /// Of the rate of new connections.
+    /// The limit of the rate of new connections.
     pub connections: SharedLimit,
     /// Requests under way on all workers that count for `limits.requests`.
     pub requests_under_way: AtomicU32,
@@ -283,7 +283,7 @@ impl LiveMember {
                 return Some(false);
             }
             let trial = match passive.circuit(now_ms) {
-                // An ejected member is asked only where all are.
+                // An ejected member is tried only if all are ejected.
                 Circuit::Closed | Circuit::Open { .. } => return Some(false),
                 Circuit::OnTrial => return None,
                 Circuit::HalfOpen => passive.begin_trial(now_ms),

@@ -19,7 +19,7 @@ use crate::outside::Outside;
 pub const KNOWN_FOR_S: u64 = 5 * 60;
 /// Checks that wait for a thread.
 pub const CHECKS_MAX: usize = 128;
-/// Of those, the ones of one client address, or one /64 of IPv6; a few addresses may share this.
+/// Of those, checks of one client address, or one /64 of IPv6; a few addresses may share this counter.
 pub const CHECKS_PER_CLIENT_MAX: u8 = 8;
 
 /// Number of counters for clients, selected by a hash of the address.

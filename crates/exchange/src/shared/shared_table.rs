@@ -69,10 +69,10 @@ impl Losses {
 /// Largest value that a slot can hold; the smallest is 1.
 pub const VALUE_MAX: u64 = BEING_GIVEN - 1;
 
-/// Most entries that a table can be asked for; it has 640 MiB then.
+/// Most entries of a table; it then has 640 MiB.
 pub const ENTRIES_MAX: u32 = 1 << 24;
 
-/// Bytes of a slot; a table has five slots for every two entries it was asked for.
+/// Bytes of a slot; a table has five slots for every two entries.
 pub const SLOT_BYTES: usize = size_of::<Slot>();
 
 const SLOTS_PER_BUCKET: usize = 4;

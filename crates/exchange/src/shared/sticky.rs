@@ -30,7 +30,7 @@ pub enum Sticky {
     Passive {
         /// Its name.
         name: Arc<str>,
-        /// Of its value.
+        /// The hash of its value.
         hash: KeyedHash,
     },
     /// An address that is in a table.
@@ -55,7 +55,7 @@ pub enum Sticky {
     Hash {
         /// The value.
         of: Template,
-        /// Of the value.
+        /// The hash of the value.
         hash: KeyedHash,
     },
     /// A parameter of the path or a cookie, by whose value the member is picked.
@@ -64,7 +64,7 @@ pub enum Sticky {
         name: Arc<str>,
         /// The cookie.
         cookie: Arc<str>,
-        /// Of the value.
+        /// The hash of the value.
         hash: KeyedHash,
     },
 }

@@ -32,7 +32,7 @@ impl Exchange {
         at.delay(&self.ends, until_us);
     }
 
-    /// The whole request is with the member connection: the response is waited for.
+    /// The member connection has the whole request: from now on the response is awaited.
     pub fn request_handed_over(&mut self, at: &mut impl Edge) {
         let Some(reach) = at.reach(&self.ends, &self.request) else {
             return;
@@ -44,7 +44,8 @@ impl Exchange {
         if !is_head_awaited || reach.is_connecting {
             return;
         }
-        // While the client does not take interim responses, the member is not read: it is not waited for, but the client is.
+        // While the client does not take interim responses, the member is not read: the timeout is the client's, not the
+        // member's.
         if self.ends.is_client_holding_up(at) {
             self.await_client(at);
         } else {

@@ -56,7 +56,7 @@ pub fn prepare(
     asked.collect()
 }
 
-/// Whether a request that was held back cannot go on: a service is still asked, or has not let it in.
+/// Whether a request must still wait, or was refused: a service has not answered yet, or has refused it.
 pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let now_us = at.turn().now_us();
     let key = exchange.ends.key;
@@ -182,7 +182,7 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
     }
 }
 
-/// Nothing more is asked of this service.
+/// A service has accepted the request.
 fn let_in(exchange: &mut Exchange, user: &[u8], mark: Option<&str>) {
     let Some(remembered) = exchange.ends.remembered.as_deref_mut() else { return };
     if let Some(mark) = mark {
@@ -228,7 +228,7 @@ pub fn forget_decided(exchange: &mut Exchange, at: &mut impl Edge, mark: &str) {
     exchange.ends.server.counters.requests_unauthenticated.add(1);
 }
 
-/// No service is asked about a request that gets no member.
+/// Services are not asked about a request that gets no member.
 pub fn forget_services(remembered: &mut Remembered) {
     let has_some = remembered.identity.as_deref().is_some_and(|it| !it.asks.is_empty());
     if has_some {

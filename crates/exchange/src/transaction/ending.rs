@@ -23,7 +23,7 @@ impl Exchange {
         self.respond_adding(at, status, termination, FieldEdits::NONE);
     }
 
-    /// The same with further fields.
+    /// As above, with further fields.
     pub fn respond_adding(
         &mut self,
         at: &mut impl Edge,
@@ -136,7 +136,7 @@ impl Exchange {
         }
         self.ends.count_request(at);
         if self.phase == Phase::Judge {
-            // Of a response that is held nothing has gone out.
+            // Nothing of a held response was sent.
             self.ends.account.status = 0;
         }
         let status = self.ends.account.status;

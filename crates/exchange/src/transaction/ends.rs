@@ -100,7 +100,7 @@ impl Ends {
         at.flow(self, Side::Member, Flow::Stop);
     }
 
-    /// The client has taken everything: the member may go on.
+    /// The client has taken everything: the member may continue.
     pub fn resume_member(&mut self, at: &mut impl Edge) {
         self.is_member_stopped = false;
         at.flow(self, Side::Member, Flow::Go);

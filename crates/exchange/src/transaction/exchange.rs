@@ -20,7 +20,7 @@ use crate::transaction::seeking::Found;
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
 
-/// Of the answer that sends a client elsewhere while no member is up: for now only (RFC 9110 section 15.4.3).
+/// The status of the maintenance redirect: temporary (RFC 9110 section 15.4.3).
 const MAINTENANCE_REDIRECT: u16 = 302;
 
 /// How far a transaction has come.
@@ -90,7 +90,7 @@ impl Exchange {
         self.awaits_tunnel() && matches!(status, 200..=299)
     }
 
-    /// How long it took until the response head, without the member's part, and that.
+    /// The time until the response head without the member's part, and the member's part.
     pub fn times_us(&self) -> (u64, u64) {
         let member_us =
             self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);

@@ -1,8 +1,8 @@
-//! The web application firewall on a request's way: behind limits and policies, before its member.
+//! Inspection of requests by the web application firewall: after limits and policies, before the member.
 //!
-//! A head is judged when it comes. A body that rules look at is held until it is whole and was judged; then it goes to the
-//! member behind the head, as it came. Where rules only detect it goes on at once, and is judged when it is whole. What rules do not
-//! look at passes as it comes.
+//! A head is judged when it arrives. A body that rules inspect is held until it is complete and judged; then it is
+//! forwarded to the member behind the head, unchanged. In mode `detect` it is forwarded at once, and judged when it is
+//! complete. Bodies that rules do not inspect are not held.
 
 use weir_config::snapshot::{Page, Record};
 use weir_core::policy::{Decision, WafMode};

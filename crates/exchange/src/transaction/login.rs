@@ -34,7 +34,7 @@ pub struct Pending {
     pub checks: Vec<Checking>,
     /// Services that are asked then.
     pub asks: Vec<Asking>,
-    /// Where copies of it go once it may go on.
+    /// The destinations of its copies, sent once it may continue.
     pub mirrors: Option<Box<Mirrors>>,
 }
 
@@ -116,7 +116,8 @@ fn check(
     Ok(Some(Checking { by, tag, ticket, logins: Arc::clone(logins) }))
 }
 
-/// Whether a request that was held back cannot go on: a password is still checked, or was wrong, or a service has not let it in.
+/// Whether a request must still wait, or was refused: its password is not checked yet, or was wrong, or a service has not
+/// accepted it.
 pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let remembered = exchange.ends.remembered.as_deref_mut();
     let Some(identity) = remembered.and_then(|it| it.identity.as_deref_mut()) else { return false };

@@ -95,7 +95,7 @@ impl Transaction {
         }
     }
 
-    /// It has waited, and may go on.
+    /// Its wait is over, and it may continue.
     pub fn go_on(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.go_on(at),
@@ -105,7 +105,7 @@ impl Transaction {
         }
     }
 
-    /// It has waited for a member for too long.
+    /// Its wait for a member timed out.
     pub fn waited_in_vain(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.respond(at, 503, Termination::QueueTimeout),

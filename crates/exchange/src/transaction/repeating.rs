@@ -1,4 +1,4 @@
-//! A response that is a failure by its status (`retry_on`): another member is asked, and nothing of it goes out.
+//! Retry by status (`retry_on`): the response is dropped, and another member gets the request.
 
 use std::rc::Rc;
 

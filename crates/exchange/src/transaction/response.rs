@@ -115,7 +115,7 @@ impl Exchange {
         }
     }
 
-    /// The client took everything: the member may go on.
+    /// The client took everything: the member may continue.
     pub fn client_takes_more(&mut self, at: &mut impl Edge) {
         if self.ends.attempt.connection.is_none() {
             return;

@@ -40,7 +40,7 @@ enum Fate {
 /// first, which Apache knows.
 const RANGES: [&[u8]; 3] = [b"Range", b"If-Range", b"Request-Range"];
 
-/// A member is asked for a body that can be read, for all of it, and in terms of its own entity tags.
+/// Asks the member for an unencoded, complete body, and uses the member's own entity tags.
 pub fn ask_for_plain(
     server: &LocalServer,
     facts: &Facts<'_>,

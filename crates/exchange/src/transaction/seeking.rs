@@ -27,7 +27,7 @@ pub enum Found {
     Waits,
     /// No member.
     Nobody {
-        /// Those that are up have no room.
+        /// The members that are up have no room.
         is_full: bool,
     },
 }
@@ -169,8 +169,8 @@ impl Ends {
         }
     }
 
-    /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
-    /// client at a member was numbered by the table before, and is only known further if nothing changed.
+    /// Another table is active while it waits for a place: it uses that table from now on. The numbers of its persistence
+    /// are those of the table before, and stay valid only if nothing changed.
     pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
         let labels = |pool: &LocalPool| {
             pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()

@@ -164,7 +164,7 @@ pub fn send_judged(
     passed
 }
 
-/// The same, of a body that is compressed or dropped.
+/// As above, for a body that is compressed or dropped.
 fn send_encoded(
     exchange: &mut Exchange,
     at: &mut impl Edge,

@@ -276,7 +276,7 @@ fn find_route(at: &mut impl Edge, arrival: &Arrival<'_>, decision: &mut Decision
     };
     let Considered { pool, preference, not_before_us, request_number, remembered, ending } =
         consider(at, arrival, traffic, decision);
-    // As its own snapshot numbers it: the table in force may have another by now.
+    // By the numbers of its own snapshot: the active table may have others by now.
     let pool = Rc::clone(traffic.pool(pool));
     Route { pool, preference, not_before_us, request_number, remembered, ending }
 }

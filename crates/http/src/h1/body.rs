@@ -21,7 +21,7 @@ pub const CHUNK_EXTENSIONS_TOTAL_SIZE_MAX: u64 = 16 * 1024;
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     state: State,
-    /// Of the body (Length) or of the chunk under way.
+    /// Remaining bytes of the body (Length) or of the current chunk.
     remaining: u64,
     /// Sum of the chunk sizes so far.
     total: u64,
@@ -78,7 +78,7 @@ pub enum BodyStep {
         /// One past the last.
         end: usize,
     },
-    /// All of the input is consumed, and the body goes on.
+    /// All of the input is consumed, and the body continues.
     NeedMore {
         /// Length of the input.
         consumed: usize,

@@ -382,7 +382,7 @@ fn write_connection(
         (Persistence::Close, Some(_)) => b"Connection: close, upgrade\r\n",
         (Persistence::Close, None) => b"Connection: close\r\n",
         (Persistence::KeepAlive, Some(_)) => b"Connection: keep-alive, upgrade\r\n",
-        // HTTP/1.1 is persistent without a word; a 1.0 client has asked for it.
+        // HTTP/1.1 is persistent by default; a 1.0 client has requested it.
         (Persistence::KeepAlive, None) if client_version == Version::Http10 => {
             b"Connection: keep-alive\r\n"
         }

@@ -23,7 +23,7 @@ pub enum Misbehaviour {
     StreamNotZero,
     /// Padding that is not shorter than its frame.
     Padding,
-    /// Another frame where the header block has to go on, or CONTINUATION where none does.
+    /// Another frame within a header block, or CONTINUATION outside of one.
     Continuation,
     /// A frame on a stream that was never opened.
     StreamIdle,

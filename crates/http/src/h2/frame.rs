@@ -72,7 +72,7 @@ pub struct FrameHeader {
     pub length: u32,
     /// One of [`kind`], or another.
     pub kind: u8,
-    /// Of [`flag`].
+    /// The flags, of [`flag`].
     pub flags: u8,
     /// 0 for the connection; without the reserved bit.
     pub stream: u32,

@@ -24,28 +24,28 @@ pub struct Limits {
     /// Streams that the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS of a server); of a
     /// client, the most that it opens whatever the peer allows.
     pub streams_max: u32,
-    /// Of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE).
-    /// A larger one is delivered cut, so that it can be answered.
+    /// Size of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE). A larger one
+    /// is delivered truncated, so that it can be answered.
     pub header_list_size_max: u32,
     /// Lines of a header list, crumbs of a cookie each for itself.
     pub headers_max: u16,
-    /// Of a header list that is only followed for the table's sake. Beyond it the connection ends.
+    /// Size of a header list that is only decoded to keep the table in step. Beyond it the connection ends.
     pub header_list_hard_size_max: u32,
-    /// Of a header block as it is received. Beyond it the connection ends.
+    /// Size of a header block as it is received. Beyond it the connection ends.
     pub header_block_size_max: u32,
     /// CONTINUATION frames of a header block.
     pub continuations_max: u16,
-    /// Of the table that the peer's encoder may use (SETTINGS_HEADER_TABLE_SIZE).
+    /// Size of the table that the peer's encoder may use (SETTINGS_HEADER_TABLE_SIZE).
     pub decoder_table_size: u32,
-    /// Of the table that our encoder uses, whatever the peer allows.
+    /// Size of the table that our encoder uses, whatever the peer allows.
     pub encoder_table_size_max: u32,
-    /// Of a received frame's payload (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
+    /// Size of a received frame's payload (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
     pub frame_size_max: u32,
-    /// Of a frame's payload that we send, whatever the peer allows.
+    /// Size of a sent frame's payload, whatever the peer allows.
     pub sent_frame_size_max: u32,
     /// Bytes that a peer may send on a stream beyond the forwarded ones (SETTINGS_INITIAL_WINDOW_SIZE).
     pub stream_window_size: u32,
-    /// The same on all streams together; at least 65,535, with which a connection starts.
+    /// The same on all streams together; at least 65,535, the initial window of a connection.
     pub connection_window_size: u32,
     /// Interim responses to one request.
     pub interim_responses_max: u16,
@@ -80,7 +80,7 @@ pub struct Limits {
     pub tiny_data: Allowance,
     /// For the rest of a request that was answered before its end: bytes accepted beyond the stream's window.
     pub unwanted_size_max: u32,
-    /// How long that goes on before the stream is reset, in milliseconds.
+    /// The time in milliseconds until such a stream is reset.
     pub unwanted_ms_max: u64,
 }
 
@@ -207,7 +207,7 @@ impl Budgets {
         self.spend_milli(flood, 1000, limits, now_ms)
     }
 
-    /// The same for thousandths of one.
+    /// As above, in thousandths.
     pub(super) fn spend_milli(
         &mut self,
         flood: Flood,

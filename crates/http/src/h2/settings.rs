@@ -21,13 +21,13 @@ const NO_RFC7540_PRIORITIES: u16 = 0x9;
 /// The peer's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerSettings {
-    /// Of the table that our encoder may use.
+    /// Size of the table that our encoder may use.
     pub header_table_size: u32,
     /// Streams that we may have open at once.
     pub streams_max: u32,
     /// Our send window on a new stream.
     pub stream_window_size: u32,
-    /// Of a frame's payload that we send.
+    /// Largest payload of a frame that we send.
     pub frame_size_max: u32,
     /// The limit for header lists that we send, if the peer has set it.
     pub header_list_size_max: Option<u32>,

@@ -41,7 +41,7 @@ impl ReceiveWindow {
         self.due()
     }
 
-    /// Of a connection's window: WINDOW_UPDATE is appended when it is due.
+    /// For a connection's window: WINDOW_UPDATE is appended when it is due.
     pub(super) fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
         if let Some(increment) = self.release(bytes) {
             frame::write_window_update(0, increment, out);
@@ -69,7 +69,7 @@ impl ReceiveWindow {
         self.open.max(0) as u64
     }
 
-    /// The same once the window has another size.
+    /// The open part if the window had another size.
     pub(super) fn open_with(&self, size: u32) -> u64 {
         (self.open + i64::from(size) - self.size).max(0) as u64
     }

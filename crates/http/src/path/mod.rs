@@ -59,7 +59,7 @@ pub enum Slashes {
     /// They are one.
     #[default]
     Merge,
-    /// They stay, but at the start of the path, where `//name` may be taken for a host.
+    /// They stay, except at the start of the path, where `//name` may be read as a host.
     Keep,
 }
 
@@ -142,8 +142,7 @@ pub enum PathError {
     EncodedSlash,
     /// Parameters; where they are kept, those of a dot-segment, or of an empty one with others behind it.
     Parameters,
-    /// Of a path that is kept: `..` behind an empty segment, or behind one with an encoded slash. Of one that a rule
-    /// has made: any.
+    /// In a kept path: `..` behind an empty segment, or behind one with an encoded slash. In a path of a rule: any.
     DotSegment,
 }
 
@@ -201,7 +200,7 @@ pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), P
     Ok(())
 }
 
-/// The path that decisions read where this one is asked for. It is its own decided path, under the same form.
+/// The path for decisions if this path is requested. It is its own decided path in the same form.
 pub fn decided(path: &[u8], form: PathForm) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::new();
     let read = read(path, form, &mut out)?;

@@ -8,8 +8,8 @@ use crate::chars::{PATH, PathByte, hex_value, is_segment_delimiter, is_unreserve
 pub(super) enum Dots {
     /// As RFC 3986 section 5.2.4 says.
     Remove,
-    /// The same, but not where another order of merging slashes, decoding and removing would come to another
-    /// path: for a path that the member gets with its dot-segments.
+    /// As `Remove`, but not if another order of merging slashes, decoding and removing would give another path: for a path
+    /// that the member gets with its dot-segments.
     RemoveUnambiguous,
     /// Not at all: a path with one is refused.
     Refuse,

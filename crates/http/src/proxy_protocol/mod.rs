@@ -50,7 +50,7 @@ pub struct Proxied<'a> {
     pub source: SocketAddr,
     /// Where the client connected to; of the same family as the source.
     pub destination: SocketAddr,
-    /// The host name that the client asked for (TLS SNI); version 2 only.
+    /// The host name that the client requested (TLS SNI); version 2 only.
     pub authority: Option<&'a [u8]>,
     /// An opaque name of the connection; version 2 only.
     pub unique_id: Option<&'a [u8]>,

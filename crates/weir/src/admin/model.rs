@@ -15,7 +15,7 @@ pub struct Status {
     pub workers: usize,
     pub configuration: Configuration,
     pub virtual_servers: Vec<VirtualServer>,
-    /// Those that the configuration has disabled.
+    /// Disabled virtual servers.
     #[serde(default)]
     pub disabled_virtual_servers: Vec<Disabled>,
     /// Virtual servers of type fast_l4.
@@ -124,10 +124,10 @@ pub struct VirtualServer {
     /// Absent while weir has not seen it for long enough.
     #[serde(default)]
     pub rates: Option<Rates>,
-    /// Of type tcp and udp: its connections or sessions by how they ended.
+    /// With type tcp and udp: the ends of connections or sessions.
     #[serde(default)]
     pub relayed: Option<BTreeMap<String, u64>>,
-    /// Of type udp: datagrams.
+    /// With type udp: datagrams.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
     /// Certificates that clients are shown.

@@ -350,7 +350,7 @@ fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String
     Ok(targets)
 }
 
-/// The body of requests: a file, or as much as was asked for.
+/// The body of requests: a file, or bytes of the given number.
 fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
     let too_large = || format!("a request body has at most {} MiB", BODY_BYTES_MAX >> 20);
     let Some(path) = &arguments.body else {
@@ -432,8 +432,8 @@ impl Url {
     }
 }
 
-/// Of several addresses of a name the first that accepts a connection, as `localhost` may stand for
-/// `::1` and `127.0.0.1` with a server on one of them; else simply the first.
+/// The first of a name's addresses that accepts a connection, as `localhost` may mean `::1` and `127.0.0.1` with a server
+/// on one of them; otherwise the first.
 fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK_TIMEOUT).is_ok();
     match addresses {

@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FAULT=SHARE", value_parser = parse_fault)]
     fault: Vec<Fault>,
 
-    /// Answer queries over UDP instead, each with as many bytes as it asks for
+    /// Answer queries over UDP instead, each with the number of bytes that it requests
     #[arg(long, conflicts_with_all = ["delay", "fault", "html_saving"])]
     udp: bool,
 

@@ -216,7 +216,7 @@ impl Progress for Screen {
                 self.shown = true;
                 output::tell(format_args!("  {what} ({} left)", clock(*remaining)));
             }
-            // Of no use to a reader of a log.
+            // Useless in a log.
             Event::Step { .. } => {}
             _ => self.lines.report(event),
         }

@@ -33,7 +33,7 @@ use self::traffic::{Clients, Traffic};
 use crate::output;
 use crate::values::parse_duration;
 
-/// Exit status when the demo could not start, or could not go on.
+/// Exit status if the demo could not start, or had to stop.
 const EXIT_FAILED: u8 = 1;
 
 /// Where the virtual server listens if that is free.

@@ -187,7 +187,7 @@ impl Load {
     /// Ends the clients, after their requests under way.
     pub fn stop_clients(&self) {
         self.stop_clients.send_replace(true);
-        // Those that take too long are cut off by the drain.
+        // The drain ends clients that take too long.
         let _ = self.clients_ended.recv_timeout(CLIENTS_TIMEOUT);
     }
 

@@ -57,7 +57,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
-        // The hook belongs to the view; the default one is in force again.
+        // The hook belongs to the view; the default one is restored.
         if !thread::panicking() {
             drop(panic::take_hook());
         }
@@ -123,7 +123,7 @@ pub fn show(
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
     Quit,
-    /// Pause the demo's traffic, or let it go on.
+    /// Pause the demo's traffic, or continue it.
     Traffic,
     Resized,
 }

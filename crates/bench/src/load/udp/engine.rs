@@ -29,7 +29,7 @@ const TURN_MAX: Duration = Duration::from_millis(50);
 pub struct Seen {
     pub warm_up: Tally,
     pub measured: Tally,
-    /// Good answers within the measurement's time, whenever they were asked for.
+    /// Good answers within the measurement's time, whenever they were requested.
     pub completed: u64,
     pub unsent: u64,
     pub cpu_s: f64,

@@ -19,7 +19,7 @@ pub struct UdpPlan {
     pub queries_per_flow: Option<u64>,
     /// Length of a query, from 14 to 1,452 bytes.
     pub query_bytes: u16,
-    /// Length of the answer that it asks for, likewise.
+    /// Length of the requested answer, likewise.
     pub answer_bytes: u16,
     /// How long to measure, or how much.
     pub extent: Extent,

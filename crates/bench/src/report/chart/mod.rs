@@ -77,7 +77,7 @@ const FURTHER: [(&str, Marker); 4] = [
 ];
 
 impl Style {
-    /// Of the product of that name, which is at that place among the products.
+    /// The look of the product of that name, at that place among the products.
     pub fn of(name: &str, place: usize) -> Self {
         let is_second = maker(name) != name;
         let (colour, marker) = match (maker(name), is_second) {

@@ -226,7 +226,7 @@ mod tests {
     /// Text written beyond its canvas covers the next chart.
     #[test]
     fn labels_stay_on_their_canvas() {
-        /// Of a character, on the mean, at the size that the style sheet has for a wide screen.
+        /// The mean width of a character, at the style sheet's size for a wide screen.
         const CHARACTER: f64 = 6.2;
         let page = parsed(&page_of(testing::run_of_two_rows()));
         let document = roxmltree::Document::parse(&page).expect("well-formed markup");

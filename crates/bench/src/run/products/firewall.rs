@@ -66,7 +66,7 @@ impl Inspected {
 /// The peers.
 pub const FIREWALLS: [&Definition; 2] = [&NGINX, &CORAZA_PROXY];
 
-/// Whether a product takes part where that is asked for.
+/// Whether a product takes part in a test of this feature.
 pub fn takes_part(name: &str, feature: Feature) -> bool {
     let is_firewall = FIREWALLS.iter().any(|definition| definition.name == name);
     match feature {

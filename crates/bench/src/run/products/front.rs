@@ -20,7 +20,7 @@ pub struct Front {
 pub enum GzipClass {
     /// Level 5, as the reports had it; HAProxy's library has one level alone.
     Level5,
-    /// The same, and down to level 1 where a product takes less when it has no time left.
+    /// As `Level5`, and down to level 1 if a product reduces it under load.
     Level5AtMost,
     /// The fastest that there is: level 1.
     Fastest,

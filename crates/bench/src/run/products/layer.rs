@@ -10,7 +10,7 @@ pub enum Layer {
     Http,
     /// Whole TCP connections.
     Tcp,
-    /// The same by weir's packet path, where there is one.
+    /// Datagrams, by weir's packet path if there is one.
     Packets,
     /// Datagrams.
     Udp(Sessions),
@@ -45,7 +45,7 @@ impl Layer {
     }
 }
 
-/// Of a product that relays connections and knows nothing of datagrams.
+/// For a product that relays connections and does not support datagrams.
 pub(super) fn no_datagrams(service: &Service) -> Option<String> {
     matches!(service.layer, Layer::Udp(_)).then(|| "it does not relay datagrams".into())
 }

@@ -80,7 +80,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Those that all products have.
+    /// The features that all products have.
     pub const ALL: [Self; 4] = [Self::Plain, Self::Uri, Self::Advanced, Self::Cookie];
 
     /// Its word in templates.
@@ -124,7 +124,7 @@ pub struct Service {
     pub front: Front,
     /// Its certificate, where that is TLS.
     pub certificate: Option<Certificate>,
-    /// The rules of its firewall, where it is asked for one.
+    /// The rules of its firewall, if it needs one.
     pub crs: Option<Crs>,
 }
 
@@ -283,7 +283,7 @@ impl Found {
         &self.record.name
     }
 
-    /// The same as the second row of its makers.
+    /// The product as the second row of its maker.
     pub fn second(mut self) -> Self {
         self.record.name += SECOND;
         self

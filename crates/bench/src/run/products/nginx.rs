@@ -77,7 +77,7 @@ pub(super) fn words_of(service: &Service, module: String) -> [(&'static str, Str
         (None, false) => "",
     };
     let response_bytes = match service.layer {
-        // Of a body that is passed on as it comes, more than this at once is not there.
+        // For a streamed body, more than this is never buffered at once.
         Layer::Tcp | Layer::Packets => service.buffer_bytes(0).min(STREAM_BUFFER_BYTES_MAX),
         Layer::Http | Layer::Udp(_) => service.buffer_bytes(0),
     };

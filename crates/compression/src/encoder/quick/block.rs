@@ -10,7 +10,7 @@ use super::matches::{LENGTH_MAX, Sequence};
 /// Literals, the end of a block, and lengths; two of them never occur, but have fixed codes.
 const LITERAL_SYMBOLS: usize = 288;
 
-/// Those that occur.
+/// The symbols that occur.
 const LITERAL_SYMBOLS_USED: usize = 286;
 
 const END_OF_BLOCK: usize = 256;

@@ -21,7 +21,7 @@ pub(super) const LENGTH_MAX: usize = 258;
 pub(super) enum Patience {
     /// After four bytes without a match every other is left out, after eight two of three, and so on.
     Short,
-    /// The same after 16 bytes, after 32, and so on.
+    /// After 16 bytes, after 32, and so on.
     Long,
 }
 

@@ -104,7 +104,7 @@ fn warn_of_no_effect(
     }
 }
 
-/// The same with its keys.
+/// The settings with their keys.
 pub(super) fn with_keys(
     raw: &raw::Waf,
     (terms, attributes): &(CookieTerms, CookieAttributes),

@@ -64,7 +64,7 @@ impl Encrypted {
 
 impl Drop for Encrypted {
     fn drop(&mut self) {
-        // A server that takes nothing is not waited for.
+        // weir does not wait for a server that accepts nothing.
         if self.0.sock.set_nonblocking(true).is_err() {
             return;
         }

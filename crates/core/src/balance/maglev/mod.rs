@@ -119,7 +119,7 @@ impl MaglevTable {
 /// A member's way through the slots.
 struct Walk {
     member: u32,
-    /// The slot that it asks for next.
+    /// The next slot of its walk.
     position: u32,
     /// From one slot to the next; prime to the number of slots, so the walk comes by all of them.
     skip: u32,

@@ -58,7 +58,7 @@ pub struct CookieTokens {
     ids: Vec<PoolId>,
     /// By the tags of all keys.
     found: HashMap<Spelling, Member, FixedState>,
-    /// Those of the key that signs, one behind the other.
+    /// The tokens of the signing key, one behind the other.
     text: String,
 }
 

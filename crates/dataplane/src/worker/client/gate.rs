@@ -21,7 +21,7 @@ pub fn lets_in(desk: &mut Desk<'_>, key: ClientKey) -> bool {
     !desk.world.clients.get(key).is_some_and(is_known) || ask(desk, key, Moment::Accepted, "")
 }
 
-/// The same of one whose client has asked for this name.
+/// As above, for a client with this server name.
 pub fn lets_in_for(desk: &mut Desk<'_>, key: ClientKey, name: &str) -> bool {
     let has_gate = |it: &Client| it.server.gate.is_some();
     if !desk.world.clients.get(key).is_some_and(has_gate) {

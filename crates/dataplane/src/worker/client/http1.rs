@@ -265,7 +265,7 @@ impl Worker {
             return self.desk(io).leave(key, true);
         }
         if !keep_alive {
-            // A client that asked for the end knows it; any other may be sending.
+            // A client that requested the end knows it; any other may still be sending.
             let clean = request_done && client_closes && client.input.is_empty();
             return self.desk(io).leave(key, !clean);
         }

@@ -301,8 +301,7 @@ impl World {
 }
 
 impl Worker {
-    /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
-    /// answer before it goes on.
+    /// Sends the heads of requests whose bodies have not begun yet: a client may wait for a response before it continues.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
@@ -372,7 +371,7 @@ impl Worker {
         exchanges.len()
     }
 
-    /// The client is gone, with whatever it had asked for.
+    /// The client is gone, and its requests with it.
     pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
         self.desk(io).close_client(key);

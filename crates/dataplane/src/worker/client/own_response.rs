@@ -31,7 +31,7 @@ impl Desk<'_> {
         self.refuse_with(key, status, termination, None);
     }
 
-    /// The same, with a line of its own where the configuration has no page for the status.
+    /// As above, with this text if the configuration has no page for the status.
     pub fn refuse_with(
         &mut self,
         key: ClientKey,

@@ -107,7 +107,7 @@ impl World {
 impl Worker {
     /// Begins those requests of a client that are still wanted, for `slice_us` at most.
     fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
-        // One alone asks for no time.
+        // The clock is not read for a single one.
         let mut until_us = None;
         while let Some(pending) = self.world.pending_of(key) {
             let place = pending.done;

@@ -106,7 +106,7 @@ impl World {
 }
 
 impl Worker {
-    /// A client's TLS ends here, and it has asked for this name: its plain bytes are relayed.
+    /// A client's TLS ends here, with this server name: its plain bytes are relayed.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);

@@ -36,8 +36,7 @@ impl World {
         client.server = server;
     }
 
-    /// The virtual server in the table in force that serves a client: the one that listens where it
-    /// came in, else the one that it knows.
+    /// The active virtual server of a client: the one that listens at its address, else the one that it began with.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
         let here = self.table.server_at(client.listen());
         here.or_else(|| self.table.server(&client.server.live.name))

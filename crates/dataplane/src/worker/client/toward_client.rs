@@ -141,8 +141,8 @@ impl Desk<'_> {
         }
     }
 
-    /// How the client may go on sending. It is stopped where it has its connection for itself, and its window opens where it
-    /// has a stream; it goes on with [`Self::let_client_send`], and is read as much at a time as there is room for.
+    /// Sets how the client may continue to send. A client on its own connection is paused, and the window of a stream is
+    /// opened; [`Self::let_client_send`] lets it continue, and it is then read without a limit.
     #[inline]
     pub fn set_client_flow(&mut self, ends: &mut Ends, flow: Flow) {
         match flow {

@@ -20,8 +20,8 @@ use crate::worker::state::member::MemberConnection;
 use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
 
-/// A request that cannot be repeated goes on a kept connection only if that was used this recently:
-/// the member may be about to close an older one.
+/// A request that cannot be repeated uses a kept connection only if that was used this recently: the member may be about
+/// to close an older one.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
 
 /// Whether a connection suits a request. A tunnel needs its own connection: data that its member does not take could use

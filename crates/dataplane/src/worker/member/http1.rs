@@ -305,7 +305,7 @@ enum Step {
     More(usize),
     /// So many bytes were used; there is more to do.
     Again(usize),
-    /// The exchange is done with this connection.
+    /// The exchange does not need this connection any more.
     #[default]
     Over,
     /// It is no HTTP.

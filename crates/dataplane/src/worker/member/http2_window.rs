@@ -19,8 +19,8 @@ use crate::worker::world::{StreamOf, World};
 const SHUT_MS_MAX: u64 = 1_000;
 
 impl MemberHttp2 {
-    /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
-    /// did and has been used up by requests that go on.
+    /// Whether a further request with a body, or a tunnel, may join a connection: its window is open, or was open recently
+    /// and has been used up by active requests.
     pub fn takes_body(&self, now_ms: u64) -> bool {
         let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
         let goes_on = |stream: &MemberStream| {

@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// The member took everything: the client may go on.
+    /// The member took everything: the client may continue.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.desk(io).count_sent_to_member(key);
         let Some(connection) = self.world.members.get(key) else { return };
@@ -198,7 +198,7 @@ impl Worker {
         self.connection_lost(io, key, MemberFailure::Timeout);
     }
 
-    /// A connection is of no use any more; its exchange goes on elsewhere or ends.
+    /// A connection has failed; its exchange continues elsewhere or ends.
     pub fn connection_lost(
         &mut self,
         io: &mut EventLoop,

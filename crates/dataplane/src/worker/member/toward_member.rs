@@ -172,7 +172,7 @@ impl Desk<'_> {
         }
     }
 
-    /// How the member may go on sending.
+    /// Sets how the member may continue to send.
     pub fn set_member_flow(&mut self, ends: &mut Ends, flow: Flow) {
         if ends.attempt.member_stream.is_some() {
             match flow {

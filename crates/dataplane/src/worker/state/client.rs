@@ -35,7 +35,7 @@ pub struct Client {
     pub handshake: Option<HandshakePlace>,
     /// Its data comes before the end of the handshake, and may be a replay.
     pub is_early: bool,
-    /// The name that it asked for, until the handshake is done.
+    /// The requested server name, until the handshake is complete.
     pub server_name: Box<str>,
     /// So many bytes of its first message must be there before it is looked at again.
     pub hello_bytes: usize,
@@ -125,7 +125,7 @@ impl Client {
         self.http2.as_ref().map(|http2| &http2.streams)
     }
 
-    /// The same, to be changed.
+    /// The streams, for changes.
     pub fn streams_mut(&mut self) -> Option<&mut ClientStreams> {
         self.http2.as_mut().map(|http2| &mut http2.streams)
     }

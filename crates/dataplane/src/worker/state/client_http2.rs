@@ -12,7 +12,7 @@ pub struct Http2 {
     pub frames: Frames,
     /// Requests that have not begun, if there are such.
     pub pending: Option<Box<PendingRequests>>,
-    /// Those of its streams that have exchanges. A stream may be over for the protocol before its exchange is.
+    /// Its streams with exchanges. A stream may end in the protocol before its exchange ends.
     pub streams: ClientStreams,
     /// It is among those that have such.
     pub is_listed: bool,

@@ -29,7 +29,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Those of a new connection.
+    /// The frames of a new connection.
     pub fn new(mut connection: Connection) -> Self {
         let mut out = Vec::new();
         connection.start(&mut out);
@@ -134,7 +134,7 @@ impl Outgoing {
 /// The amount that was sent.
 #[derive(Default)]
 pub struct Sent {
-    /// Of the data.
+    /// Bytes of data.
     pub data_bytes: usize,
     /// With the headers of frames.
     pub bytes: usize,

@@ -23,7 +23,7 @@ pub struct Stream {
     pub unreleased: u32,
     /// Bytes of the request, among those that are not given back, that wait for a member.
     pub held: Backlog,
-    /// Those that came in small frames of the read that is under way; behind those that are held.
+    /// Data of small frames of the current read; behind the held data.
     pub joined: Backlog,
     /// The client of a tunnel knows that its member sends nothing more.
     pub is_end_told: bool,

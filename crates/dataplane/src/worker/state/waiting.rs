@@ -27,7 +27,7 @@ impl Waiting {
     }
 }
 
-/// Those that wait for a member of one pool.
+/// Requests that wait for a member of one pool.
 pub struct PoolLine {
     /// Over reloads; each request knows the members as they were when it came.
     pub live: Arc<LivePool>,

@@ -77,8 +77,8 @@ impl Listeners {
         self.all.values_mut().for_each(|listener| listener.sessions = 0);
     }
 
-    /// Registers a listener, if its address has a virtual server. One that was removed, and is still there for its sessions,
-    /// goes on with it.
+    /// Registers a listener, if its address has a virtual server. A listener that was removed, and still exists for its
+    /// sessions, is used again.
     pub fn add(
         &mut self,
         io: &mut EventLoop,
@@ -108,7 +108,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Points them to the virtual servers of the table in force.
+    /// Points the listeners to the active virtual servers.
     pub fn refresh(&mut self, world: &World) {
         for listener in self.all.values_mut() {
             if let Some(server) = world.table.server_at(&listener.address) {
@@ -168,7 +168,7 @@ impl Udp {
         }
     }
 
-    /// Another table is in force, without these addresses.
+    /// Another table is active, without these addresses.
     pub fn apply(
         &mut self,
         io: &mut EventLoop,

@@ -195,7 +195,7 @@ impl Udp {
         self.side.listeners.close_all(io);
     }
 
-    /// After a panic: nothing is known of any session any more. Its socket is closed, and listeners go on.
+    /// After a panic: the state of all sessions is unreliable. Their sockets are closed, and listeners continue.
     pub fn forget(&mut self, world: &World) {
         self.sessions.clear();
         self.side.tools = Tools::default();

@@ -54,7 +54,7 @@ impl Departed {
 }
 
 impl Former {
-    /// Of the table before this one.
+    /// The objects of the table before this one.
     pub(super) fn of(previous: Option<&LiveTable>) -> Self {
         let Some(previous) = previous else { return Self::default() };
         let departed = &previous.departed;
@@ -128,7 +128,7 @@ fn key_of(member: &LiveMember) -> (Arc<str>, Address) {
     (Arc::clone(&member.pool.name), member.address.clone())
 }
 
-/// Those of `former` that are not among `new`.
+/// The objects of `former` that are not among `new`.
 fn without<'a, T: 'a>(
     former: impl Iterator<Item = Arc<T>>,
     new: impl IntoIterator<Item = &'a Arc<T>>,

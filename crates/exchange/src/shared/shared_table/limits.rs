@@ -6,8 +6,7 @@ use weir_core::limit::{Admission, Rate, admit, forgotten_us};
 
 use super::{Losses, SharedTable, VALUE_MAX};
 
-/// One limit for all: how much of it is used. The rate is the snapshot's, so that a reload goes on from
-/// where it is.
+/// The used part of a limit for all clients. The rate is in the snapshot, so that a reload continues with the used part.
 #[derive(Debug, Default)]
 pub struct SharedLimit(AtomicU64);
 

@@ -43,7 +43,7 @@ impl SourceTable {
         self.find(self.key_of_bytes(client), now_ms)
     }
 
-    /// The same, and it does not count toward the timeout.
+    /// As above, without extending the timeout.
     pub fn peek_bytes(&self, client: &[u8], now_ms: u64) -> Option<u32> {
         let found = self.table.find(self.hash.bytes(client), now_ms)?;
         Some(SourceEntry::from_bits(found).member)

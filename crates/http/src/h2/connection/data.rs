@@ -71,7 +71,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// How much of a frame is data is known: the whole of it is held against Content-Length.
+    /// The size of a frame's data is known: all of it counts toward Content-Length.
     fn settle_data(
         &mut self,
         progress: DataProgress,

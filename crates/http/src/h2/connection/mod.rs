@@ -54,7 +54,7 @@ pub enum Role {
 /// The result of bytes received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes of the input that are done with; the next call starts behind them.
+    /// Processed bytes of the input; the next call starts behind them.
     pub consumed: usize,
     /// The event in these bytes.
     pub event: Event,
@@ -140,7 +140,7 @@ pub enum Event {
     },
     /// The peer's settings changed: windows, limits, supported features.
     SettingsChanged,
-    /// Our settings are in force with the peer.
+    /// Our settings apply at the peer.
     SettingsAcknowledged,
     /// The peer takes no streams above `last_stream`. Those of ours that are above were not processed;
     /// they are gone, and their requests may be made again.
@@ -187,7 +187,7 @@ pub struct Connection {
     reading: Reading,
     /// Part of a frame header or payload whose rest has not arrived.
     partial: Vec<u8>,
-    /// The header block that CONTINUATION goes on with.
+    /// The header block that CONTINUATION continues.
     continuing: Option<Box<headers::Continuing>>,
     decoder: Decoder,
     encoder: Encoder,

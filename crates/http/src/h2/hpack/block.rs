@@ -13,7 +13,7 @@ pub struct ListLimits {
     pub size_max: u32,
     /// Lines.
     pub lines_max: u16,
-    /// The same size, at which not even the table is kept in step any more.
+    /// The size beyond which not even the table is kept in step.
     pub hard_size_max: u32,
 }
 

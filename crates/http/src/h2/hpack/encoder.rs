@@ -196,8 +196,8 @@ fn policy(static_index: Option<usize>, value: &[u8]) -> Policy {
         Some(32) if value.len() < COOKIE_LENGTH_MIN => Policy::Never,
         // :path, :status that the static table has not
         Some(4 | 8) => Policy::Literal,
-        // age, content-range, expires, location, range; a date is the same for a second, and content-length,
-        // etag and last-modified are when the same is asked for again
+        // age, content-range, expires, location, range; a date stays the same for a second, and content-length, etag and
+        // last-modified do when the same resource is requested again
         Some(21 | 30 | 36 | 46 | 50) => Policy::Literal,
         // if-…
         Some(39..=43) => Policy::Literal,

@@ -19,7 +19,7 @@ const LINE_OVERHEAD_SIZE: usize = 4;
 struct Entry {
     start: u32,
     name_length: u32,
-    /// Of the line.
+    /// Length of the line.
     length: u32,
     name_is: Name,
     value_is: Value,

@@ -22,7 +22,7 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(14..=1_452))]
     query_size: Option<u16>,
 
-    /// Bytes of the answer that it asks for [default: 128]
+    /// Bytes of the requested answer [default: 128]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(14..=1_452))]
     answer_size: Option<u16>,
 }
@@ -38,7 +38,7 @@ impl Options {
     }
 }
 
-/// Whether an address is asked over UDP.
+/// Whether an address is a UDP one.
 pub fn is_udp(url: &str) -> bool {
     url.starts_with(SCHEME)
 }

@@ -56,7 +56,7 @@ fn number_of(client: &str) -> u64 {
 pub struct Group {
     pub requests: u64,
     pub clients: Clients,
-    /// Those of them that have another attack in another place.
+    /// Requests among them with another attack in another place.
     pub suspicious: u64,
     /// The score of one of them.
     pub score: i64,

@@ -101,7 +101,7 @@ fn chosen(
 pub struct Effect {
     /// Requests that rules block, or would block.
     pub blocked: u64,
-    /// Those of them that would go on.
+    /// Requests among them that would be passed on.
     pub pass: u64,
 }
 
