@@ -505,6 +505,12 @@ impl<'a> Fields<'a> {
                 NodeValue::Scalar(scalar) if is_key_without_space::<S>(&scalar.text) => {
                     Some("put a space after the colon of a key".into())
                 }
+                NodeValue::Scalar(scalar)
+                    if !context.path.is_empty()
+                        && nearest(&scalar.text, context.word).is_none() =>
+                {
+                    as_only_required_key::<S>(scalar)
+                }
                 NodeValue::Null => Some("give it a value, or remove the key".into()),
                 _ => None,
             };
@@ -610,6 +616,8 @@ pub(crate) trait Section {
     const PATH: &'static str;
     /// In the order of declaration.
     const KEYS: &'static [&'static str];
+    /// Whether each of these keys is required.
+    const REQUIRED: &'static [bool];
     /// Keys that the language has and this version refuses.
     const LATER: &'static [&'static str];
 
@@ -653,7 +661,7 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
                     context.path(),
                     entries.len()
                 );
-                let help = "make each a list item of its own: `[ { a: … }, { b: … } ]`";
+                let help = "make each a separate list item: `[ { a: … }, { b: … } ]`";
                 context.error_help(node.span, message, help);
                 return None;
             };
@@ -696,6 +704,14 @@ pub(crate) fn if_given<C, T>(
 /// Whether a text begins with a key of the section and a colon: `path:/x`, not `https://…`.
 fn is_key_without_space<S: Section>(text: &str) -> bool {
     text.split_once(':').is_some_and(|(key, _)| S::KEYS.contains(&key))
+}
+
+/// The map that was probably meant by a text in the place of a section with one required key: `{ to: TEXT }`.
+fn as_only_required_key<S: Section>(scalar: &Scalar) -> Option<String> {
+    let mut required = S::KEYS.iter().zip(S::REQUIRED).filter(|(_, is_required)| **is_required);
+    let (Some((key, _)), None) = (required.next(), required.next()) else { return None };
+    let is_text = scalar.kind() == ScalarKind::Text;
+    is_text.then(|| format!("write `{{ {key}: {} }}`", Value::from(clip(&scalar.text))))
 }
 
 fn section_expected<S: Section>() -> String {

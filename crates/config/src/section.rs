@@ -40,6 +40,7 @@ macro_rules! section {
         impl crate::decode::Section for $name {
             const PATH: &'static str = $path;
             const KEYS: &'static [&'static str] = &[$(section!(@key $field $($key)?)),*];
+            const REQUIRED: &'static [bool] = &[$(section!(@required $kind)),*];
             const LATER: &'static [&'static str] = &[$($later),*];
 
             fn absent() -> Self {

@@ -55,7 +55,7 @@ impl std::fmt::Display for BindError {
         let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
         match error.kind() {
             _ if is(Errno::NODEV) => {
-                formatter.write_str(": this host has no such network interface now")
+                formatter.write_str(": this host has no such network interface")
             }
             io::ErrorKind::PermissionDenied if privileged => {
                 formatter.write_str(": ports below 1024 need root or CAP_NET_BIND_SERVICE")

@@ -124,7 +124,7 @@ impl fmt::Display for OcspError {
             Self::Malformed => "it is no OCSP response",
             // RFC 6960 section 4.2.1.
             Self::Refused(1) => "the responder takes the request for malformed",
-            Self::Refused(2) => "the responder has an error of its own",
+            Self::Refused(2) => "the responder has an internal error",
             Self::Refused(3) => "the responder asks for a later try",
             Self::Refused(number) => return write!(f, "the responder refuses (status {number})"),
             Self::OfAnother => "it is about another certificate",

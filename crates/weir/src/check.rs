@@ -29,8 +29,8 @@ const EXIT_OUTPUT: u8 = 3;
 #[command(after_help = "Examples:\n  \
                         weir check weir.yaml\n  \
                         weir check --json weir.yaml | jq '.diagnostics[].message'\n  \
-                        sudo -u weir weir check --explain weir.yaml does this host support packets?\n  \
-                        weir check --schema > weir.schema.json    for completion in an editor")]
+                        sudo -u weir weir check --explain weir.yaml   # does this host support packets?\n  \
+                        weir check --schema > weir.schema.json        # for completion in an editor")]
 pub struct Arguments {
     /// The configuration file
     #[arg(required_unless_present = "schema")]

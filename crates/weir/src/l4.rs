@@ -22,7 +22,7 @@ use crate::output;
                         weir l4 flows --virtual-server shop\n  \
                         weir l4 flows --client 192.0.2.7 --json\n  \
                         weir l4 end --member 10.0.0.11:80\n  \
-                        weir l4 detach    after `on_exit: keep`, or a crash")]
+                        weir l4 detach   # after `on_exit: keep`, or a crash")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -102,7 +102,7 @@ struct EndArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 detach\n  \
-                        weir l4 detach edge only those of `packet_path: { name: edge }`")]
+                        weir l4 detach edge   # only those of `packet_path: { name: edge }`")]
 struct DetachArguments {
     /// The `packet_path.name` of its configuration [default: all]
     name: Option<String>,

@@ -42,8 +42,8 @@ const IDLE_LOOKS: u32 = 2;
 #[command(after_help = "Examples:\n  \
                         weir member web 10.0.0.11:80 drain --wait 5m && ssh 10.0.0.11 reboot\n  \
                         weir member web 10.0.0.11:80 enable\n  \
-                        weir member 10.0.0.11:80 drain --wait in all its pools\n  \
-                        weir pool web show the members and their state")]
+                        weir member 10.0.0.11:80 drain --wait   # in all its pools\n  \
+                        weir pool web                           # show the members and their state")]
 #[command(override_usage = "weir member [OPTIONS] [POOL] <ADDRESS> <ACTION>")]
 pub struct Arguments {
     /// The pool (default: all pools), the member's address as shown by `weir pool POOL`, and an action: drain (only

@@ -29,7 +29,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir run weir.yaml\n  \
-                        kill -HUP $(pidof weir)    read weir.yaml again")]
+                        kill -HUP $(pidof weir)   # read weir.yaml again")]
 pub struct Arguments {
     /// The configuration file
     file: PathBuf,

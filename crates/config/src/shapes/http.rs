@@ -318,8 +318,11 @@ impl<T: Decode> Decode for ByStatus<T> {
         let decoded = entries.iter().filter_map(|entry| {
             let status = StatusMatch::parse(&entry.key);
             if status.is_none() {
-                let message =
-                    format!("{}: \"{}\" is not such a status", context.path(), clip(&entry.key));
+                let message = format!(
+                    "{}: \"{}\" is not a status of an error page",
+                    context.path(),
+                    clip(&entry.key)
+                );
                 let help = nearest(&entry.key, ["4xx", "5xx", "502", "503", "504"]);
                 let help = help.map_or_else(Self::expected, |near| format!("did you mean {near}?"));
                 context.error_help(entry.key_span, message, help);

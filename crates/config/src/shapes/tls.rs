@@ -171,7 +171,7 @@ impl Decode for ServerName {
             };
             let name = canonical_name(name.as_bytes());
             let name = name.ok_or_else(|| {
-                Invalid::because(format!("`{}` is not a name that clients can ask for", clip(text)))
+                Invalid::because(format!("`{}` is not a valid server name", clip(text)))
             })?;
             Ok(Self(format!("{star}{name}")))
         })
@@ -196,7 +196,7 @@ impl Decode for MemberName {
             let name = canonical_name(text.as_bytes());
             let name = name.filter(|name| pki::ServerName::try_from(name.as_str()).is_ok());
             name.map(Self).ok_or_else(|| {
-                let reason = format!("`{}` is not a name that TLS can ask for", clip(text));
+                let reason = format!("`{}` is not a valid server name", clip(text));
                 Invalid::because(reason).help(match text.strip_prefix("*.") {
                     Some(parent) => {
                         format!("write one name, such as a.{}: only certificates can have `*`", clip(parent))

@@ -322,7 +322,7 @@ fn keys(
         }
         (None, None) => {
             let help = "add `file` or `url`";
-            context.error_help(given.span, "`keys` says neither `file` nor `url`", help);
+            context.error_help(given.span, "`keys` has neither `file` nor `url`", help);
             None
         }
     }

@@ -63,7 +63,11 @@ fn one(
             let item = &texts[index];
             let place = item.line.map_or_else(String::new, |line| format!("line {line}: "));
             let message = format!("{place}\"{}\": {error}", clip(&item.text));
-            context.error_help(item.span, message, "as in 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32");
+            context.error_help(
+                item.span,
+                message,
+                "write an address or a network: 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32",
+            );
             None
         }
     }

@@ -76,7 +76,7 @@ impl Place {
             return true;
         };
         let here = match (self.is_before_requests, self.kind) {
-            (true, _) => "`connection_policies` are followed when a connection is accepted".into(),
+            (true, _) => "`connection_policies` run when a connection is accepted".into(),
             (false, kind) => format!("this is a virtual server of type {}", kind.word()),
         };
         let policy = clip(&name.value.0);

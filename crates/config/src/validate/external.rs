@@ -76,9 +76,9 @@ fn names(
         let instead = if name.value.0.contains('*') {
             Some("each name is given whole")
         } else {
-            name.value.is_framing().map(
-                |_| "weir writes it itself, by what it knows of the message and the connection",
-            )
+            name.value
+                .is_framing()
+                .map(|_| "weir sets it itself from the message and the connection")
         };
         if let Some(instead) = instead {
             let message = format!("the field `{}` cannot be handed on", clip(&name.value.0));

@@ -77,8 +77,9 @@ impl Compiler<'_> {
         if counts_requests(raw) {
             for (key, span) in connection_keys(raw) {
                 if let Some(span) = span {
-                    let message =
-                        format!("`{key}` beside a limit on requests: a rule sees one or the other");
+                    let message = format!(
+                        "`{key}` cannot be used with a limit on requests: the two are checked at different times"
+                    );
                     let help = "put it into a policy for connections, or into `limits.per_key` of the virtual server";
                     context.error_help(span, message, help);
                     is_sound = false;

@@ -106,7 +106,7 @@ impl Listeners {
             context.error_help(
                 span,
                 format!("`{address}` is used twice: in line {} by {name}", place.line),
-                "give each listener an address or port of its own",
+                "give each listener its own address or port",
             );
             return false;
         }

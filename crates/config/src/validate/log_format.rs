@@ -76,7 +76,7 @@ pub(super) fn given(raw: &RawFormat, context: &mut Context) -> Option<Arc<LogFor
                 .then_some(LogLine::Text(pieces))?
         }
         (Some(_), Some(text)) => {
-            let message = "`text` beside `json`: a line has one form";
+            let message = "`text` cannot be used with `json`: a line has one form";
             context.error_help(text.span, message, "remove one of them");
             return None;
         }

@@ -226,8 +226,10 @@ fn refuse_circles<T>(
         while let Some(&at) = reached.get(looked_at) {
             looked_at += 1;
             if at == index {
-                let message =
-                    format!("the {kind} `{}` is, in the end, its own fallback", item.name);
+                let message = format!(
+                    "the {kind} `{}` is its own fallback, directly or through others",
+                    item.name
+                );
                 context.error_help(item.name_span, message, format!("remove one of these {keys}"));
                 return;
             }

@@ -335,8 +335,9 @@ fn delivery(
         (true, true, Some(true)) | (false, _, Some(true)) => {
             let span = translates.map_or(profile.dsr.span, |it| it.span);
             let beside = if raw.pool.is_some() { "`dsr: true`" } else { "`forward: route`" };
-            let message =
-                format!("`translate_address: true` beside {beside}, which keeps the destination");
+            let message = format!(
+                "`translate_address: true` cannot be used with {beside}, which keeps the destination"
+            );
             context.error_help(span, message, "remove one of them");
             return None;
         }
@@ -371,8 +372,7 @@ fn source(
     let (addresses, ports) = match &profile.source.value {
         raw::packet::PacketSource::Off => return Some(PacketSource::Client),
         _ if delivery == Delivery::DirectReturn => {
-            let message =
-                "`source` beside `dsr`: members answer the client, whose address they must see";
+            let message = "`source` cannot be used with `dsr`: members answer the client, whose address they must see";
             context.error_help(span, message, "remove one of them");
             return None;
         }

@@ -452,8 +452,7 @@ fn answers_no_strangers(
     let is_sound = !authenticates || later.iter().all(Action::edits_response);
     if !is_sound {
         let message = "a rule that reads the response would replace the 401 of `authenticate`";
-        let help =
-            "write it as a rule of its own, with a condition: when: 'response.status == 404'";
+        let help = "write it as a separate rule, with a condition: when: 'response.status == 404'";
         context.error_help(span, message, help);
     }
     is_sound

@@ -61,7 +61,7 @@ pub(super) fn pool(
     if http2 && raw.proxy_protocol.value != raw::ProxyProtocol::Off {
         context.error_help(
             raw.http2.span,
-            "`http2` beside `proxy_protocol`: a connection that many clients share cannot tell of one",
+            "`http2` cannot be used with `proxy_protocol`: a connection that many clients share cannot name one",
             "remove one of them, or tell members the client's address by `x_forwarded_for`",
         );
     }
@@ -193,8 +193,9 @@ fn maintenance(
     ];
     for (key, span) in of_page {
         if let Some(span) = span {
-            let message =
-                format!("`{key}` beside `redirect`: a client gets a page or is sent elsewhere");
+            let message = format!(
+                "`{key}` cannot be used with `redirect`: a client gets a page or is sent elsewhere"
+            );
             context.error_help(span, message, "remove one of them");
             return None;
         }
@@ -365,7 +366,7 @@ fn refuse_no_weight(
         context.error_help(
             first.span,
             format!("every member of pool `{pool}` has the weight 0: no member takes new requests"),
-            "give one of them more; for a pool out of service write `state: drain`",
+            "give at least one a higher weight; to take the pool out of service write `state: drain`",
         );
     }
 }

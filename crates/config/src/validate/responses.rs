@@ -107,7 +107,7 @@ fn body_edit(raw: &Spanned<raw::ReplaceBody>, context: &mut Context) -> Option<B
             None
         }
         (Some(_), _, _) => {
-            let message = "`strings` beside `regex` or `to`";
+            let message = "`strings` cannot be used with `regex` or `to`";
             context.error_help(raw.span, message, "use an action for each");
             None
         }

@@ -146,7 +146,7 @@ impl<'a> Servers<'a> {
         if servers.0.is_empty() {
             context.error_help(
                 servers.span,
-                "`virtual_servers` is empty: nothing would be served",
+                "`virtual_servers` is empty: weir would serve nothing",
                 "add a virtual server with `listen` and `pool`",
             );
         }

@@ -58,7 +58,7 @@ impl Lock {
 
     fn of_folder(name: &str, folder: &Path) -> Result<Self, String> {
         Self::try_folder(folder)?
-            .ok_or_else(|| format!("{}: give each a `packet_path.name` of its own", in_use(name)))
+            .ok_or_else(|| format!("{}: give each its own `packet_path.name`", in_use(name)))
     }
 
     /// `None`: another process has it.

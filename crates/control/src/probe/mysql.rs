@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
     /// The server has not cached the password: it must be sent.
     async fn tell_password(&mut self, user: &Credentials) -> Result<(), Failure> {
         if !self.wire.is_private() {
-            let reason = "login: the server wants the password itself, which is told over TLS alone: set `tls: true`";
+            let reason = "login: the server wants the password itself, which weir sends only over TLS: set `tls: true`";
             return Err(refused(reason.into()));
         }
         let mut password = user.password.expose().as_bytes().to_vec();

@@ -116,7 +116,7 @@ impl Session<'_> {
                 Err(refused("login: the server asks for a password: give `password`".into()))
             }
             (PASSWORD, None) if !self.wire.is_private() => {
-                let reason = "login: the server asks for the password itself, which is told over TLS alone: set `tls: true`";
+                let reason = "login: the server asks for the password itself, which weir sends only over TLS: set `tls: true`";
                 Err(refused(reason.into()))
             }
             (PASSWORD, None) => self.send(b'p', &[password.as_bytes(), &[0]].concat()).await,

@@ -36,7 +36,7 @@ impl fmt::Display for NetworkError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Syntax => "not an IP address or network",
-            Self::HostBits(_) => "the address has bits behind the prefix length",
+            Self::HostBits(_) => "the address has bits set after the prefix",
         })
     }
 }

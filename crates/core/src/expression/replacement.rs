@@ -251,9 +251,9 @@ mod tests {
     #[test]
     fn errors_have_places() {
         for (regex, to, range, message) in [
-            ("a", "b$", 1..2, "a `$` that begins nothing"),
-            ("a", "$x", 0..1, "a `$` that begins nothing"),
-            ("a", "${0", 0..1, "a `$` that begins nothing"),
+            ("a", "b$", 1..2, "this `$` has no meaning"),
+            ("a", "$x", 0..1, "this `$` has no meaning"),
+            ("a", "${0", 0..1, "this `$` has no meaning"),
             ("(a)", "b$2", 1..3, "the regular expression has no group `2`"),
             (
                 "(a)",

@@ -173,7 +173,7 @@ impl Parts {
 
 /// A dollar sign, at this byte, that is followed by nothing that it may be followed by.
 pub(super) fn lone_dollar(at: usize, help: &str) -> ExpressionError {
-    ExpressionError::new(at..at + 1, "a `$` that begins nothing").help(help)
+    ExpressionError::new(at..at + 1, "this `$` has no meaning").help(help)
 }
 
 impl Purpose {
@@ -273,8 +273,8 @@ mod tests {
     #[test]
     fn errors_have_places() {
         for (text, purpose, range, message) in [
-            ("a$1", Purpose::Plain, 1..2, "a `$` that begins nothing"),
-            ("a$", Purpose::Plain, 1..2, "a `$` that begins nothing"),
+            ("a$1", Purpose::Plain, 1..2, "this `$` has no meaning"),
+            ("a$", Purpose::Plain, 1..2, "this `$` has no meaning"),
             ("ab${request.pth}", Purpose::Plain, 12..15, "request has no field `pth`"),
             ("${request.path", Purpose::Plain, 14..14, "`}` was expected, not the end"),
             ("${}", Purpose::Plain, 2..3, "a value was expected, not `}`"),

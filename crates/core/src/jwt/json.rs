@@ -33,7 +33,7 @@ impl<'de> Visitor<'de> for Object {
                 return Err(A::Error::custom("too many members"));
             }
             if found.insert(name, value).is_some() {
-                return Err(A::Error::custom("a member stands twice"));
+                return Err(A::Error::custom("a member is there twice"));
             }
         }
         Ok(found)

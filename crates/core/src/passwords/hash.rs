@@ -82,7 +82,7 @@ impl fmt::Display for HashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Weak(which) => write!(f, "the hash is of {which}, which weir does not take"),
-            Self::Plain => f.write_str("what stands behind the `:` is no hash"),
+            Self::Plain => f.write_str("the part after the `:` is not a hash"),
             Self::Malformed(which) => write!(f, "the hash of {which} is malformed"),
             Self::TooDear(why) => f.write_str(why),
         }

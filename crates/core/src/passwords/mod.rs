@@ -89,7 +89,7 @@ impl fmt::Display for LineError {
             Self::NoName => f.write_str("there is no user before the `:`"),
             Self::LongName => write!(f, "the name is longer than {USER_BYTES_MAX} bytes"),
             Self::Control => f.write_str("the name has control characters"),
-            Self::Twice => f.write_str("the user stands in a line before it"),
+            Self::Twice => f.write_str("the user is in an earlier line, too"),
             Self::Hash(error) => error.fmt(f),
             Self::Nobody => f.write_str("there is no user in it"),
             Self::TooMany => write!(f, "there are more than {USERS_MAX} users"),

@@ -189,7 +189,7 @@ impl fmt::Display for Error {
 
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such socket".into(),
+        io::ErrorKind::NotFound => "no such socket".into(),
         io::ErrorKind::ConnectionRefused => "nothing listens there".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => error.to_string(),
@@ -276,11 +276,7 @@ mod tests {
             assert!(text.contains(expected), "{text}");
         };
         let missing = "/nowhere/admin.sock";
-        check(
-            missing,
-            io::ErrorKind::NotFound,
-            "unix:/nowhere/admin.sock: there is no such socket",
-        );
+        check(missing, io::ErrorKind::NotFound, "unix:/nowhere/admin.sock: no such socket");
         check(missing, io::ErrorKind::NotFound, "`admin: { listen: unix:/nowhere/admin.sock }`");
         check(missing, io::ErrorKind::NotFound, "--admin ADDRESS or WEIR_ADMIN");
         check(missing, io::ErrorKind::ConnectionRefused, "nothing listens there");

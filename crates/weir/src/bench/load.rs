@@ -60,9 +60,9 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 #[command(after_help = "Examples:\n  \
     weir bench load http://127.0.0.1:8080/ --connections 64 --duration 5s\n  \
     weir bench load http://127.0.0.1:8080/ --rate 20000 --duration 10s --json\n  \
-    weir bench load http://shop:8080/ --requests-per-connection 1      a connection for every request\n  \
+    weir bench load http://shop:8080/ --requests-per-connection 1                   # a connection for every request\n  \
     weir bench load http://shop/a http://shop/b --post-share 20% --body-size 2KiB\n  \
-    weir bench load udp://127.0.0.1:9053 --rate 20000 --requests-per-connection 1      a flow for every query\n  \
+    weir bench load udp://127.0.0.1:9053 --rate 20000 --requests-per-connection 1   # a flow for every query\n  \
     weir bench load https://shop/ --tls-version 1.3 --tls-resume off --requests-per-connection 1")]
 pub struct Arguments {
     /// URLs to request; connections take turns over addresses, requests over paths
@@ -149,7 +149,7 @@ pub struct Arguments {
     #[arg(long, value_name = "CRC32", value_parser = parse_checksum)]
     expect_crc32: Option<Checksum>,
 
-    /// TLS version of https URLs [default: the highest that both know]
+    /// TLS version of https URLs [default: the highest that both sides support]
     #[arg(long, value_name = "VERSION", value_parser = ["1.2", "1.3"])]
     tls_version: Option<String>,
 
@@ -386,7 +386,7 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
     };
     let bare = first.host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let name = bare.clone().try_into();
-    let name = name.map_err(|_| format!("{bare} is no name that TLS can ask for"))?;
+    let name = name.map_err(|_| format!("{bare} is not a valid server name for TLS"))?;
     options.plan(name, arguments.tls_resume == "on").map(Some)
 }
 

@@ -16,9 +16,9 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  weir bench relay 127.0.0.1:8080 127.0.0.1:9001")]
 pub struct Arguments {
-    /// Where clients connect to
+    /// Address for clients
     listen: SocketAddr,
-    /// Where their bytes go
+    /// Address of the member that gets their bytes
     member: SocketAddr,
 }
 

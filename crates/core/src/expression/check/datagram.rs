@@ -17,9 +17,10 @@ const READ_BYTES_MAX: u16 = 1024;
 
 /// The error for a group that reads datagrams where there are none.
 pub(super) fn no_datagram(group: Group, range: &Range<usize>) -> ExpressionError {
-    let message = format!("`{}` is read of datagrams, and there is none here", group.path());
+    let message =
+        format!("`{}` is read from datagrams, and there is no datagram here", group.path());
     ExpressionError::new(range.clone(), message).help(
-        "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence \
+        "use it with virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence \
          of type hash or learned",
     )
 }
@@ -62,7 +63,7 @@ impl Checker<'_, '_> {
         let Kind::Integer(value) = node.kind else {
             // Errors within the argument are reported first.
             self.typed(node)?;
-            let message = format!("{what} is written out, as an integer");
+            let message = format!("{what} must be a literal integer");
             return Err(ExpressionError::new(node.range.clone(), message));
         };
         let fitting = T::try_from(value).ok().filter(|value| (&min..=&max).contains(&value));

@@ -379,7 +379,7 @@ impl<'c, 's> Checker<'c, 's> {
         }
         // Errors within the argument are reported first.
         self.typed(node)?;
-        let message = format!("{what} is written out: `'…'`");
+        let message = format!("{what} must be literal text: `'…'`");
         Err(ExpressionError::new(node.range.clone(), message))
     }
 }

@@ -33,7 +33,7 @@ pub fn session(tls: &PoolTls, member: &Member, is_http2: bool) -> Result<Session
         // Nothing is verified then: the file would have to name it.
         (None, None, Address::Unix(_)) => ServerName::try_from("localhost").ok(),
     };
-    let name = name.ok_or(TlsError::Internal("its name is none that TLS can ask for"))?;
+    let name = name.ok_or(TlsError::Internal("its name is not a valid server name"))?;
     let session = Session::client(&tls.config, name)?;
     Ok(if is_http2 { session.requiring(Protocol::Http2) } else { session })
 }
