@@ -29,7 +29,7 @@ impl Outcome {
             Self::ReachedByMedian => "reached by the median, but not beyond noise",
             Self::MissedByMedian => "not reached by the median, but not beyond noise",
             Self::Missed => "not reached",
-            Self::Untold => "one round cannot tell",
+            Self::Untold => "one round cannot show it",
         }
     }
 }
@@ -261,7 +261,7 @@ mod tests {
             let ratio = Ratio { median, interval, rounds: 5 };
             assert!(by_ratio(&goal, &ratio, None).1.starts_with(expected), "{ratio:?}");
         };
-        check(None, 0.5, "one round cannot tell (0.50 in 5 rounds)");
+        check(None, 0.5, "one round cannot show it (0.50 in 5 rounds)");
         check(Some((0.6, 0.8)), 0.7, "reached (0.70 (0.60–0.80) in 5 rounds)");
         check(Some((0.7, 0.9)), 0.75, "reached by the median, but not beyond noise");
         check(Some((0.7, 0.9)), 0.85, "not reached by the median, but not beyond noise");

@@ -79,11 +79,11 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(whom) = products_with(report, test, Limit::Load) {
         said.push(format!(
-            "The load's core was the limit for {whom}: such a rate is a lower bound and is not judged."
+            "The load generator's core was the limit for {whom}: these rates are lower bounds and are not judged."
         ));
     }
     if let Some(whom) = products_with(report, test, Limit::Neither) {
-        said.push(format!("Neither core was full for {whom}: somebody waited."));
+        said.push(format!("Neither core was full for {whom}: a part of the time both waited."));
     }
     said
 }
@@ -144,25 +144,29 @@ mod tests {
             }));
             assert_eq!(told(&report, &report.tests[0]), expected, "{weir:?} {haproxy:?}");
         };
-        const LOAD: &str = "such a rate is a lower bound and is not judged.";
+        const LOAD: &str = "these rates are lower bounds and are not judged.";
         check((0.97, 0.99), (0.97, 0.8), &[]);
         check(
             (0.8, 0.96),
             (0.97, 0.8),
-            &[&format!("The load's core was the limit for weir: {LOAD}")],
+            &[&format!("The load generator's core was the limit for weir: {LOAD}")],
         );
-        check((0.87, 0.83), (0.97, 0.8), &["Neither core was full for weir: somebody waited."]);
+        check(
+            (0.87, 0.83),
+            (0.97, 0.8),
+            &["Neither core was full for weir: a part of the time both waited."],
+        );
         check(
             (0.8, 0.96),
             (0.5, 0.97),
-            &[&format!("The load's core was the limit for weir and HAProxy: {LOAD}")],
+            &[&format!("The load generator's core was the limit for weir and HAProxy: {LOAD}")],
         );
         let open = Report::new(busy("p99-idle", |_| (0.5, 0.5)));
         assert_eq!(told(&open, &open.tests[0]), [""; 0]);
         let of_sizes = Report::new(busy("envelope", |point| {
             (if point.product == "weir" && point.at == 5120.0 { 0.5 } else { 0.97 }, 0.5)
         }));
-        let expected = ["Neither core was full for weir (5 KB): somebody waited."];
+        let expected = ["Neither core was full for weir (5 KB): a part of the time both waited."];
         assert_eq!(told(&of_sizes, &of_sizes.tests[0]), expected);
     }
 

@@ -17,7 +17,7 @@ use crate::catalogue::{Axis, PENDING};
 pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     let mut page = Page::default();
     let run = &report.run;
-    page.line(&format!("# weir beside its peers, {}", escaped(&run.machine.host)));
+    page.line(&format!("# weir and its peers, {}", escaped(&run.machine.host)));
     page.paragraph(&format!(
         "{}, {}, {}; began {}, `{}`. Products: {}.",
         escaped(run.machine.cpu.trim()),
@@ -300,7 +300,7 @@ fn remainder(page: &mut Page, report: &Report) {
         page.line(&format!("- **{name}**: {}", escaped(&explanation)));
     }
     page.paragraph(
-        "† fell behind the offered rate. Charts, spreads and every configuration: `report.html` beside this \
+        "† fell behind the offered rate. Charts, spreads and every configuration: `report.html` in the folder of this \
          file.",
     );
 }

@@ -173,7 +173,7 @@ fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
     };
     let peer = escaped(kept.report.label(found.peer));
     let alone = match found.against {
-        1 if kept.report.peers().nth(1).is_some() => ", beside it alone",
+        1 if kept.report.peers().nth(1).is_some() => ", the only peer",
         _ => "",
     };
     format!("{} of {peer}, {}{alone}", story::ratio(&found.ratio), found.standing.word())
@@ -202,8 +202,8 @@ fn remarks(page: &mut Page, kept: &Kept, told: &[&TestReport]) {
         |wanted: &[Outcome]| outcomes.iter().filter(|(_, found, _)| wanted.contains(found)).count();
     let counts = [
         ("reached", count(&[Outcome::Reached])),
-        ("reached by the median alone", count(&[Outcome::ReachedByMedian])),
-        ("not told by a single round", count(&[Outcome::Untold])),
+        ("reached by the median only", count(&[Outcome::ReachedByMedian])),
+        ("undecided by a single round", count(&[Outcome::Untold])),
         ("missed", count(&MISSED)),
     ];
     let told = counts.iter().filter(|(_, count)| *count > 0);

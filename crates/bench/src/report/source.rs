@@ -89,7 +89,7 @@ impl fmt::Display for ReadError {
                 path.display()
             ),
             Self::Format { path, found: None } => {
-                write!(f, "{}: no `format` in it, so it is not the record of a run", path.display())
+                write!(f, "{}: has no `format`, so it is not the record of a run", path.display())
             }
             Self::Contradiction { path, place, what } => write!(
                 f,
@@ -152,13 +152,16 @@ fn check(run: &Run) -> Result<(), Finding> {
     let mut products = HashSet::new();
     for (index, product) in run.products.iter().enumerate() {
         if !products.insert(product.name.as_str()) {
-            return Err((format!("products[{index}]"), format!("{:?} stands twice", product.name)));
+            return Err((
+                format!("products[{index}]"),
+                format!("{:?} appears twice", product.name),
+            ));
         }
     }
     let mut tests = HashSet::new();
     for (index, test) in run.tests.iter().enumerate() {
         if !tests.insert(test.name.as_str()) {
-            return Err((format!("tests[{index}]"), format!("{:?} stands twice", test.name)));
+            return Err((format!("tests[{index}]"), format!("{:?} appears twice", test.name)));
         }
         check_points(test, &products)
             .map_err(|(place, what)| (format!("tests[{index}] ({}).{place}", test.name), what))?;
@@ -344,7 +347,7 @@ mod tests {
             },
             &["points[3]", "a second measurement"],
         );
-        check(|json| json["tests"][1]["name"] = "basic-l7".into(), &["tests[1]", "stands twice"]);
+        check(|json| json["tests"][1]["name"] = "basic-l7".into(), &["tests[1]", "appears twice"]);
         check(|json| json["products"][1]["name"] = "weir".into(), &["products[1]", "twice"]);
     }
 

@@ -43,7 +43,7 @@ fn who(report: &Report) -> String {
         Some(made) => format!("{} to {} rounds", made.min, made.max),
     };
     format!(
-        "weir beside {against} on one machine ({}, {}), in {} of {rounds} at each setting, one product after \
+        "weir against {against} on one machine ({}, {}), in {} of {rounds} at each setting, one product after \
          the other in every round.",
         run.machine.cpu.trim(),
         text::counted(run.machine.cores, "core"),
@@ -105,7 +105,7 @@ pub fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let alone = verdicts.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
     if alone > 0 {
         let alone = text::counted(alone, "comparison");
-        said.push(format!("In {alone} only one of the peers could be measured or judged."));
+        said.push(format!("{alone} had only one peer that could be measured and judged."));
     }
     if !verdicts.missing.is_empty() {
         let missing = text::counted(verdicts.missing.len(), "setting");
@@ -143,7 +143,7 @@ pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Opti
         .collect();
     (!places.is_empty()).then(|| {
         format!(
-            "Judged against one peer alone, because no other could be measured or judged there: {}.",
+            "Judged against a single peer, because no other could be measured or judged: {}.",
             places.join("; ")
         )
     })
@@ -186,7 +186,8 @@ pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
     let mut said = format!("Lost: 0. Undecided: {}.", undecided_told(verdicts));
     let (settings, _) = measured_for_nobody(report);
     if settings > 0 {
-        said += &format!(" Measured for nobody: {}.", text::counted(settings, "setting"));
+        said +=
+            &format!(" No product could be measured in {}.", text::counted(settings, "setting"));
     }
     said
 }
@@ -265,10 +266,10 @@ fn errors(report: &Report) -> Vec<String> {
     let sent = of(|point| point.load.requests.saturating_add(point.load.errors), |_| true);
     let sent = text::count(sum(&sent));
     let mut said = vec![if sum(&failed) == 0 {
-        format!("Of {sent} requests in kept measurements none failed.")
+        format!("None of {sent} requests in the kept measurements failed.")
     } else {
         format!(
-            "Of {sent} requests in kept measurements {} failed, which no figure counts as done: {} (by test \
+            "{} of {sent} requests in the kept measurements failed; no figure counts them as done: {} (by test \
              below).",
             text::count(sum(&failed)),
             by_product(&failed)
@@ -282,8 +283,8 @@ fn errors(report: &Report) -> Vec<String> {
         let unsent = of(|point| point.load.unsent, is_meant);
         if sum(&unsent) > 0 {
             said.push(format!(
-                "{} of {where_from} requests were never sent, because every connection waited for its answer \
-                 until the end: {}.",
+                "{} of {where_from} requests were never sent, because every connection still waited for \
+                 an answer: {}.",
                 text::count(sum(&unsent)),
                 by_product(&unsent)
             ));
@@ -305,7 +306,9 @@ pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
     let products = test.takers.iter().filter_map(|&index| told(report.product(index)));
     let told = products.collect::<Vec<_>>().join(", ");
     (!told.is_empty()).then(|| {
-        format!("Never sent, because the rate was beyond what came back in time: {told} requests.")
+        format!(
+            "Requests never sent, because answers came too slowly for the offered rate: {told}."
+        )
     })
 }
 
@@ -337,7 +340,7 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
             .map(|(kind, number)| format!("{} {}", text::count(number), kind_name(kind)))
             .collect();
         let mut sentence = format!(
-            "{name}: {} failed ({}) beside {} good",
+            "{name}: {} failed ({}), {} succeeded",
             text::count(errors),
             kinds.join(", "),
             text::count(good)
@@ -493,8 +496,8 @@ fn alone_of(report: &Report, group: &Group<'_>) -> Option<String> {
     let alone = group.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
     match group.judgements.len() {
         _ if alone == 0 => None,
-        all if all == alone => Some("beside one peer alone".to_owned()),
-        _ => Some(format!("{alone} beside one peer alone")),
+        all if all == alone => Some("one peer only".to_owned()),
+        _ => Some(format!("{alone} with one peer only")),
     }
 }
 
@@ -509,7 +512,7 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
         Standing::Won | Standing::Lost => "",
     };
     format!(
-        "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}{}",
+        "{}: {} against {} of {name}; paired by round {} (ratio {}{sureness}){}{}",
         judgement.label(),
         value(report, judgement, judgement.weir, report.weir),
         value(report, judgement, judgement.best, Some(judgement.peer)),
@@ -574,7 +577,7 @@ pub fn interval((low, high): (f64, f64)) -> String {
 pub fn versioned(report: &Report, index: usize) -> String {
     let (name, version) = (report.product(index), &*report.run.products[index].version);
     match name {
-        RELAY => return "relay (bytes alone, no HTTP)".to_owned(),
+        RELAY => return "relay (only bytes, no HTTP)".to_owned(),
         SIGNATURES => return "bare signatures (of weir's library, no handshake)".to_owned(),
         PLAIN_WEIR => return format!("{} (without a test's features)", text::maker(name)),
         _ => {}
@@ -612,8 +615,11 @@ mod tests {
         let report = Report::new(run);
         let errors = errors_of(&report, &report.tests[0]);
         assert_eq!(errors.len(), 1);
-        assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status) beside "));
-        assert!(errors[0].ends_with(" good, and 3 before the measurement began"), "{errors:?}");
+        assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status), "));
+        assert!(
+            errors[0].ends_with(" succeeded, and 3 before the measurement began"),
+            "{errors:?}"
+        );
         assert_eq!(short_of_rounds(&report, &report.tests[0]), ["nginx: 2 of 3 rounds"]);
     }
 
@@ -654,7 +660,10 @@ mod tests {
                 " rest on a single round)",
             ],
         );
-        check(&nothing_lost, &["Lost: 0. Undecided: ", "Measured for nobody: 1 setting."]);
+        check(
+            &nothing_lost,
+            &["Lost: 0. Undecided: ", "No product could be measured in 1 setting."],
+        );
     }
 
     #[test]
@@ -666,27 +675,28 @@ mod tests {
             point.load.requests = 10;
         }
         let requests = 10 * run.tests[0].points.len();
-        let of_all = format!("Of {} requests in kept measurements ", text::count(requests as u64));
+        let of_all =
+            format!("of {} requests in the kept measurements failed", text::count(requests as u64));
         let check = |run: &crate::record::Run, expected: &[String], of_test: Option<&str>| {
             let report = Report::new(run.clone());
             assert_eq!(errors(&report), expected);
             assert_eq!(unsent_of(&report, &report.tests[0]).as_deref(), of_test);
         };
-        check(&run, &[format!("{of_all}none failed.")], None);
+        check(&run, &[format!("None {of_all}.")], None);
         let points = &mut run.tests[0].points;
         for (product, unsent) in [("weir", 5), ("haproxy", 1_007)] {
             let point = points.iter_mut().find(|point| point.product == product);
             point.expect("a point").load.unsent = unsent;
         }
-        let never = "1,012 of the ramp's requests were never sent, because every connection waited for its \
-                     answer until the end: weir 5 and HAProxy 1,007.";
-        let of_test = "Never sent, because the rate was beyond what came back in time: weir 5 of 365, HAProxy \
-                       1,007 of 1,367 requests.";
-        check(&run, &[format!("{of_all}none failed."), never.to_owned()], Some(of_test));
+        let never = "1,012 of the ramp's requests were never sent, because every connection still \
+                     waited for an answer: weir 5 and HAProxy 1,007.";
+        let of_test = "Requests never sent, because answers came too slowly for the offered rate: weir 5 of 365, \
+                       HAProxy 1,007 of 1,367.";
+        check(&run, &[format!("None {of_all}."), never.to_owned()], Some(of_test));
         let point = &mut run.tests[0].points[0];
         (point.load.requests, point.load.errors) = (8, 2);
-        let failed = "2 failed, which no figure counts as done: weir 2 (by test below).";
-        check(&run, &[of_all + failed, never.to_owned()], Some(of_test));
+        let failed = format!("2 {of_all}; no figure counts them as done: weir 2 (by test below).");
+        check(&run, &[failed, never.to_owned()], Some(of_test));
     }
 
     #[test]
@@ -702,9 +712,9 @@ mod tests {
         assert!(told.contains("P99 latency, 96,000 connections (nginx); "), "{told}");
         assert!(!told.contains("48,000"), "{told}");
         let summary = sentences(&report, &verdicts).join("\n");
-        assert!(summary.contains("In 2 comparisons only one of the peers could be"), "{summary}");
+        assert!(summary.contains("2 comparisons had only one peer"), "{summary}");
         let row = Row::new(&report, &verdicts.groups()[0]);
-        assert_eq!(row.alone.as_deref(), Some("1 beside one peer alone"));
+        assert_eq!(row.alone.as_deref(), Some("1 with one peer only"));
     }
 
     #[test]
@@ -727,7 +737,7 @@ mod tests {
             sentence(&report, &judgement)
         };
         let apart = said([(2.7, 1.79), (2.7, 0.523), (0.4, 0.523)]);
-        let expected = "2.70 ms beside 0.523 ms of nginx; paired by round 51% more (ratio 1.51 (";
+        let expected = "2.70 ms against 0.523 ms of nginx; paired by round 51% more (ratio 1.51 (";
         assert!(apart.contains(expected), "{apart}");
         assert!(apart.ends_with(", undecided); the medians say 5.16 times"), "{apart}");
         let agreed = said([(1.1, 1.0), (1.2, 1.0), (1.3, 1.0)]);

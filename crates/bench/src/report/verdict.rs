@@ -350,7 +350,7 @@ impl Verdicts {
             };
             // The difference of two measurements may be zero or negative.
             let unknown = if record.points.iter().any(has_answers) {
-                "what it took is too little to be told"
+                "the value is too small to be measured"
             } else {
                 "not one good transaction was recorded"
             };
@@ -558,7 +558,7 @@ mod tests {
         assert!(counted.iter().all(|found| found.standing != Standing::Undecided));
         assert!(
             verdicts.behind().iter().all(is_counted),
-            "one round says nothing of who is behind"
+            "one round cannot show which product is behind"
         );
     }
 

@@ -91,7 +91,7 @@ impl Cores {
         }
         if let Some(core) = product.iter().find(|core| load.contains(core)) {
             return Err(RunError::Input(format!(
-                "core {core} cannot be both the product's and the load's: the load would be measured too"
+                "core {core} cannot be both the product's and the load's: the load would be measured, too"
             )));
         }
         Ok(Self { product, load })
@@ -127,7 +127,7 @@ fn is_free_at(address: SocketAddr) -> bool {
 /// Cores that this process may use.
 pub fn allowed_cores() -> Result<Vec<usize>, RunError> {
     let set = rustix::thread::sched_getaffinity(None)
-        .map_err(|error| RunError::Bed(format!("the usable cores cannot be told: {error}")))?;
+        .map_err(|error| RunError::Bed(format!("cannot read which cores are usable: {error}")))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 

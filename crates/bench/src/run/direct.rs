@@ -55,7 +55,9 @@ impl Direct {
         let window = load.completed();
         let requests = window.requests as f64 * cost.elapsed_s / window.elapsed_s;
         if requests <= 0.0 {
-            return Err(Failure::Unable("the servers answer nobody who asks them directly".into()));
+            return Err(Failure::Unable(
+                "the servers do not answer requests that are sent to them directly".into(),
+            ));
         }
         let busy_s = cost.busy_s + cost.load_busy_s.unwrap_or_default();
         Ok(Self { s_per_request: busy_s / requests, stolen_share: around.stolen_share })

@@ -53,10 +53,10 @@ impl fmt::Display for RunError {
                 write!(out, "cannot {action} {}: {source}", path.display())
             }
             Self::Broken { folder, source } => {
-                write!(out, "{source}; what was measured until then is in {}", folder.display())
+                write!(out, "{source}; the measurements so far are in {}", folder.display())
             }
             Self::Interrupted { folder } => {
-                write!(out, "interrupted; what was measured until then is in {}", folder.display())
+                write!(out, "interrupted; the measurements so far are in {}", folder.display())
             }
         }
     }

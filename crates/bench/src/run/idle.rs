@@ -79,7 +79,7 @@ impl Kept {
 
     fn polling(device: &Path, driver: &str) -> io::Result<Self> {
         if matches!(driver.trim(), "" | "none") {
-            let text = "this kernel has no cpuidle driver, which would heed it";
+            let text = "this kernel has no cpuidle driver, so the request has no effect";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let mut device = File::options().write(true).open(device)?;

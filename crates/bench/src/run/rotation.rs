@@ -191,7 +191,7 @@ pub fn rotate(
             }
             Err(spoiled) => {
                 let Spoiled { product, reason, .. } = &spoiled;
-                stage.note(&format!("thrown away: {}", setting.place(round, product, reason)));
+                stage.note(&format!("discarded: {}", setting.place(round, product, reason)));
                 last_reason = format!("{product}: {reason}");
                 record.discarded.push(setting.discard(round, spoiled));
                 disturbed += 1;

@@ -91,7 +91,7 @@ impl Settings {
         for name in names.iter().map(AsRef::as_ref) {
             if !known.contains(&name) {
                 let advice = advice(name, &known);
-                return Err(RunError::Input(format!("there is no peer {name}; {advice}")));
+                return Err(RunError::Input(format!("no peer is called {name}; {advice}")));
             }
         }
         let is_wanted = |peer: &&'static str| {
@@ -113,7 +113,7 @@ fn known_test(word: &str) -> Result<&'static str, RunError> {
     }
     let mut known: Vec<&str> = vec!["quick", "full"];
     known.extend(TESTS.iter().map(|test| test.name));
-    Err(RunError::Input(format!("there is no test {word}; {}", advice(word, &known))))
+    Err(RunError::Input(format!("no test is called {word}; {}", advice(word, &known))))
 }
 
 /// The probable meaning, or the list of all names.
@@ -124,7 +124,7 @@ fn advice(word: &str, known: &[&str]) -> String {
         Some(nearest) if distance(nearest) <= nearest.len() / 3 => {
             format!("did you mean {nearest}?")
         }
-        _ => format!("there are: {}", known.join(", ")),
+        _ => format!("the known names are: {}", known.join(", ")),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         check(&["ramps"], "did you mean ramp?");
         check(&["l7-request"], "did you mean l7-requests?");
         check(&["qick"], "did you mean quick?");
-        check(&["zzzzzz"], "there are: quick, full, basic-l7");
+        check(&["zzzzzz"], "the known names are: quick, full, basic-l7");
         check(&["waf-gett"], "did you mean waf-get?");
         check(&["quick", "full"], "not both");
     }
@@ -176,8 +176,8 @@ mod tests {
         check(&[], &["nginx", "haproxy", "envoy", "nginx-modsecurity", "coraza"]);
         check(&["envoy", "nginx"], &["nginx", "envoy"]);
         let error = Settings::peers_of(&["haprox"]).expect_err("unknown").to_string();
-        assert_eq!(error, "there is no peer haprox; did you mean haproxy?");
+        assert_eq!(error, "no peer is called haprox; did you mean haproxy?");
         let error = Settings::peers_of(&["weir"]).expect_err("no peer").to_string();
-        assert!(error.contains("there are: nginx, haproxy, envoy"), "{error}");
+        assert!(error.contains("the known names are: nginx, haproxy, envoy"), "{error}");
     }
 }

@@ -52,7 +52,7 @@ impl Store {
         let is_taken = fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
         if is_taken {
             return Err(RunError::Input(format!(
-                "{} is not empty: name a folder that is, or none",
+                "{} is not empty: name an empty or a new folder",
                 folder.display()
             )));
         }

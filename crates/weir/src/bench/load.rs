@@ -375,7 +375,9 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
         return Ok(None);
     };
     if urls.iter().any(|url| url.is_tls != first.is_tls || url.host != first.host) {
-        return Err("https URLs must all have the same host, and none be http".to_owned());
+        return Err(
+            "https URLs must all have the same host, and cannot be mixed with http URLs".to_owned()
+        );
     }
     let options = TlsOptions {
         version: arguments.tls_version.clone(),
@@ -472,7 +474,7 @@ fn parse_method(text: &str) -> Result<String, String> {
     match text {
         "CONNECT" => Err("CONNECT makes tunnels, which are not measured here".into()),
         _ if is_token(text.as_bytes()) => Ok(text.to_owned()),
-        _ => Err("a method is a word such as GET".into()),
+        _ => Err("a method is a word, for example GET".into()),
     }
 }
 

@@ -112,14 +112,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let (folder, status) = match result {
         Ok(folder) => (folder, ExitCode::SUCCESS),
         Err(RunError::Interrupted { folder }) => {
-            output::tell(
-                "weir bench run: interrupted; the report has what was measured until then\n",
-            );
+            output::tell("weir bench run: interrupted; the report has the measurements so far\n");
             (folder, ExitCode::from(EXIT_INTERRUPTED))
         }
         Err(RunError::Broken { folder, source }) => {
             output::tell(format_args!(
-                "weir bench run: {source}\nthe report has what was measured until then\n"
+                "weir bench run: {source}\nthe report has the measurements so far\n"
             ));
             (folder, ExitCode::from(EXIT_FAILED))
         }

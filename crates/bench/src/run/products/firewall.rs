@@ -110,7 +110,7 @@ fn library_version(libraries: &Path) -> Option<String> {
 /// Builds it: its sources are in this program, and Go keeps earlier builds.
 fn find_coraza(definition: &'static Definition) -> Result<Found, String> {
     let install = definition.install;
-    let go = find_program("go").ok_or_else(|| format!("there is no go in PATH: {install}"))?;
+    let go = find_program("go").ok_or_else(|| format!("go is not in PATH: {install}"))?;
     let folder = build_folder()?;
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(failed)?;
@@ -130,7 +130,7 @@ fn build_folder() -> Result<PathBuf, String> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = of("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| of("HOME").map(|home| Path::new(&home).join(".cache")));
-    let cache = cache.ok_or("it is built in a folder of HOME, which is not set")?;
+    let cache = cache.ok_or("it is built in the home folder, and HOME is not set")?;
     Ok(cache.join("weir-bench").join(CORAZA))
 }
 
@@ -164,7 +164,7 @@ fn coraza_configuration(service: &Service) -> String {
 /// Missing capabilities: everything that is not part of tests of firewalls.
 fn lacks(service: &Service) -> Option<String> {
     let is_asked = matches!(service.feature, Feature::Waf(_));
-    (!is_asked).then(|| "it is there for the tests of web application firewalls".into())
+    (!is_asked).then(|| "it is used only by the tests of web application firewalls".into())
 }
 
 fn coraza_lacks(service: &Service) -> Option<String> {

@@ -300,7 +300,7 @@ impl Definition {
                 return Err(format!("{} is no program", path.display()));
             }
             Some(name) => find_program(&name.to_string_lossy())
-                .ok_or_else(|| format!("there is no {} in PATH", name.display()))?,
+                .ok_or_else(|| format!("{} is not in PATH", name.display()))?,
             None => find_program(self.name).ok_or_else(|| {
                 format!(
                     "not in PATH; install it ({}) or name it with --{} PATH",
@@ -315,7 +315,7 @@ impl Definition {
         let text = output_of(&command, Path::new("/"))?;
         let version = (self.parse_version)(&text).ok_or_else(|| {
             let said = text.lines().next().unwrap_or_default();
-            format!("{} does not tell its version but {said:?}", program.display())
+            format!("{} does not print a version but {said:?}", program.display())
         })?;
         let record = Product {
             name: self.name.into(),
@@ -441,10 +441,10 @@ mod tests {
         assert!(
             find("nginx-of-no-path")
                 .expect_err("absent")
-                .contains("there is no nginx-of-no-path in PATH")
+                .contains("nginx-of-no-path is not in PATH")
         );
         // A program that is there, and no nginx.
-        assert!(find("true").expect_err("another").contains("does not tell its version"));
+        assert!(find("true").expect_err("another").contains("does not print a version"));
     }
 
     #[test]

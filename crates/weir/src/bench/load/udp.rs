@@ -46,9 +46,7 @@ pub fn is_udp(url: &str) -> bool {
 /// The plan; options without a meaning for queries are refused.
 pub fn plan_of(arguments: &Arguments) -> Result<UdpPlan, String> {
     if let Some(option) = of_http(arguments) {
-        return Err(format!(
-            "{option} is for http:// and https:// only, and there is a udp:// address"
-        ));
+        return Err(format!("{option} is for http:// and https:// only, not for udp:// addresses"));
     }
     let targets: Vec<SocketAddr> =
         arguments.urls.iter().map(|url| target(url)).collect::<Result<_, _>>()?;
