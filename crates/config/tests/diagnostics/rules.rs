@@ -519,3 +519,16 @@ fn cookies_for_tls_alone_are_told_where_clients_come_without() {
         + "persistence:\n  other: { type: source_address, fallback: own }\n  own: { type: cookie, name: S, secure: true }\n";
     check(&named, &[&told("5:18")]);
 }
+
+#[test]
+fn every_wrong_item_of_a_set_of_addresses() {
+    let sets = "data_sets: { d: { type: addresses, items: [ 10.0.0.1/8, ::1, example.org ] } }\n";
+    check(
+        &(sound("", "") + sets),
+        &[
+            "error 8:45 \"10.0.0.1/8\": the address has bits set after the prefix -> write 10.0.0.0/8",
+            "error 8:62 \"example.org\": not an IP address or network -> \
+             write it as 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32",
+        ],
+    );
+}
